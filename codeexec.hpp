@@ -1341,7 +1341,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -1377,7 +1377,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
@@ -1415,7 +1415,7 @@ class Redactor {
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
   // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call.
+  // until the next call, and as long as `bytes` are: most of it is part of them.
   std::string_view add(std::string_view bytes);
   // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
@@ -1431,10 +1431,10 @@ class Redactor {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  void scan(std::string_view piece);
+  std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit);
-  void give(std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
 
   // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
@@ -1444,7 +1444,7 @@ class Redactor {
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
   std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
   std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -1505,8 +1505,13 @@ struct ProcessOptions {
   std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // These are called in the thread that waits: the caller's in run_process(), this library's in
-  // Process. They must return soon, and must not wait for or destroy their own Process.
+  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
+  // on_end among them, share one thread of this library. They should return soon: until then no
+  // output is read and no deadline is kept, of any started program; deadlines are looked at after
+  // each call. In that thread they may start programs and use handles, also their own, but not
+  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
+  // done() at once, and a handle that goes away has its program killed without waiting for that.
+  // An exception that leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
@@ -1554,20 +1559,22 @@ struct ProcessResult {
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns. Members are safe from any thread
-// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
+// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
+// nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
-  // given, then holds all that is known, and the error the same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
+  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
+  // same errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end.
+  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
   ~Process();
 
   int pid() const noexcept;
@@ -1662,7 +1669,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -1677,8 +1684,8 @@ struct Command {
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). They
-  // must not throw, block for long or use the same Execution.
+  // drives the command: the caller of run(), or the library's event thread after start(). The rules
+  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
@@ -1775,7 +1782,8 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
-  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  // Of commands that bring none (no_limit: max_timeout); the longest that any other may have, which
+  // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -1787,7 +1795,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:
@@ -2006,8 +2015,9 @@ struct ForegroundRun {
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
-// All members are safe from any thread, but not from the callbacks of a command of theirs. The
-// executor is borrowed: it must be there for start() and run().
+// All members are safe from any thread. In callbacks of started commands, wait() and run() end this
+// program with a message, and kill() and the destructor do not wait for the end; see
+// ProcessOptions. The executor is borrowed: it must be there for start() and run().
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:
@@ -2871,6 +2881,9 @@ int server_main(int argc, char** argv);
 #if defined(__APPLE__)
 #include <sys/random.h>
 #include <xlocale.h>
+#endif
+#if defined(__GLIBC__)
+#include <malloc.h>
 #endif
 #if defined(__linux__)
 #include <linux/audit.h>
@@ -17758,6 +17771,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
                       concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
   }
   if (!auto_venv_) return std::string();
+  if (work_dir == workspace_) work_dir = {};
   for (const std::string_view place : {work_dir, std::string_view(workspace_)}) {
     if (place.empty()) continue;
     std::string venv = concat({place, "/.venv"});
@@ -21203,6 +21217,13 @@ class CancellationPause {
   int before_ = 0;
 };
 
+// True in a thread that calls the callbacks of started programs. Whatever it would wait for there
+// is told by itself.
+bool in_event_thread() noexcept;
+
+// Ends this program with a message that names the function: waiting would never end.
+[[noreturn]] void abort_in_callback(const char* function);
+
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
@@ -21940,20 +21961,22 @@ CODEEXEC_IN_CHILD bool tell(Supervision& run) {
 // already, so this must not fail for want of a free descriptor: those of the command's streams are
 // at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
-  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
-    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
+  bool has_room = false;
   for (int i = 0; i < first_other_fd; ++i) {
     high[i] = kept[i];
     if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
+    if (!has_room)
+      for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+        raw(SYS_close, fd);
+    has_room = true;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
     if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
-    raw(SYS_close, i);
-    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
-    if (moved < 0) return moved;
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : raw(SYS_close, i);
+    if (moved < 0 && high[i] >= 0) return moved;
   }
   run.orders = orders_fd;
   run.reports = reports_fd;
@@ -22889,6 +22912,10 @@ static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == lo
 
 // The secrets as a trie. States are numbered in breadth-first order, so that the children of each
 // have numbers in a row, in order of their bytes: no state needs a table of 256.
+//
+// At the root most bytes need no look: two bytes tell, at the end of a window as long as the
+// shortest secret, how far the next secret is away at least (Wu and Manber). Every look goes on by
+// a byte or more, so that this is linear, too.
 struct Redactor::Table {
   using Index = std::uint32_t;
   static constexpr Index root = 0;
@@ -22901,10 +22928,34 @@ struct Redactor::Table {
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
   std::vector<Index> fallback = {root};
+  std::size_t window = 256;  // so that a distance fits into a byte
+  std::array<unsigned char, 4096> distance;
 
   explicit Table(const std::vector<std::string_view>& secrets) {
     build_trie(secrets);
     link();
+    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    distance.fill(static_cast<unsigned char>(window - 1));
+    for (const std::string_view secret : secrets)
+      for (std::size_t i = 2; i <= window; ++i) {
+        unsigned char& known = distance[pair_at(secret.data() + i)];
+        known = std::min(known, static_cast<unsigned char>(window - i));
+      }
+  }
+
+  // The two bytes before `end` as a number; different pairs may have the same.
+  static std::size_t pair_at(const char* end) {
+    return (static_cast<unsigned char>(end[-2]) * 16u ^ static_cast<unsigned char>(end[-1])) % 4096;
+  }
+
+  // Where in `text` the next secret may begin, from `at` on.
+  std::size_t skip(std::string_view text, std::size_t at) const {
+    while (at + window <= text.size()) {
+      const std::size_t step = distance[pair_at(text.data() + at + window)];
+      if (step == 0) break;
+      at += step;
+    }
+    return at;
   }
 
   bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
@@ -22989,17 +23040,21 @@ std::string_view Redactor::add(std::string_view bytes) {
   // Bounds what is found, but not settled, whatever the size of `bytes` is.
   constexpr std::size_t most = 65536;
   out_.clear();
-  if (!table_) return out_ = bytes;
+  if (!table_) return bytes;
+  std::string_view rest;
   while (!bytes.empty()) {
-    scan(bytes.substr(0, most));
+    out_ += rest;
+    rest = scan(bytes.substr(0, most));
     bytes.remove_prefix(std::min(bytes.size(), most));
   }
-  return out_;
+  if (out_.empty()) return rest;
+  return out_ += rest;
 }
 
 std::string_view Redactor::finish() {
   out_.clear();
-  settle(position_);
+  settle(position_, {});
+  give(position_, {});
   state_ = 0;
   position_ = decided_ = masked_until_ = 0;
   held_.clear();
@@ -23014,23 +23069,40 @@ std::string Redactor::redact(std::string_view text) const {
   return result;
 }
 
-void Redactor::scan(std::string_view piece) {
+// Puts what is certain into out_, but for the end of it that lies in `piece`: that is returned.
+std::string_view Redactor::scan(std::string_view piece) {
   const Table& table = *table_;
   auto state = static_cast<Table::Index>(state_);
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    state = table.next(state, static_cast<unsigned char>(piece[i]));
-    const std::uint64_t end = position_ + i + 1;
+  std::size_t at = 0;
+  while (at < piece.size()) {
+    if (state == Table::root) at = table.skip(piece, at);
+    state = table.next(state, static_cast<unsigned char>(piece[at++]));
+    const std::uint64_t end = position_ + at;
     if (table.match[state] > 0) found(end - table.match[state], end);
     // Nothing can begin where a secret that has ended began.
     if (table.is_leaf(state)) state = table.fallback[state];
   }
   state_ = state;
-  held_.append(piece);
-  position_ += piece.size();
-  settle(position_ - table.depth[state]);
+  const std::uint64_t end = position_ + piece.size();
+  const std::uint64_t limit = end - table.depth[state];
+  settle(limit, piece);
+  give(std::min(limit, position_), piece);
+  std::string_view rest;
+  if (limit > decided_) {
+    rest = piece.substr(static_cast<std::size_t>(decided_ - position_),
+                        static_cast<std::size_t>(limit - decided_));
+    decided_ = limit;
+  }
+  position_ = end;
+  const auto undecided = static_cast<std::size_t>(end - decided_);
+  if (undecided <= piece.size()) {
+    held_ = piece.substr(piece.size() - undecided);
+    return rest;
+  }
+  held_ += piece;
   // As with the spans.
-  const auto undecided = static_cast<std::size_t>(position_ - decided_);
   if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+  return rest;
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
@@ -23044,11 +23116,11 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
     spans_.push_back({begin, end});
 }
 
-// Returns what is certain when no secret can begin before `limit` any more.
-void Redactor::settle(std::uint64_t limit) {
+// Masks what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
   for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin);
+    give(spans_[first_span_].begin, piece);
     out_ += mask;
     ++count_;
     decided_ = masked_until_ = spans_[first_span_].end;
@@ -23058,15 +23130,20 @@ void Redactor::settle(std::uint64_t limit) {
     spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
     first_span_ = 0;
   }
-  give(limit);
 }
 
-// Returns the bytes up to that offset.
-void Redactor::give(std::uint64_t end) {
+// Puts the bytes up to that offset into out_. The piece follows what is held.
+void Redactor::give(std::uint64_t end, std::string_view piece) {
+  if (decided_ < std::min(end, position_)) {
+    const std::uint64_t held_end = std::min(end, position_);
+    const std::uint64_t held_begin = position_ - held_.size();
+    out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+                static_cast<std::size_t>(held_end - decided_));
+    decided_ = held_end;
+  }
   if (end <= decided_) return;
-  const std::uint64_t held_begin = position_ - held_.size();
-  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
-              static_cast<std::size_t>(end - decided_));
+  out_ += piece.substr(static_cast<std::size_t>(decided_ - position_),
+                       static_cast<std::size_t>(end - decided_));
   decided_ = end;
 }
 
@@ -23126,6 +23203,9 @@ class Carrier {
 namespace {
 
 std::string next_run_variable(std::uint64_t ticks);
+
+// An exception cannot go on from here: the program that runs would be left with nobody to end it.
+void call_back(FunctionRef<void()> callback) noexcept;
 
 }  // namespace
 
@@ -23361,6 +23441,12 @@ void Carrier::Line::end() {
 // process/child.cpp -------------------------------------------------------------------------------
 // One program: its start, its events, its deadlines.
 
+namespace {
+
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace
+
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
@@ -23560,7 +23646,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
-  check_time(now);
+  // Callbacks may have taken long. After its end, what lies in the pipes is read first.
+  check_time(phase == Phase::draining ? now : Clock::now());
 }
 
 // The command has told its end, or the program that carries it has gone without that.
@@ -23594,7 +23681,8 @@ void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if (phase == Phase::running || phase == Phase::asked_to_end) {
     if (now >= heartbeat_at) {
-      options.on_heartbeat();
+      call_back([&] { options.on_heartbeat(); });
+      now = Clock::now();
       heartbeat_at = later(now, options.heartbeat);
     }
   }
@@ -23648,11 +23736,12 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 }
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
-  // So many and no more: `yes` must not keep a deadline from being seen.
-  constexpr int most_reads = 16;
+  // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
+  // time, so that the clock is looked at after each.
+  const int most_reads = options.on_output ? 1 : 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+    const bool direct = !options.carrier && !options.on_output && options.spill_dir.empty() &&
+                        output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -23675,12 +23764,12 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
 // Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
 // as fast as if it were thrown away.
 ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 7;
+  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;
-  std::unique_lock<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
     std::size_t size = buffer_size - planned;
     pieces[count].iov_base = capture.room(capture.total_ + planned, size);
@@ -23688,12 +23777,7 @@ ssize_t Process::State::read_in_place(Output& output) {
     planned += size;
   }
   const ssize_t size = ::readv(output.pipe.get(), pieces, count);
-  if (size <= 0) return size;
-  capture.total_ += static_cast<std::uint64_t>(size);
-  lock.unlock();
-  if (options.on_output)
-    capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
-                  [&](std::string_view piece) { options.on_output(output.stream, piece); });
+  if (size > 0) capture.total_ += static_cast<std::uint64_t>(size);
   return size;
 }
 
@@ -23721,7 +23805,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
   }
-  options.on_output(output.stream, bytes);
+  call_back([&] { options.on_output(output.stream, bytes); });
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {
@@ -24147,7 +24231,7 @@ void Process::State::finish(bool abandon) {
     add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
-  on_end(result);
+  call_back([&] { on_end(result); });
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();
@@ -24174,7 +24258,31 @@ ProcessResult run_process(const ProcessOptions& options) {
 
 // Many children -----------------------------------------------------------------------------------
 
+namespace {
+
+// The process in which this thread calls callbacks; a fork made in one has no such thread.
+thread_local pid_t event_thread_of = 0;
+
+}  // namespace
+
+namespace {
+
+bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
+
+void abort_in_callback(const char* function) {
+  std::fprintf(stderr,
+               "codeexec: %s was called in a callback of a started program, on the thread that it "
+               "would wait for\n",
+               function);
+  std::abort();
+}
+
+}  // namespace
+
 // The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
+//
+// The last handle joins the thread. One that is dropped in a callback, on the thread itself, cannot
+// do that: it leaves its reference to `self`, and the thread ends when nothing runs any more.
 struct Process::Reactor {
   static std::shared_ptr<Reactor> shared(int& error);
   Reactor() = default;
@@ -24184,6 +24292,8 @@ struct Process::Reactor {
 
   void add(std::shared_ptr<State> state);
   void wake();
+  // Takes the reference of a handle that may not wait.
+  void keep(std::shared_ptr<Reactor> handle);
   // False in a fork of the process that made it, which has no such thread.
   bool is_ours() const { return owner == ::getpid(); }
 
@@ -24200,6 +24310,7 @@ struct Process::Reactor {
   std::vector<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
   std::vector<std::shared_ptr<State>> incoming = {};
+  std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
 
@@ -24232,6 +24343,11 @@ int Process::Reactor::begin() {
 
 Process::Reactor::~Reactor() {
   if (!has_thread) return;
+  if (::pthread_equal(thread, ::pthread_self())) {
+    event_thread_of = 0;
+    ::pthread_detach(thread);
+    return;
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex);
     ending = true;
@@ -24255,7 +24371,15 @@ void Process::Reactor::wake() {
     ::poll(nullptr, 0, 1);
 }
 
+// Under the mutex to the end: with the reference the thread may destroy this object.
+void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  self.swap(handle);
+  wake();
+}
+
 void* Process::Reactor::thread_main(void* self) {
+  event_thread_of = ::getpid();
   static_cast<Reactor*>(self)->loop();
   return nullptr;
 }
@@ -24265,6 +24389,7 @@ void Process::Reactor::loop() {
   std::vector<pollfd> set;
   for (;;) {
     Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Reactor> last;
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
@@ -24273,7 +24398,10 @@ void Process::Reactor::loop() {
       if (!incoming.empty()) deadline = Clock::now();
       for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
       incoming.clear();
+      if (running.empty()) last.swap(self);
     }
+    last.reset();
+    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
     set.assign(1, {wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
@@ -24341,8 +24469,13 @@ void Process::end() noexcept {
   }
   const CancellationPause pause;
   state_->kill_asked.store(true);
-  reactor_->wake();
-  (void)wait();
+  if (in_event_thread()) {
+    Reactor& reactor = *reactor_;
+    reactor.keep(std::move(reactor_));
+  } else {
+    reactor_->wake();
+    (void)wait();
+  }
   state_.reset();
   reactor_.reset();
 }
@@ -24355,7 +24488,9 @@ bool Process::done() const {
 }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
   std::unique_lock<std::mutex> lock(state_->mutex);
+  if (in_event_thread()) return state_->done;
   const Clock::time_point until = later(Clock::now(), time);
   if (until == Clock::time_point::max()) {
     state_->ended_event.wait(lock, [&] { return state_->done; });
@@ -24365,7 +24500,7 @@ bool Process::wait_for(std::chrono::milliseconds time) const {
 }
 
 const ProcessResult& Process::wait() const {
-  (void)wait_for(no_limit);
+  if (!wait_for(no_limit)) abort_in_callback("wait()");
   return state_->result;
 }
 
@@ -24380,8 +24515,14 @@ Expected<void> Process::write(std::string_view bytes) const {
   constexpr std::size_t most = std::size_t{1} << 20;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends)
-      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (!state_->input_open || state_->input_ends) {
+      Error closed = system_error(EPIPE, "");
+      closed.message = concat({"cannot write to standard input: it was ",
+                               state_->options.keep_input_open
+                                   ? "closed, by the program or by close_input()"
+                                   : "not kept open: start the command with keep_input_open"});
+      return closed;
+    }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
                         "cannot write to standard input: 1 MiB waits to be read already");
@@ -24422,7 +24563,7 @@ inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
-// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
+// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
 
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
@@ -24742,11 +24883,13 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
+  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
+  std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
 };
 
 Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
@@ -24757,7 +24900,8 @@ Execution Executor::start(const Command& command) const {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
                    code = gate_->recording() ? command.code : std::string(), told = command.on_end,
-                   ending = std::move(admission.ending)](const ProcessResult& ended) {
+                   ending = std::move(admission.ending),
+                   home = state.home](const ProcessResult& ended) mutable {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
       if (gate->recording()) {
@@ -24768,6 +24912,7 @@ Execution Executor::start(const Command& command) const {
         known->notes = std::move(result.notes);
       }
       told();
+      home.reset();
     };
     state.asked = *state.known;
     gate_->mask(state.asked);
@@ -24830,6 +24975,7 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t 
 namespace {
 
 std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
   std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
@@ -25638,7 +25784,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
-  if (options.timeout > options.max_timeout)
+  if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(
         ErrorCode::invalid_argument,
         concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
@@ -25657,6 +25803,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -25886,6 +26033,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -25899,6 +26047,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const std::string& tool) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, {tool, {}, utc_timestamp()});
 }
@@ -25910,6 +26059,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -25917,6 +26067,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;
@@ -26508,6 +26659,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
@@ -26979,6 +27131,7 @@ bool BackgroundShells::Shell::has_ended() const {
 
 ShellWaitEnd BackgroundShells::Shell::wait(Waiter& waiter, const ShellWait& until,
                                            Clock::time_point deadline) const {
+  if (in_event_thread()) abort_in_callback("wait() or run() of BackgroundShells");
   LineSearch out(Stream::out, until.since.out);
   LineSearch err(Stream::err, until.since.err);
   for (;;) {
@@ -27209,6 +27362,7 @@ BackgroundShells::~BackgroundShells() {
 }
 
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
   Command changed;
@@ -27233,6 +27387,7 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
 }
 
 ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Clock::time_point deadline = later(Clock::now(), time);
   ForegroundRun run;
@@ -27303,6 +27458,7 @@ Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor si
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
   if (!shell) return shell.error();
@@ -30554,6 +30710,7 @@ void ContainerExecutor::Place::Execs::start_those_asked_for() {
 }
 
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
   // What is not mounted is not there.
@@ -36956,9 +37113,20 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   });
 }
 
+// Results of many MB come at once and are seldom. By itself glibc has an arena for each thread and
+// takes a larger block as a sign that more will come: what one burst took was never given back.
+void give_memory_back() {
+#if defined(__GLIBC__)
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
+}
+
 }  // namespace
 
 int server_main(int argc, char** argv) {
+  give_memory_back();
   ServerConfig config;
   const auto invocation = read_command_line(argc, argv, config);
   if (!invocation) return fail(2, invocation.error().message);

@@ -41,6 +41,9 @@
 #include <sys/random.h>
 #include <xlocale.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #if defined(__linux__)
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -85,6 +85,7 @@ void ContainerExecutor::Place::Execs::start_those_asked_for() {
 }
 
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+  const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
   // What is not mounted is not there.

@@ -199,6 +199,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
                       concat({"venv_path: ", quoted(venv_path_), " is gone since the start"}));
   }
   if (!auto_venv_) return std::string();
+  if (work_dir == workspace_) work_dir = {};
   for (const std::string_view place : {work_dir, std::string_view(workspace_)}) {
     if (place.empty()) continue;
     std::string venv = concat({place, "/.venv"});

@@ -16,6 +16,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
   std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});

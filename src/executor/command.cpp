@@ -7,6 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -60,11 +61,13 @@ struct Execution::State {
   std::shared_ptr<Result> known = std::make_shared<Result>();
   Result asked = {};
   Redactor redactor = {};
-  std::shared_ptr<const void> home = {};  // what it ran in: goes away after the process
+  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
+  std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
 };
 
 Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
   execution.state_ = std::make_shared<Execution::State>();
@@ -75,7 +78,8 @@ Execution Executor::start(const Command& command) const {
     state.redactor = gate_->redactor;
     auto on_end = [gate = gate_, known = state.known, tool = command.tool, time = admission.time,
                    code = gate_->recording() ? command.code : std::string(), told = command.on_end,
-                   ending = std::move(admission.ending)](const ProcessResult& ended) {
+                   ending = std::move(admission.ending),
+                   home = state.home](const ProcessResult& ended) mutable {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
       if (gate->recording()) {
@@ -86,6 +90,7 @@ Execution Executor::start(const Command& command) const {
         known->notes = std::move(result.notes);
       }
       told();
+      home.reset();
     };
     state.asked = *state.known;
     gate_->mask(state.asked);

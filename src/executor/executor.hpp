@@ -68,7 +68,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  Variables environment = {};  // wins over everything else
+  Variables environment = {};              // wins over everything else
   std::string input = {};                  // for standard input; empty: /dev/null
   bool keep_input_open = false;            // start() only: Execution::write() may follow
   bool merge_streams = false;              // both streams in `out`, in their true order
@@ -83,8 +83,8 @@ struct Command {
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). They
-  // must not throw, block for long or use the same Execution.
+  // drives the command: the caller of run(), or the library's event thread after start(). The rules
+  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
@@ -181,7 +181,8 @@ struct ExecutorOptions {
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
-  // Of commands that bring none; the longest that any other may have, which is cut down to it.
+  // Of commands that bring none (no_limit: max_timeout); the longest that any other may have, which
+  // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
@@ -193,7 +194,8 @@ struct ExecutorOptions {
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
-// the seam between what is asked and where it happens. Safe from any thread.
+// the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
+// acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
 // guard, in this order. The last two know of a command what Policy::judge() tells of its files:

@@ -29,7 +29,7 @@ inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
-// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25".
+// 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
 
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.

@@ -11,6 +11,7 @@
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -60,7 +61,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (auto ok = positive(options.timeout, "timeout"); !ok) return ok.error();
   if (auto ok = positive(options.max_timeout, "max_timeout"); !ok) return ok.error();
   if (auto ok = positive(options.kill_grace, "kill_grace"); !ok) return ok.error();
-  if (options.timeout > options.max_timeout)
+  if (options.timeout > options.max_timeout && options.timeout != no_limit)
     return make_error(
         ErrorCode::invalid_argument,
         concat({"timeout (", seconds_text(options.timeout), " s) is longer than max_timeout (",
@@ -79,6 +80,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
 
   auto gate = std::make_shared<Gate>(std::move(*policy), std::move(*paths));
   gate->options = options;
+  gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->redactor = Redactor(secrets);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -308,6 +310,7 @@ void Executor::Gate::record(Result& result, const Asked& asked) const {
 }
 
 Result Executor::run(const Command& command) const {
+  const CancellationPause pause;
   Admission admission = admit(command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // nobody could write to it
@@ -321,6 +324,7 @@ Result Executor::run(const Command& command) const {
 }
 
 void Executor::record(Result& result, const std::string& tool) const {
+  const CancellationPause pause;
   gate_->mask(result);
   gate_->record(result, {tool, {}, utc_timestamp()});
 }
@@ -332,6 +336,7 @@ Result Executor::run(std::string_view script) const {
 }
 
 Result Executor::check(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   Admission admission = screen(command, judgement, false);
   gate_->mask(admission.result);
@@ -339,6 +344,7 @@ Result Executor::check(const Command& command) const {
 }
 
 Judgement Executor::judge(const Command& command) const {
+  const CancellationPause pause;
   Judgement judgement;
   const Admission admission = screen(command, judgement, true);
   const Result& result = admission.result;

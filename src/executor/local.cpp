@@ -87,6 +87,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+  const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;

@@ -16,6 +16,12 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+inline namespace inner {
+
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace inner
+
 // Fails the start for a mistake of the caller's, before anything is made.
 bool Process::State::refuse_options() {
   const auto any_nul = [&](const std::vector<std::string>& texts) {
@@ -215,7 +221,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
-  check_time(now);
+  // Callbacks may have taken long. After its end, what lies in the pipes is read first.
+  check_time(phase == Phase::draining ? now : Clock::now());
 }
 
 // The command has told its end, or the program that carries it has gone without that.
@@ -249,7 +256,8 @@ void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if (phase == Phase::running || phase == Phase::asked_to_end) {
     if (now >= heartbeat_at) {
-      options.on_heartbeat();
+      call_back([&] { options.on_heartbeat(); });
+      now = Clock::now();
       heartbeat_at = later(now, options.heartbeat);
     }
   }

@@ -354,7 +354,7 @@ void Process::State::finish(bool abandon) {
     add_to_message("not all of its standard input could be written: " + errno_text(input_error));
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
-  on_end(result);
+  call_back([&] { on_end(result); });
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();

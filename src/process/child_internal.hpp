@@ -67,6 +67,9 @@ inline namespace inner {
 
 std::string next_run_variable(std::uint64_t ticks);
 
+// An exception cannot go on from here: the program that runs would be left with nobody to end it.
+void call_back(FunctionRef<void()> callback) noexcept;
+
 }  // namespace inner
 
 // Fields above the mutex belong to the thread that pumps; those below are shared with the handles.

@@ -22,11 +22,12 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 }
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
-  // So many and no more: `yes` must not keep a deadline from being seen.
-  constexpr int most_reads = 16;
+  // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
+  // time, so that the clock is looked at after each.
+  const int most_reads = options.on_output ? 1 : 16;
   for (int count = 0; count < most_reads; ++count) {
-    const bool direct = !options.carrier && options.spill_dir.empty() && output.redactor.empty() &&
-                        output.capture.keeps_only_end(buffer_size);
+    const bool direct = !options.carrier && !options.on_output && options.spill_dir.empty() &&
+                        output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
     if (size < 0 && errno == EINTR) continue;
@@ -49,12 +50,12 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
 // Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
 // as fast as if it were thrown away.
 ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in five blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 7;
+  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
   Capture& capture = output.capture;
   iovec pieces[most_pieces];
   int count = 0;
-  std::unique_lock<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(mutex);
   for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
     std::size_t size = buffer_size - planned;
     pieces[count].iov_base = capture.room(capture.total_ + planned, size);
@@ -62,12 +63,7 @@ ssize_t Process::State::read_in_place(Output& output) {
     planned += size;
   }
   const ssize_t size = ::readv(output.pipe.get(), pieces, count);
-  if (size <= 0) return size;
-  capture.total_ += static_cast<std::uint64_t>(size);
-  lock.unlock();
-  if (options.on_output)
-    capture.visit(capture.total_ - static_cast<std::uint64_t>(size), capture.total_,
-                  [&](std::string_view piece) { options.on_output(output.stream, piece); });
+  if (size > 0) capture.total_ += static_cast<std::uint64_t>(size);
   return size;
 }
 
@@ -95,7 +91,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
   }
-  options.on_output(output.stream, bytes);
+  call_back([&] { options.on_output(output.stream, bytes); });
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {

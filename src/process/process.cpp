@@ -29,7 +29,31 @@ ProcessResult run_process(const ProcessOptions& options) {
 
 // Many children -----------------------------------------------------------------------------------
 
+namespace {
+
+// The process in which this thread calls callbacks; a fork made in one has no such thread.
+thread_local pid_t event_thread_of = 0;
+
+}  // namespace
+
+inline namespace inner {
+
+bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
+
+void abort_in_callback(const char* function) {
+  std::fprintf(stderr,
+               "codeexec: %s was called in a callback of a started program, on the thread that it "
+               "would wait for\n",
+               function);
+  std::abort();
+}
+
+}  // namespace inner
+
 // The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
+//
+// The last handle joins the thread. One that is dropped in a callback, on the thread itself, cannot
+// do that: it leaves its reference to `self`, and the thread ends when nothing runs any more.
 struct Process::Reactor {
   static std::shared_ptr<Reactor> shared(int& error);
   Reactor() = default;
@@ -39,6 +63,8 @@ struct Process::Reactor {
 
   void add(std::shared_ptr<State> state);
   void wake();
+  // Takes the reference of a handle that may not wait.
+  void keep(std::shared_ptr<Reactor> handle);
   // False in a fork of the process that made it, which has no such thread.
   bool is_ours() const { return owner == ::getpid(); }
 
@@ -55,6 +81,7 @@ struct Process::Reactor {
   std::vector<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
   std::vector<std::shared_ptr<State>> incoming = {};
+  std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
 
@@ -87,6 +114,11 @@ int Process::Reactor::begin() {
 
 Process::Reactor::~Reactor() {
   if (!has_thread) return;
+  if (::pthread_equal(thread, ::pthread_self())) {
+    event_thread_of = 0;
+    ::pthread_detach(thread);
+    return;
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex);
     ending = true;
@@ -110,7 +142,15 @@ void Process::Reactor::wake() {
     ::poll(nullptr, 0, 1);
 }
 
+// Under the mutex to the end: with the reference the thread may destroy this object.
+void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  self.swap(handle);
+  wake();
+}
+
 void* Process::Reactor::thread_main(void* self) {
+  event_thread_of = ::getpid();
   static_cast<Reactor*>(self)->loop();
   return nullptr;
 }
@@ -120,6 +160,7 @@ void Process::Reactor::loop() {
   std::vector<pollfd> set;
   for (;;) {
     Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Reactor> last;
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
@@ -128,7 +169,10 @@ void Process::Reactor::loop() {
       if (!incoming.empty()) deadline = Clock::now();
       for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
       incoming.clear();
+      if (running.empty()) last.swap(self);
     }
+    last.reset();
+    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
     set.assign(1, {wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
@@ -196,8 +240,13 @@ void Process::end() noexcept {
   }
   const CancellationPause pause;
   state_->kill_asked.store(true);
-  reactor_->wake();
-  (void)wait();
+  if (in_event_thread()) {
+    Reactor& reactor = *reactor_;
+    reactor.keep(std::move(reactor_));
+  } else {
+    reactor_->wake();
+    (void)wait();
+  }
   state_.reset();
   reactor_.reset();
 }
@@ -210,7 +259,9 @@ bool Process::done() const {
 }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
   std::unique_lock<std::mutex> lock(state_->mutex);
+  if (in_event_thread()) return state_->done;
   const Clock::time_point until = later(Clock::now(), time);
   if (until == Clock::time_point::max()) {
     state_->ended_event.wait(lock, [&] { return state_->done; });
@@ -220,7 +271,7 @@ bool Process::wait_for(std::chrono::milliseconds time) const {
 }
 
 const ProcessResult& Process::wait() const {
-  (void)wait_for(no_limit);
+  if (!wait_for(no_limit)) abort_in_callback("wait()");
   return state_->result;
 }
 
@@ -235,8 +286,14 @@ Expected<void> Process::write(std::string_view bytes) const {
   constexpr std::size_t most = std::size_t{1} << 20;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends)
-      return system_error(EPIPE, "cannot write to standard input: it is closed");
+    if (!state_->input_open || state_->input_ends) {
+      Error closed = system_error(EPIPE, "");
+      closed.message = concat({"cannot write to standard input: it was ",
+                               state_->options.keep_input_open
+                                   ? "closed, by the program or by close_input()"
+                                   : "not kept open: start the command with keep_input_open"});
+      return closed;
+    }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
                         "cannot write to standard input: 1 MiB waits to be read already");

@@ -32,7 +32,7 @@ struct OutputCounts {
 };
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 16 KiB, allocated as data arrives). Not thread-safe.
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
 class Capture {
  public:
   struct Chunk {
@@ -68,7 +68,7 @@ class Capture {
 
  private:
   friend class Process;
-  static constexpr std::size_t block_size = 16384;
+  static constexpr std::size_t block_size = 65536;
   bool keeps_only_end(std::size_t size) const noexcept;
   char* room(std::uint64_t offset, std::size_t& size);
   void grow_first(std::size_t size);
@@ -106,7 +106,7 @@ class Redactor {
 
   // What is known of the stream so far that was not returned before: `bytes`, after what was held
   // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call.
+  // until the next call, and as long as `bytes` are: most of it is part of them.
   std::string_view add(std::string_view bytes);
   // The rest, at the end of the stream. What is added later begins another.
   std::string_view finish();
@@ -122,10 +122,10 @@ class Redactor {
     std::uint64_t begin;
     std::uint64_t end;
   };
-  void scan(std::string_view piece);
+  std::string_view scan(std::string_view piece);
   void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit);
-  void give(std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
 
   // Offsets count bytes from the start of the stream.
   std::shared_ptr<const Table> table_ = {};
@@ -135,7 +135,7 @@ class Redactor {
   std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
   std::vector<Span> spans_ = {};    // to be masked, in order, not overlapping
   std::size_t first_span_ = 0;      // those before it are done
-  std::string held_ = {};           // the last bytes taken, all that are not decided among them
+  std::string held_ = {};           // the last bytes taken: all that are not decided, or more
   std::string out_ = {};
   std::uint64_t count_ = 0;
 };
@@ -196,8 +196,13 @@ struct ProcessOptions {
   std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // These are called in the thread that waits: the caller's in run_process(), this library's in
-  // Process. They must return soon, and must not wait for or destroy their own Process.
+  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
+  // on_end among them, share one thread of this library. They should return soon: until then no
+  // output is read and no deadline is kept, of any started program; deadlines are looked at after
+  // each call. In that thread they may start programs and use handles, also their own, but not
+  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
+  // done() at once, and a handle that goes away has its program killed without waiting for that.
+  // An exception that leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
@@ -245,20 +250,22 @@ struct ProcessResult {
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns. Members are safe from any thread
-// (except moving and destroying); a copy made by fork(2) of the host does nothing.
+// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
+// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
+// nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns. When the start failed it is not called; `failure`, when
-  // given, then holds all that is known, and the error the same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
+  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
+  // same errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end.
+  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
   ~Process();
 
   int pid() const noexcept;

@@ -12,6 +12,10 @@ static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == lo
 
 // The secrets as a trie. States are numbered in breadth-first order, so that the children of each
 // have numbers in a row, in order of their bytes: no state needs a table of 256.
+//
+// At the root most bytes need no look: two bytes tell, at the end of a window as long as the
+// shortest secret, how far the next secret is away at least (Wu and Manber). Every look goes on by
+// a byte or more, so that this is linear, too.
 struct Redactor::Table {
   using Index = std::uint32_t;
   static constexpr Index root = 0;
@@ -24,10 +28,34 @@ struct Redactor::Table {
   std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
   std::vector<Index> fallback = {root};
+  std::size_t window = 256;  // so that a distance fits into a byte
+  std::array<unsigned char, 4096> distance;
 
   explicit Table(const std::vector<std::string_view>& secrets) {
     build_trie(secrets);
     link();
+    for (const std::string_view secret : secrets) window = std::min(window, secret.size());
+    distance.fill(static_cast<unsigned char>(window - 1));
+    for (const std::string_view secret : secrets)
+      for (std::size_t i = 2; i <= window; ++i) {
+        unsigned char& known = distance[pair_at(secret.data() + i)];
+        known = std::min(known, static_cast<unsigned char>(window - i));
+      }
+  }
+
+  // The two bytes before `end` as a number; different pairs may have the same.
+  static std::size_t pair_at(const char* end) {
+    return (static_cast<unsigned char>(end[-2]) * 16u ^ static_cast<unsigned char>(end[-1])) % 4096;
+  }
+
+  // Where in `text` the next secret may begin, from `at` on.
+  std::size_t skip(std::string_view text, std::size_t at) const {
+    while (at + window <= text.size()) {
+      const std::size_t step = distance[pair_at(text.data() + at + window)];
+      if (step == 0) break;
+      at += step;
+    }
+    return at;
   }
 
   bool is_leaf(Index state) const { return first_child[state] == first_child[state + 1]; }
@@ -112,17 +140,21 @@ std::string_view Redactor::add(std::string_view bytes) {
   // Bounds what is found, but not settled, whatever the size of `bytes` is.
   constexpr std::size_t most = 65536;
   out_.clear();
-  if (!table_) return out_ = bytes;
+  if (!table_) return bytes;
+  std::string_view rest;
   while (!bytes.empty()) {
-    scan(bytes.substr(0, most));
+    out_ += rest;
+    rest = scan(bytes.substr(0, most));
     bytes.remove_prefix(std::min(bytes.size(), most));
   }
-  return out_;
+  if (out_.empty()) return rest;
+  return out_ += rest;
 }
 
 std::string_view Redactor::finish() {
   out_.clear();
-  settle(position_);
+  settle(position_, {});
+  give(position_, {});
   state_ = 0;
   position_ = decided_ = masked_until_ = 0;
   held_.clear();
@@ -137,23 +169,40 @@ std::string Redactor::redact(std::string_view text) const {
   return result;
 }
 
-void Redactor::scan(std::string_view piece) {
+// Puts what is certain into out_, but for the end of it that lies in `piece`: that is returned.
+std::string_view Redactor::scan(std::string_view piece) {
   const Table& table = *table_;
   auto state = static_cast<Table::Index>(state_);
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    state = table.next(state, static_cast<unsigned char>(piece[i]));
-    const std::uint64_t end = position_ + i + 1;
+  std::size_t at = 0;
+  while (at < piece.size()) {
+    if (state == Table::root) at = table.skip(piece, at);
+    state = table.next(state, static_cast<unsigned char>(piece[at++]));
+    const std::uint64_t end = position_ + at;
     if (table.match[state] > 0) found(end - table.match[state], end);
     // Nothing can begin where a secret that has ended began.
     if (table.is_leaf(state)) state = table.fallback[state];
   }
   state_ = state;
-  held_.append(piece);
-  position_ += piece.size();
-  settle(position_ - table.depth[state]);
+  const std::uint64_t end = position_ + piece.size();
+  const std::uint64_t limit = end - table.depth[state];
+  settle(limit, piece);
+  give(std::min(limit, position_), piece);
+  std::string_view rest;
+  if (limit > decided_) {
+    rest = piece.substr(static_cast<std::size_t>(decided_ - position_),
+                        static_cast<std::size_t>(limit - decided_));
+    decided_ = limit;
+  }
+  position_ = end;
+  const auto undecided = static_cast<std::size_t>(end - decided_);
+  if (undecided <= piece.size()) {
+    held_ = piece.substr(piece.size() - undecided);
+    return rest;
+  }
+  held_ += piece;
   // As with the spans.
-  const auto undecided = static_cast<std::size_t>(position_ - decided_);
   if (undecided <= held_.size() / 2) held_.erase(0, held_.size() - undecided);
+  return rest;
 }
 
 void Redactor::found(std::uint64_t begin, std::uint64_t end) {
@@ -167,11 +216,11 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
     spans_.push_back({begin, end});
 }
 
-// Returns what is certain when no secret can begin before `limit` any more.
-void Redactor::settle(std::uint64_t limit) {
+// Masks what is certain when no secret can begin before `limit` any more.
+void Redactor::settle(std::uint64_t limit, std::string_view piece) {
   decided_ = std::max(decided_, masked_until_);
   for (; first_span_ < spans_.size() && spans_[first_span_].begin <= limit; ++first_span_) {
-    give(spans_[first_span_].begin);
+    give(spans_[first_span_].begin, piece);
     out_ += mask;
     ++count_;
     decided_ = masked_until_ = spans_[first_span_].end;
@@ -181,15 +230,20 @@ void Redactor::settle(std::uint64_t limit) {
     spans_.erase(spans_.begin(), spans_.begin() + static_cast<std::ptrdiff_t>(first_span_));
     first_span_ = 0;
   }
-  give(limit);
 }
 
-// Returns the bytes up to that offset.
-void Redactor::give(std::uint64_t end) {
+// Puts the bytes up to that offset into out_. The piece follows what is held.
+void Redactor::give(std::uint64_t end, std::string_view piece) {
+  if (decided_ < std::min(end, position_)) {
+    const std::uint64_t held_end = std::min(end, position_);
+    const std::uint64_t held_begin = position_ - held_.size();
+    out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
+                static_cast<std::size_t>(held_end - decided_));
+    decided_ = held_end;
+  }
   if (end <= decided_) return;
-  const std::uint64_t held_begin = position_ - held_.size();
-  out_.append(held_, static_cast<std::size_t>(decided_ - held_begin),
-              static_cast<std::size_t>(end - decided_));
+  out_ += piece.substr(static_cast<std::size_t>(decided_ - position_),
+                       static_cast<std::size_t>(end - decided_));
   decided_ = end;
 }
 

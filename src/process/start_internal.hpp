@@ -39,6 +39,13 @@ class CancellationPause {
   int before_ = 0;
 };
 
+// True in a thread that calls the callbacks of started programs. Whatever it would wait for there
+// is told by itself.
+bool in_event_thread() noexcept;
+
+// Ends this program with a message that names the function: waiting would never end.
+[[noreturn]] void abort_in_callback(const char* function);
+
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.

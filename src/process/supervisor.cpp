@@ -47,20 +47,22 @@ CODEEXEC_IN_CHILD bool tell(Supervision& run) {
 // already, so this must not fail for want of a free descriptor: those of the command's streams are
 // at least two, and at most two are in the way, as the host's lie above 2.
 CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
-  for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
-    raw(SYS_close, fd);
   const int kept[] = {run.orders, run.host, command, run.reports};
   long high[first_other_fd];
+  bool has_room = false;
   for (int i = 0; i < first_other_fd; ++i) {
     high[i] = kept[i];
     if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
+    if (!has_room)
+      for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
+        raw(SYS_close, fd);
+    has_room = true;
     high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
     if (high[i] < 0) return high[i];
   }
   for (int i = 0; i < first_other_fd; ++i) {
-    raw(SYS_close, i);
-    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : 0;
-    if (moved < 0) return moved;
+    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : raw(SYS_close, i);
+    if (moved < 0 && high[i] >= 0) return moved;
   }
   run.orders = orders_fd;
   run.reports = reports_fd;

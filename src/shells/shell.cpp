@@ -192,6 +192,7 @@ bool BackgroundShells::Shell::has_ended() const {
 
 ShellWaitEnd BackgroundShells::Shell::wait(Waiter& waiter, const ShellWait& until,
                                            Clock::time_point deadline) const {
+  if (in_event_thread()) abort_in_callback("wait() or run() of BackgroundShells");
   LineSearch out(Stream::out, until.since.out);
   LineSearch err(Stream::err, until.since.err);
   for (;;) {

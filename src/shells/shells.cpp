@@ -193,6 +193,7 @@ BackgroundShells::~BackgroundShells() {
 }
 
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
+  const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.error();
   Command changed;
@@ -217,6 +218,7 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
 }
 
 ForegroundRun BackgroundShells::run(const Command& command, std::chrono::milliseconds time) {
+  const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Clock::time_point deadline = later(Clock::now(), time);
   ForegroundRun run;
@@ -287,6 +289,7 @@ Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor si
 }
 
 Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWait& until) const {
+  const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
   if (!shell) return shell.error();

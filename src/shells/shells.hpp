@@ -78,8 +78,9 @@ struct ForegroundRun {
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
 // all the time, into rings of the executor's max_output bytes; no thread and no polling for any.
-// All members are safe from any thread, but not from the callbacks of a command of theirs. The
-// executor is borrowed: it must be there for start() and run().
+// All members are safe from any thread. In callbacks of started commands, wait() and run() end this
+// program with a message, and kill() and the destructor do not wait for the end; see
+// ProcessOptions. The executor is borrowed: it must be there for start() and run().
 //   Errors of all that take an id: not_found for one that is not known (any more).
 class BackgroundShells {
  public:

@@ -23,6 +23,29 @@ inline int floor_child(void* argument) {
   ::_exit(127);
 }
 
+// Keeps this program on one processor while it lives. A child that is to have another one pins
+// itself: it inherits this.
+class Pinned {
+ public:
+  explicit Pinned(int number) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    pin_to(number);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+  static void pin_to(int number) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(number, &one);
+    ::sched_setaffinity(0, sizeof one, &one);  // where there is no such processor: as it was
+  }
+
+ private:
+  cpu_set_t before_ = {};
+};
+
 // Closes its ends of the pipes here.
 inline pid_t start_floor(FloorChild child) {
   alignas(16) char stack[16384];

@@ -173,6 +173,13 @@ constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
 #else
 constexpr bool thread_sanitizer = false;
 #endif
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool address_sanitizer = true;
+#elif defined(__has_feature)
+constexpr bool address_sanitizer = __has_feature(address_sanitizer);
+#else
+constexpr bool address_sanitizer = false;
+#endif
 
 // Nothing in a test takes as long; it only keeps a failing one from hanging.
 constexpr std::chrono::seconds safety(60);

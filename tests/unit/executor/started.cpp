@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <initializer_list>
 #include <mutex>
 #include <thread>
 
@@ -283,6 +285,42 @@ TEST_CASE("what is asked of a command right after its start is not lost") {
     if (!watch.soon()) break;
   }
   CHECK(watch.soon());
+}
+
+TEST_CASE("a pthread_cancel() is acted upon after what an executor was asked for") {
+  struct Asked {
+    const LocalExecutor& here;
+    void (*ask)(const LocalExecutor& here);
+    bool returned;
+  };
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  const auto body = [](void* argument) -> void* {
+    Asked& asked = *static_cast<Asked*>(argument);
+    ::pthread_cancel(::pthread_self());
+    asked.ask(asked.here);
+    asked.returned = true;
+    ::pthread_testcancel();
+    return nullptr;
+  };
+  for (const auto ask : std::initializer_list<void (*)(const LocalExecutor&)>{
+           [](const LocalExecutor& it) { CHECK(it.run("echo").out == "\n"); },
+           [](const LocalExecutor& it) { CHECK(it.check(Command::shell("echo")).rule.empty()); },
+           [](const LocalExecutor& it) { CHECK(it.judge(Command::shell("echo")).verdict); },
+           [](const LocalExecutor& it) {
+             CHECK(it.start(Command::shell("echo")).wait().succeeded());
+           },
+           [](const LocalExecutor& it) { (void)it.start(Command::shell("sleep 300")); },
+           [](const LocalExecutor&) { CHECK(LocalExecutor::create({})); },
+       }) {
+    Asked asked = {here, ask, false};
+    pthread_t thread;
+    REQUIRE(::pthread_create(&thread, nullptr, body, &asked) == 0);
+    void* result = nullptr;
+    REQUIRE(::pthread_join(thread, &result) == 0);
+    CHECK(asked.returned);
+    CHECK(result == PTHREAD_CANCELED);
+  }
 }
 
 TEST_CASE("an executor may go away before what it started") {

@@ -68,7 +68,8 @@ TEST_CASE("W-18: a timeout above the most that is allowed is reduced, and the re
   command.timeout = codeexec::no_limit;
   r = here.run(command);
   CHECK(r.timeout == milliseconds(2500));
-  CHECK(r.notes.size() == 1);
+  CHECK(r.notes ==
+        Strings{"timeout reduced from unlimited to 2.5 seconds, the longest that is allowed here"});
   command.timeout = milliseconds(2500);
   r = here.run(command);
   CHECK(r.timeout == milliseconds(2500));
@@ -77,6 +78,15 @@ TEST_CASE("W-18: a timeout above the most that is allowed is reduced, and the re
   r = here.run(command);
   CHECK(r.timeout == milliseconds(1500));
   CHECK(r.notes.empty());
+}
+
+TEST_CASE("an executor without a limit gives commands the most that is allowed") {
+  LocalOptions options;
+  options.timeout = codeexec::no_limit;
+  CHECK(make(options).run("true").timeout == seconds(3600));
+  CHECK(make(options).options().timeout == seconds(3600));
+  options.max_timeout = codeexec::no_limit;
+  CHECK(make(options).run("true").timeout == codeexec::no_limit);
 }
 
 TEST_CASE("a command in the background has the timeout it asks for, and no other") {

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "../../helpers/support.hpp"
@@ -226,6 +227,35 @@ TEST_CASE("W-17: endless output does not keep the deadline from being seen") {
   CHECK(r.outcome == Outcome::timed_out);
   CHECK(watch.soon());
   CHECK(r.out_counts.total_bytes > 100000);
+}
+
+TEST_CASE("a slow on_output keeps neither the deadline nor a cancel from being seen") {
+  for (const bool cancels : {false, true}) {
+    CAPTURE(cancels);
+    ProcessOptions options = shell("yes >&2 & exec yes");
+    options.timeout = cancels ? safety : milliseconds(300);
+    (void)options.cancel.emplace().descriptor();  // made before descriptors are counted
+    std::optional<std::chrono::steady_clock::time_point> end;
+    int calls[2] = {0, 0};
+    int late[2] = {0, 0};
+    options.on_output = [&](Stream stream, std::string_view) {
+      const int at = stream == Stream::out ? 0 : 1;
+      // The program has begun before its output came, and so its time is over before this.
+      if (!end && !cancels) end = std::chrono::steady_clock::now() + options.timeout;
+      if (end && std::chrono::steady_clock::now() > *end) ++late[at];
+      std::this_thread::sleep_for(milliseconds(50));
+      if (!end && ++calls[0] == 3) {
+        options.cancel->cancel();
+        end = std::chrono::steady_clock::now();
+      }
+    };
+    const ProcessResult r = run_clean(options);
+    CHECK(r.outcome == (cancels ? Outcome::cancelled : Outcome::timed_out));
+    // One of each stream that was due, what was written until the signal hit, and what the pipe
+    // still had. Without a look at the clock after each there are 16 and more.
+    CHECK(late[0] <= 8);
+    CHECK(late[1] <= 8);
+  }
 }
 
 TEST_CASE("a timeout of zero or less ends the program at once") {

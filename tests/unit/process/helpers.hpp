@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -78,6 +79,16 @@ inline std::string describe(const codeexec::ProcessResult& r) {
   return std::string(codeexec::name(r.outcome)) + " code " + std::to_string(r.exit_code) +
          " signal " + std::to_string(r.signal) + " out '" + r.out + "' err '" + r.err +
          "' message '" + r.message + "'";
+}
+
+inline int thread_count() {
+  int count = 0;
+  if (DIR* directory = ::opendir("/proc/self/task")) {
+    while (const dirent* entry = ::readdir(directory))
+      if (entry->d_name[0] != '.') ++count;
+    ::closedir(directory);
+  }
+  return count;
 }
 
 // Says when no descriptor and no zombie is left more than before.

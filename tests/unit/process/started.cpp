@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <dirent.h>
 #include <signal.h>
 
 #include <atomic>
@@ -29,21 +28,8 @@ using support::program;
 using support::safety;
 using support::shell;
 using support::Stopwatch;
+using support::thread_count;
 using support::thread_sanitizer;
-
-namespace {
-
-int thread_count() {
-  int count = 0;
-  if (DIR* directory = ::opendir("/proc/self/task")) {
-    while (const dirent* entry = ::readdir(directory))
-      if (entry->d_name[0] != '.') ++count;
-    ::closedir(directory);
-  }
-  return count;
-}
-
-}  // namespace
 
 TEST_CASE("a started process runs on its own and gives its result to every waiter") {
   const LeftoverCheck leaks;

@@ -60,6 +60,8 @@ TEST_CASE("W-32: a shell is written to until it has ended or its input is closed
   Expected<void> written = shells.write(id, "three\n");
   REQUIRE(!written);
   CHECK(written.error().code == ErrorCode::io);
+  CHECK(written.error().message ==
+        "cannot write to standard input: it was closed, by the program or by close_input()");
   CHECK(kill(shells, id) == "true");
   written = shells.write(id, "four\n");
   REQUIRE(!written);
@@ -78,7 +80,12 @@ TEST_CASE("W-32: a shell is written to until it has ended or its input is closed
 
   // Without keep_input_open there is none.
   const std::string id_without = start(shells, "cat; exec sleep 300");
-  CHECK(!shells.write(id_without, "x"));
+  written = shells.write(id_without, "x");
+  REQUIRE(!written);
+  CHECK(written.error().code == ErrorCode::io);
+  CHECK(written.error().message ==
+        "cannot write to standard input: it was not kept open: start the command with "
+        "keep_input_open");
 }
 
 TEST_CASE("W-32: a shell has the time that it is given, and no more than it may have") {

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 
@@ -165,6 +166,28 @@ TEST_CASE("the callbacks of the command are called, too") {
   CHECK(has(seen, "out:one\n"));
   CHECK(has(seen, "err:two\n"));
   CHECK(ends_seen == 1);
+}
+
+TEST_CASE("on_end starts the next command, and one that has ended may be forgotten there") {
+  const LocalExecutor here = make();
+  ShellOptions options;
+  options.max_finished = 0;
+  BackgroundShells shells(here, options);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int ended = 0;
+  Command command = Command::shell("exit 0");
+  command.on_end = [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (++ended < 5) {
+      for (const ShellStatus& shell : shells.list()) (void)shells.kill(shell.id);
+      CHECK(shells.start(command));
+    }
+    changed.notify_all();
+  };
+  start(shells, command);
+  std::unique_lock<std::mutex> lock(mutex);
+  CHECK(changed.wait_for(lock, safety, [&] { return ended == 5; }));
 }
 
 TEST_CASE("secrets are masked in all that is told of a shell") {

@@ -108,3 +108,31 @@ TEST_CASE("the instructions tell what is in force") {
   CHECK(has(told({"--limit-memory", "536870912"}), "536870912 bytes of memory"));
   CHECK(has(told({"--run-in-background-after", "12"}), "after 12 seconds"));
 }
+
+TEST_CASE("the server gives back the memory that large results took") {
+#if defined(__GLIBC__)
+  if (support::address_sanitizer || support::thread_sanitizer) return;  // with heaps of their own
+  const TempDir place;
+  support::Fifo printed(place / "printed");
+  Server server(Strings{"--max-output-size", "3000000"});
+  const auto resident = [&] {
+    std::size_t total = 0;
+    std::size_t pages = 0;
+    const std::string statm = "/proc/" + std::to_string(server.pid()) + "/statm";
+    CHECK(std::sscanf(support::read_file(statm).c_str(), "%zu %zu", &total, &pages) == 2);
+    return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  };
+  const std::size_t before = resident();
+  const Json arguments = Json::object(
+      {{"command", "head -c 3000000 /dev/zero | tr '\\0' x; echo > " + printed.path()}});
+  for (int burst = 0; burst < 3; ++burst) {
+    for (int i = 0; i < 16; ++i) server.send(Server::call_line(Json(100 + i), arguments));
+    // Nothing is read until the server has all of it.
+    for (int i = 0; i < 16; ++i) printed.read_line();
+    for (int i = 0; i < 16; ++i) CHECK(server.receive_line().size() > 3000000);
+  }
+  server.ask("ping");
+  // Of the 96 MB that went out each time, glibc kept 55 to 350 by itself.
+  CHECK(resident() < before + 25000000);
+#endif
+}

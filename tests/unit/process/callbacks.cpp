@@ -1,0 +1,199 @@
+// What callbacks may do: those of started programs share one thread with all others.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Outcome;
+using codeexec::Process;
+using codeexec::ProcessOptions;
+using codeexec::ProcessResult;
+using codeexec::run_process;
+using codeexec::Stream;
+using std::chrono::milliseconds;
+using support::child;
+using support::dies;
+using support::has;
+using support::LeftoverCheck;
+using support::safety;
+using support::shell;
+using support::Stopwatch;
+
+namespace {
+
+// Handles that callbacks use, with what happened there.
+struct Chain {
+  std::mutex mutex = {};
+  std::condition_variable changed = {};
+  std::optional<Process> handle = {};
+  int ended = 0;
+
+  template <class Condition>
+  bool wait(Condition condition) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, safety, condition);
+  }
+};
+
+// Each ends the one before it, whose on_end calls this.
+void start_next(Chain& chain, int left) {
+  const std::lock_guard<std::mutex> lock(chain.mutex);
+  auto next = Process::start(shell("exit 0"), [&chain, left](const ProcessResult&) {
+    if (left > 1) start_next(chain, left - 1);
+    const std::lock_guard<std::mutex> last(chain.mutex);
+    if (left == 1) chain.handle.reset();
+    ++chain.ended;
+    chain.changed.notify_all();
+  });
+  if (next) chain.handle.emplace(std::move(*next));
+}
+
+// What a fork of this program writes to standard error until it is aborted, or something else.
+template <class Body>
+std::string last_words(Body body) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  std::fflush(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const rlimit no_core = {0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(SIGABRT, SIG_DFL);
+    ::dup2(ends[1], 2);
+    body();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string words;
+  char buffer[4096];
+  ssize_t size = 0;
+  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
+    words.append(buffer, static_cast<std::size_t>(size));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  const bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  return aborted ? words : "status " + std::to_string(status) + ": " + words;
+}
+
+}  // namespace
+
+TEST_CASE("on_end starts the next program and drops its own handle") {
+  const LeftoverCheck leaks;
+  const int threads = support::thread_count();
+  Chain chain;
+  start_next(chain, 5);
+  REQUIRE(chain.wait([&] { return chain.ended == 5; }));
+  // The thread is nobody's: it ends when nothing runs any more.
+  const Stopwatch watch;
+  while ((support::thread_count() != threads || !leaks.clean()) && watch.soon())
+    std::this_thread::yield();
+  CHECK(support::thread_count() == threads);
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("a handle that is dropped in a callback has its program killed") {
+  const LeftoverCheck leaks;
+  {
+    Chain chain;
+    std::atomic<int> ends{0};
+    auto other = Process::start(child({"sleep"}), [&](const ProcessResult& r) {
+      if (r.signal == SIGKILL) ++ends;
+    });
+    REQUIRE(other);
+    const pid_t pid = other->pid();
+    chain.handle.emplace(std::move(*other));
+    ProcessOptions options = shell("echo; read x");
+    options.keep_input_open = true;
+    options.on_output = [&](Stream, std::string_view) {
+      const std::lock_guard<std::mutex> lock(chain.mutex);
+      CHECK(!chain.handle->done());
+      CHECK(!chain.handle->wait_for(codeexec::no_limit));
+      chain.handle.reset();
+      ++chain.ended;
+      chain.changed.notify_all();
+    };
+    auto process = Process::start(options);
+    REQUIRE(process);
+    REQUIRE(chain.wait([&] { return chain.ended == 1; }));
+    CHECK(dies(pid));
+    REQUIRE(process->write("\n"));
+    CHECK(process->wait().succeeded());
+    const Stopwatch watch;
+    while (ends == 0 && watch.soon()) std::this_thread::yield();
+    CHECK(ends == 1);
+  }
+  const Stopwatch watch;
+  while (!leaks.clean() && watch.soon()) std::this_thread::yield();
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("wait() in a callback of a started program ends this one with a message") {
+  if (support::thread_sanitizer) return;
+  const std::string words = last_words([] {
+    auto other = Process::start(child({"sleep"}));
+    ProcessOptions options = shell("echo");
+    options.on_output = [&](Stream, std::string_view) { (void)other->wait(); };
+    auto process = Process::start(options);
+    (void)process->wait();
+  });
+  CHECK_MESSAGE(has(words, "codeexec: wait() was called in a callback"), words);
+}
+
+TEST_CASE("wait() is allowed in callbacks of run_process(), which has no other thread") {
+  auto other = Process::start(shell("exit 4"));
+  REQUIRE(other);
+  int code = -1;
+  ProcessOptions options = shell("echo");
+  options.on_output = [&](Stream, std::string_view) { code = other->wait().exit_code; };
+  CHECK(run_process(options).succeeded());
+  CHECK(code == 4);
+}
+
+TEST_CASE("a fork that is made in a callback may wait for its own programs") {
+  if (support::thread_sanitizer) return;
+  std::string problem = "not called";
+  ProcessOptions options = shell("echo");
+  options.on_output = [&](Stream, std::string_view) {
+    problem = support::in_other_host([]() -> std::string {
+      auto own = Process::start(shell("exit 6"));
+      if (!own) return own.error().message;
+      return own->wait().exit_code == 6 ? "" : "another exit code";
+    });
+  };
+  auto process = Process::start(options);
+  REQUIRE(process);
+  CHECK(process->wait().succeeded());
+  CHECK(problem == "");
+}
+
+#if defined(__cpp_exceptions)
+TEST_CASE("an exception that leaves a callback ends this program") {
+  if (support::thread_sanitizer) return;
+  for (const bool started : {false, true}) {
+    CAPTURE(started);
+    const std::string words = last_words([&] {
+      ProcessOptions options = shell("echo");
+      options.on_output = [](Stream, std::string_view) { throw std::runtime_error("from here"); };
+      try {
+        if (!started) (void)run_process(options);
+        if (started) (void)Process::start(options)->wait();
+      } catch (const std::exception&) {
+      }
+    });
+    CHECK_MESSAGE(has(words, "from here"), words);
+  }
+}
+#endif
