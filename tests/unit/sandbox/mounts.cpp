@@ -1,8 +1,12 @@
 // Mounts of a command's own: what stays as it is although Landlock has no word in it.
 
-#include "helpers.hpp"
+#include <doctest/doctest.h>
 
 #include <sys/stat.h>
+
+#include "helpers.hpp"
+
+#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
 
 using namespace codeexec;
 using support::enforced;
@@ -13,8 +17,6 @@ using support::report_elsewhere;
 using support::report_of;
 using support::run_in;
 using support::TempDir;
-
-#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
 
 namespace {
 
