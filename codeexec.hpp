@@ -9090,12 +9090,15 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
   }
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
-  if (quoted || fields.single) {
-    add_text(fields, text.text, true);
-    if (!quoted && has_glob(text.text)) fields.word.glob = true;
-    return;
-  }
-  add_split(fields, text.text, text.home);
+  const bool whole = quoted || fields.single;
+  // A home directory that was printed behind something else is known to begin a word only.
+  std::string written = text.text;
+  for (std::size_t i = 1; text.home && i < written.size(); ++i)
+    if (written[i] == '~' && (whole || (!is_shell_blank(written[i - 1]) && written[i - 1] != '\n')))
+      written[i] = '\0';
+  if (!whole) return add_split(fields, written, text.home);
+  add_text(fields, written, true);
+  if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
@@ -9108,8 +9111,14 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
-    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
-      fields.word.home = true;
+    if (home && at > begin && text[begin] == '~') {
+      if (fields.word.text.empty()) {
+        fields.word.home = true;
+      } else {
+        add_unknown(fields, true);
+        ++begin;
+      }
+    }
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
@@ -17942,6 +17951,7 @@ struct SandboxPlan {
 struct CgroupBase {
   std::string directory = {};  // empty: there is none
   bool unified = false;        // cgroup v2
+  int error = 0;               // why there is none, when the system has said so
 };
 #endif
 
@@ -20209,9 +20219,9 @@ int write_control(const std::string& path, std::string_view text) {
 }
 
 // A control file, or nothing. They are short.
+constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  constexpr std::size_t most = 65536;
-  auto text = read_whole_file(path, most, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup");
   return text ? std::move(*text) : std::string();
 }
 
@@ -20335,17 +20345,15 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
   return processes == 0 ? 0 : write_control(leaf + "/pids.max", std::to_string(processes));
 }
 
-// Whether leaves with these limits can really be made in a directory.
-bool can_make_leaves(const std::string& directory, bool unified, bool memory, bool processes) {
+// Whether leaves with these limits can really be made in a directory: an errno, or 0.
+int try_leaf(const std::string& directory, bool unified, bool memory, bool processes) {
   constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
   constexpr std::uint64_t some_processes = 1024;
   const std::string leaf = concat({directory, "/", new_leaf_name()});
-  if (::mkdir(leaf.c_str(), 0755) != 0) return false;
-  const bool limited =
-      limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0) == 0;
-  const bool can_be_joined =
-      UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)).get() >= 0;
-  return ::rmdir(leaf.c_str()) == 0 && limited && can_be_joined;
+  if (::mkdir(leaf.c_str(), 0755) != 0) return errno;
+  int error = limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0);
+  if (!UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC))) error = errno;
+  return ::rmdir(leaf.c_str()) == 0 ? error : errno;
 }
 
 }  // namespace
@@ -20354,17 +20362,20 @@ namespace {
 
 CgroupBase find_cgroup_base(bool memory) {
   const std::string_view controller = memory ? "memory" : "pids";
-  const std::string groups = read_control("/proc/self/cgroup");
-  constexpr std::size_t most_mounts = std::size_t{16} << 20;
-  auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
   CgroupBase base;
-  if (!mounts) return base;
-  std::string group = own_group(groups, controller);
+  constexpr std::size_t most_mounts = std::size_t{16} << 20;
+  const auto groups = read_whole_file("/proc/self/cgroup", most_control, "cgroup");
+  const auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
+  if (!groups || !mounts) {
+    base.error = (groups ? mounts : groups).error().system_error;
+    return base;
+  }
+  std::string group = own_group(*groups, controller);
   if (!group.empty()) {
     base.directory = group_directory(*mounts, group, controller);
   } else {
     base.unified = true;
-    group = own_group(groups, {});
+    group = own_group(*groups, {});
     if (group.empty()) return base;
     base.directory = group_directory(*mounts, group, {});
     const auto gives = [&](const std::string& directory) {
@@ -20379,7 +20390,8 @@ CgroupBase find_cgroup_base(bool memory) {
   }
   if (base.directory.empty()) return base;
   remove_dead_leaves(base.directory);
-  if (!can_make_leaves(base.directory, base.unified, memory, !memory)) base.directory.clear();
+  base.error = try_leaf(base.directory, base.unified, memory, !memory);
+  if (base.error != 0) base.directory.clear();
   return base;
 }
 
@@ -20599,8 +20611,9 @@ class SandboxBuilder {
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
-  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, concat({"no cgroup can be made here, so ", what,
+  void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
+    miss(limit, concat({"no cgroup can be made here",
+                        error == 0 ? "" : concat({" (", errno_text(error), ")"}), ", so ", what,
                         "; set sandbox to best_effort for that, or run this program by "
                         "`systemd-run --user --scope -p Delegate=yes`"}));
     if (other) other_limits_[other_count_++] = other;
@@ -20621,7 +20634,8 @@ class SandboxBuilder {
       state_.memory_base = find_cgroup_base(true);
       if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
-        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+        instead_of_cgroup(state_.memory_base.error, "memory", "it holds for each process alone",
+                          "memory_per_process");
       }
     }
     if (limits.processes != 0) {
@@ -20629,9 +20643,11 @@ class SandboxBuilder {
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+          instead_of_cgroup(state_.process_base.error, "processes",
+                            "the kernel does not count root's", nullptr);
         else
-          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
+          instead_of_cgroup(state_.process_base.error, "processes", "all of the user's are counted",
+                            "processes_per_user");
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())

@@ -50,12 +50,15 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
   }
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
-  if (quoted || fields.single) {
-    add_text(fields, text.text, true);
-    if (!quoted && has_glob(text.text)) fields.word.glob = true;
-    return;
-  }
-  add_split(fields, text.text, text.home);
+  const bool whole = quoted || fields.single;
+  // A home directory that was printed behind something else is known to begin a word only.
+  std::string written = text.text;
+  for (std::size_t i = 1; text.home && i < written.size(); ++i)
+    if (written[i] == '~' && (whole || (!is_shell_blank(written[i - 1]) && written[i - 1] != '\n')))
+      written[i] = '\0';
+  if (!whole) return add_split(fields, written, text.home);
+  add_text(fields, written, true);
+  if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
@@ -68,8 +71,14 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
-    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
-      fields.word.home = true;
+    if (home && at > begin && text[begin] == '~') {
+      if (fields.word.text.empty()) {
+        fields.word.home = true;
+      } else {
+        add_unknown(fields, true);
+        ++begin;
+      }
+    }
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
