@@ -44,18 +44,20 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~")) {
-    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
-    fields.word.home = true;
-  }
+  const bool whole = quoted || fields.single;
+  const bool begins = !fields.started && fields.word.text.empty();
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
-  const bool whole = quoted || fields.single;
   // A home directory that was printed behind something else is known to begin a word only.
-  std::string written = text.text;
-  for (std::size_t i = 1; text.home && i < written.size(); ++i)
-    if (written[i] == '~' && (whole || (!is_shell_blank(written[i - 1]) && written[i - 1] != '\n')))
-      written[i] = '\0';
+  std::string written;
+  for (std::size_t i = 0; i < text.text.size(); ++i) {
+    const char before = i == 0 ? (begins ? ' ' : 'x') : whole ? 'x' : text.text[i - 1];
+    const bool hidden =
+        text.home && text.text[i] == '~' && !is_shell_blank(before) && before != '\n';
+    written += hidden ? '\0' : text.text[i];
+    if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
+  }
+  if (text.home && starts_with(written, "~")) fields.word.home = true;
   if (!whole) return add_split(fields, written, text.home);
   add_text(fields, written, true);
   if (!quoted && has_glob(written)) fields.word.glob = true;
