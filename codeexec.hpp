@@ -9349,18 +9349,23 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~"sv)) {
-    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
-    fields.word.home = true;
-  }
+  const bool whole = quoted || fields.single;
+  const bool begins = !fields.started && fields.word.text.empty();
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
-  if (quoted || fields.single) {
-    add_text(fields, text.text, true);
-    if (!quoted && has_glob(text.text)) fields.word.glob = true;
-    return;
+  // A home directory that was printed behind something else is known to begin a word only.
+  std::string written;
+  for (std::size_t i = 0; i < text.text.size(); ++i) {
+    const char before = i == 0 ? (begins ? ' ' : 'x') : whole ? 'x' : text.text[i - 1];
+    const bool hidden =
+        text.home && text.text[i] == '~' && !is_shell_blank(before) && before != '\n';
+    written += hidden ? '\0' : text.text[i];
+    if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  add_split(fields, text.text, text.home);
+  if (text.home && starts_with(written, "~")) fields.word.home = true;
+  if (!whole) return add_split(fields, written, text.home);
+  add_text(fields, written, true);
+  if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
@@ -9373,8 +9378,14 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
-    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
-      fields.word.home = true;
+    if (home && at > begin && text[begin] == '~') {
+      if (fields.word.text.empty()) {
+        fields.word.home = true;
+      } else {
+        add_unknown(fields, true);
+        ++begin;
+      }
+    }
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
@@ -18150,6 +18161,7 @@ struct SandboxPlan {
 struct CgroupBase {
   std::string directory = {};  // empty: there is none
   bool unified = false;        // cgroup v2
+  int error = 0;               // why there is none, when the system has said so
 };
 #endif
 
@@ -20411,9 +20423,9 @@ int write_control(const std::string& path, std::string_view text) {
 }
 
 // A control file, or nothing. They are short.
+constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  constexpr std::size_t most = 65536;
-  auto text = read_whole_file(path, most, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup");
   return text ? std::move(*text) : std::string();
 }
 
@@ -20534,17 +20546,15 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
   return processes == 0 ? 0 : write_control(leaf + "/pids.max", std::to_string(processes));
 }
 
-// Whether leaves with these limits can really be made in a directory.
-bool can_make_leaves(const std::string& directory, bool unified, bool memory, bool processes) {
+// Whether leaves with these limits can really be made in a directory: an errno, or 0.
+int try_leaf(const std::string& directory, bool unified, bool memory, bool processes) {
   constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
   constexpr std::uint64_t some_processes = 1024;
   const std::string leaf = concat({directory, "/", new_leaf_name()});
-  if (::mkdir(leaf.c_str(), 0755) != 0) return false;
-  const bool limited =
-      limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0) == 0;
-  const bool can_be_joined =
-      UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)).get() >= 0;
-  return ::rmdir(leaf.c_str()) == 0 && limited && can_be_joined;
+  if (::mkdir(leaf.c_str(), 0755) != 0) return errno;
+  int error = limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0);
+  if (!UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC))) error = errno;
+  return ::rmdir(leaf.c_str()) == 0 ? error : errno;
 }
 
 }  // namespace
@@ -20553,17 +20563,20 @@ namespace {
 
 CgroupBase find_cgroup_base(bool memory) {
   const std::string_view controller = memory ? "memory" : "pids";
-  const std::string groups = read_control("/proc/self/cgroup");
-  constexpr std::size_t most_mounts = std::size_t{16} << 20;
-  auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
   CgroupBase base;
-  if (!mounts) return base;
-  std::string group = own_group(groups, controller);
+  constexpr std::size_t most_mounts = std::size_t{16} << 20;
+  const auto groups = read_whole_file("/proc/self/cgroup", most_control, "cgroup");
+  const auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
+  if (!groups || !mounts) {
+    base.error = (groups ? mounts : groups).error().system_error;
+    return base;
+  }
+  std::string group = own_group(*groups, controller);
   if (!group.empty()) {
     base.directory = group_directory(*mounts, group, controller);
   } else {
     base.unified = true;
-    group = own_group(groups, {});
+    group = own_group(*groups, {});
     if (group.empty()) return base;
     base.directory = group_directory(*mounts, group, {});
     const auto gives = [&](const std::string& directory) {
@@ -20578,7 +20591,8 @@ CgroupBase find_cgroup_base(bool memory) {
   }
   if (base.directory.empty()) return base;
   remove_dead_leaves(base.directory);
-  if (!can_make_leaves(base.directory, base.unified, memory, !memory)) base.directory.clear();
+  base.error = try_leaf(base.directory, base.unified, memory, !memory);
+  if (base.error != 0) base.directory.clear();
   return base;
 }
 
@@ -20788,8 +20802,9 @@ class SandboxBuilder {
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
-  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, {"no cgroup can be made here, so ", what,
+  void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
+    const std::string reason = error == 0 ? "" : concat({" (", errno_text(error), ")"});
+    miss(limit, {"no cgroup can be made here", reason, ", so ", what,
                  "; set sandbox to best_effort for that, or run this program by "
                  "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
@@ -20810,7 +20825,8 @@ class SandboxBuilder {
       state_.memory_base = find_cgroup_base(true);
       if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
-        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+        instead_of_cgroup(state_.memory_base.error, "memory", "it holds for each process alone",
+                          "memory_per_process");
       }
     }
     if (limits.processes != 0) {
@@ -20818,9 +20834,11 @@ class SandboxBuilder {
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+          instead_of_cgroup(state_.process_base.error, "processes",
+                            "the kernel does not count root's", nullptr);
         else
-          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
+          instead_of_cgroup(state_.process_base.error, "processes", "all of the user's are counted",
+                            "processes_per_user");
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())
@@ -32237,6 +32255,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   };
   ContainerExecutorOptions probe = options;
   probe.policy = {};
+  probe.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
   probe.delete_guard = false;
   probe.audit_file.clear();
   probe.on_audit = {};

@@ -53,6 +53,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   };
   ContainerExecutorOptions probe = options;
   probe.policy = {};
+  probe.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
   probe.delete_guard = false;
   probe.audit_file.clear();
   probe.on_audit = {};

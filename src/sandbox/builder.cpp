@@ -152,8 +152,9 @@ class SandboxBuilder {
   }
 
   // What the kernel offers without a cgroup is another limit, and has another name.
-  void instead_of_cgroup(const char* limit, const char* what, const char* other) {
-    miss(limit, {"no cgroup can be made here, so ", what,
+  void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
+    const std::string reason = error == 0 ? "" : concat({" (", errno_text(error), ")"});
+    miss(limit, {"no cgroup can be made here", reason, ", so ", what,
                  "; set sandbox to best_effort for that, or run this program by "
                  "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
@@ -174,7 +175,8 @@ class SandboxBuilder {
       state_.memory_base = find_cgroup_base(true);
       if (state_.memory_base.directory.empty()) {
         add_rlimit(RLIMIT_DATA, limits.memory, limits.memory);
-        instead_of_cgroup("memory", "it holds for each process alone", "memory_per_process");
+        instead_of_cgroup(state_.memory_base.error, "memory", "it holds for each process alone",
+                          "memory_per_process");
       }
     }
     if (limits.processes != 0) {
@@ -182,9 +184,11 @@ class SandboxBuilder {
       if (state_.process_base.directory.empty()) {
         add_rlimit(RLIMIT_NPROC, limits.processes, limits.processes);
         if (::getuid() == 0)
-          instead_of_cgroup("processes", "the kernel does not count root's", nullptr);
+          instead_of_cgroup(state_.process_base.error, "processes",
+                            "the kernel does not count root's", nullptr);
         else
-          instead_of_cgroup("processes", "all of the user's are counted", "processes_per_user");
+          instead_of_cgroup(state_.process_base.error, "processes", "all of the user's are counted",
+                            "processes_per_user");
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())

@@ -30,9 +30,9 @@ int write_control(const std::string& path, std::string_view text) {
 }
 
 // A control file, or nothing. They are short.
+constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  constexpr std::size_t most = 65536;
-  auto text = read_whole_file(path, most, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup");
   return text ? std::move(*text) : std::string();
 }
 
@@ -153,17 +153,15 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
   return processes == 0 ? 0 : write_control(leaf + "/pids.max", std::to_string(processes));
 }
 
-// Whether leaves with these limits can really be made in a directory.
-bool can_make_leaves(const std::string& directory, bool unified, bool memory, bool processes) {
+// Whether leaves with these limits can really be made in a directory: an errno, or 0.
+int try_leaf(const std::string& directory, bool unified, bool memory, bool processes) {
   constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
   constexpr std::uint64_t some_processes = 1024;
   const std::string leaf = concat({directory, "/", new_leaf_name()});
-  if (::mkdir(leaf.c_str(), 0755) != 0) return false;
-  const bool limited =
-      limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0) == 0;
-  const bool can_be_joined =
-      UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)).get() >= 0;
-  return ::rmdir(leaf.c_str()) == 0 && limited && can_be_joined;
+  if (::mkdir(leaf.c_str(), 0755) != 0) return errno;
+  int error = limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0);
+  if (!UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC))) error = errno;
+  return ::rmdir(leaf.c_str()) == 0 ? error : errno;
 }
 
 }  // namespace
@@ -172,17 +170,20 @@ inline namespace inner {
 
 CgroupBase find_cgroup_base(bool memory) {
   const std::string_view controller = memory ? "memory" : "pids";
-  const std::string groups = read_control("/proc/self/cgroup");
-  constexpr std::size_t most_mounts = std::size_t{16} << 20;
-  auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
   CgroupBase base;
-  if (!mounts) return base;
-  std::string group = own_group(groups, controller);
+  constexpr std::size_t most_mounts = std::size_t{16} << 20;
+  const auto groups = read_whole_file("/proc/self/cgroup", most_control, "cgroup");
+  const auto mounts = read_whole_file("/proc/self/mountinfo", most_mounts, "mounts");
+  if (!groups || !mounts) {
+    base.error = (groups ? mounts : groups).error().system_error;
+    return base;
+  }
+  std::string group = own_group(*groups, controller);
   if (!group.empty()) {
     base.directory = group_directory(*mounts, group, controller);
   } else {
     base.unified = true;
-    group = own_group(groups, {});
+    group = own_group(*groups, {});
     if (group.empty()) return base;
     base.directory = group_directory(*mounts, group, {});
     const auto gives = [&](const std::string& directory) {
@@ -197,7 +198,8 @@ CgroupBase find_cgroup_base(bool memory) {
   }
   if (base.directory.empty()) return base;
   remove_dead_leaves(base.directory);
-  if (!can_make_leaves(base.directory, base.unified, memory, !memory)) base.directory.clear();
+  base.error = try_leaf(base.directory, base.unified, memory, !memory);
+  if (base.error != 0) base.directory.clear();
   return base;
 }
 

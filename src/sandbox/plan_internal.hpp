@@ -93,6 +93,7 @@ struct SandboxPlan {
 struct CgroupBase {
   std::string directory = {};  // empty: there is none
   bool unified = false;        // cgroup v2
+  int error = 0;               // why there is none, when the system has said so
 };
 #endif
 

@@ -44,18 +44,23 @@ void ShellWalker::end_field(Fields& fields) {
 }
 
 void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  if (text.home && starts_with(text.text, "~"sv)) {
-    if (fields.started || !fields.word.text.empty()) return add_unknown(fields, true);
-    fields.word.home = true;
-  }
+  const bool whole = quoted || fields.single;
+  const bool begins = !fields.started && fields.word.text.empty();
   if (text.assumed) fields.word.assumed = true;
   if (text.glob) fields.word.glob = true;
-  if (quoted || fields.single) {
-    add_text(fields, text.text, true);
-    if (!quoted && has_glob(text.text)) fields.word.glob = true;
-    return;
+  // A home directory that was printed behind something else is known to begin a word only.
+  std::string written;
+  for (std::size_t i = 0; i < text.text.size(); ++i) {
+    const char before = i == 0 ? (begins ? ' ' : 'x') : whole ? 'x' : text.text[i - 1];
+    const bool hidden =
+        text.home && text.text[i] == '~' && !is_shell_blank(before) && before != '\n';
+    written += hidden ? '\0' : text.text[i];
+    if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  add_split(fields, text.text, text.home);
+  if (text.home && starts_with(written, "~")) fields.word.home = true;
+  if (!whole) return add_split(fields, written, text.home);
+  add_text(fields, written, true);
+  if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
@@ -68,8 +73,14 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
-    if (home && at > begin && text[begin] == '~' && fields.word.text.empty())
-      fields.word.home = true;
+    if (home && at > begin && text[begin] == '~') {
+      if (fields.word.text.empty()) {
+        fields.word.home = true;
+      } else {
+        add_unknown(fields, true);
+        ++begin;
+      }
+    }
     if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
     begin = at + 1;
     if (unknown) add_unknown(fields, false);

@@ -52,6 +52,9 @@ struct Kind {
   bool performed = false;  // it does its work and fails nevertheless
 };
 
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule 445
@@ -102,6 +105,9 @@ inline const std::vector<Kind>& kinds() {
       {SYS_landlock_create_ruleset, "landlock_create_ruleset", {EMFILE, ENOMEM, EOPNOTSUPP}},
       {SYS_landlock_add_rule, "landlock_add_rule", {ENOMEM, EINVAL}},
       {SYS_landlock_restrict_self, "landlock_restrict_self", {E2BIG, ENOMEM, EPERM}},
+      {SYS_open_tree, "open_tree", {EPERM, ENOMEM}},
+      {SYS_move_mount, "move_mount", {EPERM, ENOMEM}},
+      {SYS_mount_setattr, "mount_setattr", {EPERM, ENOMEM}},
       {SYS_mount, "mount", {EPERM, ENOMEM}},
       {SYS_umount2, "umount2", {EPERM, EBUSY}},
       {SYS_unshare, "unshare", {EPERM, ENOSPC, ENOMEM}},

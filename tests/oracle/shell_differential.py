@@ -269,7 +269,10 @@ def same_call(command, ran):
         expected = "" if told == "inherited" else command["input_text"]
         # bash adds the newline that the end of the script has cut off a here-document.
         expression = pattern(expected) + ("" if expected.endswith("\n") else "\n?")
-        unknown = told == "unknown" or "\0" in expected
+        # Patterns and homes that were printed stand as they were written.
+        if command["input_home"]:
+            expression = expression.replace(re.escape("~"), "(?s:.*)")
+        unknown = told == "unknown" or "\0" in expected or command["input_glob"]
         if not unknown and not re.fullmatch(expression, ran.input):
             return f"input is told as {told} {expected!r} and was {ran.input!r}"
     if ran.e1 is not None:

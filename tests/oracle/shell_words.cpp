@@ -63,6 +63,7 @@ Json command(const shell::Command& command) {
   result.set("work_dir", word(command.work_dir));
   result.set("input", inputs[static_cast<int>(command.input.kind)]);
   result.set("input_text", text_of(command.input.text));
+  result.set("input_home", command.input.home).set("input_glob", command.input.glob);
   result.set("defined", command.defined).set("begin", command.begin).set("end", command.end);
   return result;
 }

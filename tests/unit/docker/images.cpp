@@ -20,6 +20,7 @@ Result run(std::vector<std::string> argv,
   options.workspace = work_dir;
   options.environment.keep.push_back("DOCKER_*");
   options.supervised = false;  // an engine outlives the script that starts it
+  options.policy.disabled_rules = {"sudo"};
   Command command = Command::program(std::move(argv));
   command.environment = std::move(environment);
   return support::make(options).run(command);

@@ -137,8 +137,9 @@ TEST_CASE("policy: what a helper does with other values is found") {
       {"sudo", "x=echo; f() { $x id; g; }; g() { x=sudo; f; }; f"},
       {"sudo", "f() { [ $1 = 0 ] && return; $2 id; f $(($1 - 1)) sudo; }; f 3 echo"},
   };
-  for (const auto& [rule, script] : cases) {
-    CAPTURE(std::string(script));
+  for (const auto& [rule, text] : cases) {
+    const std::string script(text);
+    CAPTURE(script);
     CHECK(policy.check(script).rule == rule);
   }
   passes(policy, {

@@ -172,8 +172,8 @@ TEST_CASE("sandbox: the number of processes, for root and for others") {
   CHECK(is_missing(user, "memory"));
   const auto refused = report_elsewhere("strict memory=99999999 uid=12345");
   REQUIRE(refused.size() == 1);
-  CHECK(
-      support::has(refused[0], "for lack of memory: no cgroup can be made here, so it holds for"));
+  CHECK(support::has(refused[0], "for lack of memory: no cgroup can be made here ("));
+  CHECK(support::has(refused[0], "), so it holds for each process alone"));
   CHECK(support::has(refused[0], "systemd-run --user --scope -p Delegate=yes"));
   // As where there is no cgroup.
   const std::string no_cgroup = "mkdirat=EPERM,mkdir=EPERM";

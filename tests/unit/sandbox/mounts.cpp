@@ -1,8 +1,12 @@
 // Mounts of a command's own: what stays as it is although Landlock has no word in it.
 
-#include "helpers.hpp"
+#include <doctest/doctest.h>
 
 #include <sys/stat.h>
+
+#include "helpers.hpp"
+
+#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
 
 using namespace codeexec;
 using support::enforced;
@@ -13,8 +17,6 @@ using support::report_elsewhere;
 using support::report_of;
 using support::run_in;
 using support::TempDir;
-
-#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
 
 namespace {
 
@@ -45,7 +47,7 @@ struct Repository {
   SandboxOptions options = {};
 };
 
-std::string creation_error(const SandboxOptions& options) {
+std::string refusal_of(const SandboxOptions& options) {
   const auto sandbox = Sandbox::create(options);
   return sandbox ? "" : sandbox.error().message;
 }
@@ -176,12 +178,12 @@ TEST_CASE("sandbox: what is no path to be protected") {
          {"", "/", "/etc", "a//b", "a/", ".", "a/.", "./a", "..", "a/../b"}) {
       CAPTURE(path);
       options.protected_paths = {path};
-      CHECK(support::has(creation_error(options), "is no plain relative path"));
+      CHECK(support::has(refusal_of(options), "is no plain relative path"));
     }
     options.protected_paths = {std::string("a\0b", 3)};
-    CHECK(support::begins(creation_error(options), "protected_paths: 'a\\x00b' is no plain"));
+    CHECK(support::begins(refusal_of(options), "protected_paths: 'a\\x00b' is no plain"));
     options.protected_paths.assign(65, "a");
-    CHECK(support::has(creation_error(options), "one of more than 64"));
+    CHECK(support::has(refusal_of(options), "one of more than 64"));
   }
 }
 
