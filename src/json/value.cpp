@@ -378,5 +378,27 @@ Json& Json::push_back(Json value) {
   return *this;
 }
 
+inline namespace inner {
+
+void set_member(Json& object, const char* name, const char* text) { object.set(name, Json(text)); }
+void set_member(Json& object, const char* name, const std::string& text) {
+  object.set(name, Json(text));
+}
+void set_member(Json& object, const char* name, std::string&& text) {
+  object.set(name, Json(std::move(text)));
+}
+void set_member(Json& object, const char* name, bool value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, double value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, long long value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, unsigned long long value) {
+  object.set(name, Json(value));
+}
+void set_member(Json& object, const char* name, const Json& value) { object.set(name, value); }
+void set_member(Json& object, const char* name, Json&& value) {
+  object.set(name, std::move(value));
+}
+
+}  // namespace inner
+
 }  // namespace v0_1
 }  // namespace codeexec
