@@ -32915,7 +32915,7 @@ std::string reply_text(std::string_view id, std::string_view result);
 // An empty id is left out: JSON-RPC's null does not fit the protocol's schema.
 std::string error_text(std::string_view id, const RpcError& error);
 
-RpcError rpc_error(int code, std::string message);
+RpcError rpc_error(int code, std::string_view message);
 
 // {"name":...,"version":...}
 std::string server_info_of(const ServerOptions& options);
@@ -33788,38 +33788,44 @@ Json number_value(double number) {
 }
 
 Json schema_of(const Parameter& parameter) {
-  Json schema = Json::object();
+  Json schema;
   if (parameter.nullable) {
-    schema.set("type", Json::array({type_name(parameter.type), "null"}));
+    set_member(schema, "type", Json::array({type_name(parameter.type), "null"}));
   } else {
-    schema.set("type", type_name(parameter.type));
+    set_member(schema, "type", type_name(parameter.type));
   }
-  if (!parameter.description.empty()) schema.set("description", parameter.description);
-  if (parameter.items) schema.set("items", Json::object({{"type", type_name(*parameter.items)}}));
+  if (!parameter.description.empty()) set_member(schema, "description", parameter.description);
+  if (parameter.items) {
+    Json items;
+    set_member(items, "type", type_name(*parameter.items));
+    set_member(schema, "items", std::move(items));
+  }
   if (!parameter.choices.empty()) {
     Json choices = Json::array();
     for (const std::string& choice : parameter.choices) choices.push_back(choice);
     if (parameter.nullable) choices.push_back(nullptr);
-    schema.set("enum", std::move(choices));
+    set_member(schema, "enum", std::move(choices));
   }
-  if (parameter.minimum) schema.set("minimum", number_value(*parameter.minimum));
-  if (parameter.greater_than) schema.set("exclusiveMinimum", number_value(*parameter.greater_than));
-  if (parameter.maximum) schema.set("maximum", number_value(*parameter.maximum));
-  if (!parameter.default_value.is_null()) schema.set("default", parameter.default_value);
+  if (parameter.minimum) set_member(schema, "minimum", number_value(*parameter.minimum));
+  if (parameter.greater_than)
+    set_member(schema, "exclusiveMinimum", number_value(*parameter.greater_than));
+  if (parameter.maximum) set_member(schema, "maximum", number_value(*parameter.maximum));
+  if (!parameter.default_value.is_null()) set_member(schema, "default", parameter.default_value);
   return schema;
 }
 
 Json schema_of(const std::vector<Parameter>& parameters) {
-  Json schema = Json::object({{"type", "object"}});
+  Json schema;
+  set_member(schema, "type", "object");
   Json properties = Json::object();
   Json required = Json::array();
   for (const Parameter& parameter : parameters) {
     properties.set(parameter.name, schema_of(parameter));
     if (parameter.required) required.push_back(parameter.name);
   }
-  if (!parameters.empty()) schema.set("properties", std::move(properties));
-  if (required.size() > 0) schema.set("required", std::move(required));
-  schema.set("additionalProperties", false);
+  if (!parameters.empty()) set_member(schema, "properties", std::move(properties));
+  if (required.size() > 0) set_member(schema, "required", std::move(required));
+  set_member(schema, "additionalProperties", false);
   return schema;
 }
 
@@ -33954,7 +33960,7 @@ namespace {
 
 Json annotations_of(const Tool& tool) {
   Json annotations = Json::object();
-  if (!tool.title.empty()) annotations.set("title", tool.title);
+  if (!tool.title.empty()) set_member(annotations, "title", tool.title);
   const auto add = [&](const char* name, const std::optional<bool>& hint) {
     if (hint) annotations.set(name, *hint);
   };
@@ -33970,14 +33976,15 @@ Json annotations_of(const Tool& tool) {
 namespace {
 
 std::string listing_of(const Tool& tool) {
-  Json listing = Json::object({{"name", tool.name}});
-  if (!tool.title.empty()) listing.set("title", tool.title);
-  if (!tool.description.empty()) listing.set("description", tool.description);
-  listing.set("inputSchema",
-              tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
-  if (!tool.output_schema.is_null()) listing.set("outputSchema", tool.output_schema);
+  Json listing;
+  set_member(listing, "name", tool.name);
+  if (!tool.title.empty()) set_member(listing, "title", tool.title);
+  if (!tool.description.empty()) set_member(listing, "description", tool.description);
+  set_member(listing, "inputSchema",
+             tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
+  if (!tool.output_schema.is_null()) set_member(listing, "outputSchema", tool.output_schema);
   Json annotations = annotations_of(tool);
-  if (annotations.size() > 0) listing.set("annotations", std::move(annotations));
+  if (annotations.size() > 0) set_member(listing, "annotations", std::move(annotations));
   return listing.dump();
 }
 
@@ -34139,13 +34146,15 @@ class Session : public std::enable_shared_from_this<Session> {
   CallPtr on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch);
   CallPtr dispatch(CallPtr call);
   void cancel(const std::string& key);
-  void refuse_line(const Id& id, int code, std::string message);
+  void refuse_line(const Id& id, int code, std::string_view message);
 
   // replies
   std::string discover_result() const;
   std::string list_result(bool modern) const;
   void reply(const std::shared_ptr<Batch>& batch, std::string_view id, std::string_view result);
   void fail(const std::shared_ptr<Batch>& batch, std::string_view id, const RpcError& error);
+  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+            std::string_view message);
   void deliver(const std::shared_ptr<Batch>& batch, std::string text);
   static void count_up(const std::shared_ptr<Batch>& batch);
   void count_down(Batch& batch);
@@ -34185,8 +34194,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
-  std::deque<CallPtr> waiting_ = {};
+  std::atomic<std::size_t> open_weight_{0};                // of all calls that are not answered
+  std::vector<CallPtr> waiting_ = {};                      // the next one first
   std::map<std::string, CallPtr> open_ = {};               // calls by id
   std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
 };
@@ -34198,6 +34207,33 @@ class Session : public std::enable_shared_from_this<Session> {
 // Content of results, and what a tool sees of its call.
 
 namespace mcp {
+namespace {
+
+Content of_type(const char* type) {
+  Content content;
+  set_member(content.block, "type", type);
+  return content;
+}
+
+Content of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
+  Content content = of_type(type);
+  set_member(content.block, "data", to_base64(bytes));
+  set_member(content.block, "mimeType", mime_type);
+  return content;
+}
+
+Content of_resource(const std::string& uri, const std::string& mime_type, const char* key,
+                    std::string&& value) {
+  Json resource;
+  set_member(resource, "uri", uri);
+  set_member(resource, "mimeType", mime_type);
+  set_member(resource, key, std::move(value));
+  Content content = of_type("resource");
+  set_member(content.block, "resource", std::move(resource));
+  return content;
+}
+
+}  // namespace
 
 Content Content::raw(Json block) {
   Content content;
@@ -34206,40 +34242,35 @@ Content Content::raw(Json block) {
 }
 
 Content Content::text(std::string text) {
-  return raw(Json::object({{"type", "text"}, {"text", std::move(text)}}));
+  Content content = of_type("text");
+  set_member(content.block, "text", std::move(text));
+  return content;
 }
 
 Content Content::image(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "image"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("image", bytes, mime_type);
 }
 
 Content Content::audio(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "audio"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("audio", bytes, mime_type);
 }
 
 Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"text", std::move(text)}})}}));
+  return of_resource(uri, mime_type, "text", std::move(text));
 }
 
 Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"blob", to_base64(bytes)}})}}));
+  return of_resource(uri, mime_type, "blob", to_base64(bytes));
 }
 
 Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
                                std::string description) {
-  Json block =
-      Json::object({{"type", "resource_link"}, {"uri", std::move(uri)}, {"name", std::move(name)}});
-  if (!mime_type.empty()) block.set("mimeType", std::move(mime_type));
-  if (!description.empty()) block.set("description", std::move(description));
-  return raw(std::move(block));
+  Content content = of_type("resource_link");
+  set_member(content.block, "uri", uri);
+  set_member(content.block, "name", name);
+  if (!mime_type.empty()) set_member(content.block, "mimeType", mime_type);
+  if (!description.empty()) set_member(content.block, "description", description);
+  return content;
 }
 
 ToolResult ToolResult::text(std::string text) {
@@ -34341,10 +34372,10 @@ std::string error_text(std::string_view id, const RpcError& error) {
   return text;
 }
 
-RpcError rpc_error(int code, std::string message) {
+RpcError rpc_error(int code, std::string_view message) {
   RpcError error;
   error.code = code;
-  error.message = std::move(message);
+  error.message = message;
   return error;
 }
 
@@ -34506,11 +34537,11 @@ void Session::on_too_long(const Id& id) {
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
 // be the echo of our own answers. A client waits for the answer to an id, so those are more.
-void Session::refuse_line(const Id& id, int code, std::string message) {
+void Session::refuse_line(const Id& id, int code, std::string_view message) {
   if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
-    fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
+    fail(nullptr, id.spelling, code, message);
   } else {
     log(concat({"not answered: ", message}));
   }
@@ -34537,13 +34568,13 @@ void Session::on_batch(Json messages) {
 }
 
 CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
-  const auto refuse = [&](const Id& id, std::string text) -> CallPtr {
-    text.insert(0, "Invalid request: ");
+  const auto refuse = [&](const Id& id, std::string_view problem) -> CallPtr {
+    const std::string text = concat({"Invalid request: ", problem});
     if (batch || !id.spelling.empty()) {
       count_up(batch);
-      fail(batch, id.spelling, rpc_error(invalid_request, std::move(text)));
+      fail(batch, id.spelling, invalid_request, text);
     } else {
-      refuse_line(id, invalid_request, std::move(text));
+      refuse_line(id, invalid_request, text);
     }
     return nullptr;
   };
@@ -34611,14 +34642,14 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
     std::unique_lock<std::mutex> lock(mutex_);
     if (open_.count(id.key) > 0 || subscriptions_.count(id.key) > 0) {
       lock.unlock();
-      fail(batch, id.spelling,
-           rpc_error(invalid_request, "Invalid request: the id is that of a running request"));
+      fail(batch, id.spelling, invalid_request,
+           "Invalid request: the id is that of a running request");
       return nullptr;
     }
   }
   const Json* params = message.find("params");
   if (params && !params->is_object()) {
-    fail(batch, id.spelling, rpc_error(invalid_params, "Invalid params: must be an object"));
+    fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
   const std::string& method = message["method"].as_string();
@@ -34642,8 +34673,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   }
   return nullptr;
 }
@@ -34656,12 +34686,10 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   } else if (negotiated_.empty()) {
-    fail(batch, id.spelling,
-         rpc_error(invalid_params,
-                   "Not initialized: send initialize first, or per-request _meta (2026-07-28)"));
+    fail(batch, id.spelling, invalid_params,
+         "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), false, batch);
   } else {
@@ -34672,12 +34700,11 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: initialize in a batch"));
+    return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
   const Json& wanted = params["protocolVersion"];
   if (!wanted.is_string())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
   client_ = client_text(params["clientInfo"]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
@@ -34724,19 +34751,18 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor"))
-    return fail(batch, id.spelling, rpc_error(invalid_params, "Invalid cursor"));
+  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (!params["notifications"].is_object())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: notifications must be an object"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: notifications must be an object");
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: subscriptions/listen in a batch"));
+    return fail(batch, id.spelling, invalid_request,
+                "Invalid request: subscriptions/listen in a batch");
   bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -34744,9 +34770,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
     if (!full) subscriptions_.emplace(id.key, id.spelling);
   }
   if (full)
-    return fail(batch, id.spelling,
-                rpc_error(internal_error, concat({"Too many subscriptions: at most ",
-                                                  std::to_string(most_subscriptions)})));
+    return fail(batch, id.spelling, internal_error,
+                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -34759,8 +34784,8 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->message = std::move(message);
   const Json& params = call->message["params"];
   const Json& name = params["name"];
-  const auto refuse = [&](std::string text) -> CallPtr {
-    fail(batch, id.spelling, rpc_error(invalid_params, std::move(text)));
+  const auto refuse = [&](std::string_view text) -> CallPtr {
+    fail(batch, id.spelling, invalid_params, text);
     return nullptr;
   };
   if (!name.is_string()) return refuse("Invalid params: name must be a string");
@@ -34865,6 +34890,11 @@ void Session::reply(const std::shared_ptr<Batch>& batch, std::string_view id,
 void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id,
                    const RpcError& error) {
   deliver(batch, error_text(id, error));
+}
+
+void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+                   std::string_view message) {
+  fail(batch, id, rpc_error(code, message));
 }
 
 void Session::deliver(const std::shared_ptr<Batch>& batch, std::string text) {
@@ -35065,7 +35095,7 @@ void Session::rest(std::unique_lock<std::mutex>& lock) {
 CallPtr Session::take_waiting() {
   if (waiting_.empty() || running_ == options_.max_concurrent) return nullptr;
   CallPtr call = std::move(waiting_.front());
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());
   ++running_;
   return call;
 }
@@ -35167,7 +35197,7 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 
 // Calls that are cancelled because the server ends are still answered, with what they have.
 void Session::cancel_everything() {
-  std::deque<CallPtr> waiting;
+  std::vector<CallPtr> waiting;
   std::map<std::string, CallPtr> running;
   std::map<std::string, std::string> subscriptions;
   {
