@@ -376,7 +376,8 @@ class Json {
   Json(double value) noexcept;
   Json(const char* text);
   Json(std::string_view text);
-  Json(std::string text) noexcept;
+  Json(const std::string& text);
+  Json(std::string&& text) noexcept;
   Json(Array items);
   Json(Object members);  // of members with the same name the last one wins, as in parse()
 
@@ -4471,7 +4472,8 @@ Json::Json(double value) noexcept : Json() {
 
 Json::Json(const char* text) : Json(std::string(text)) {}
 Json::Json(std::string_view text) : Json(std::string(text)) {}
-Json::Json(std::string text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
+Json::Json(const std::string& text) : string_(text), kind_(Kind::string) {}
+Json::Json(std::string&& text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
 
 Json::Json(Array items) : Json() {
   make_array();

@@ -98,7 +98,8 @@ Json::Json(double value) noexcept : Json() {
 
 Json::Json(const char* text) : Json(std::string(text)) {}
 Json::Json(std::string_view text) : Json(std::string(text)) {}
-Json::Json(std::string text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
+Json::Json(const std::string& text) : string_(text), kind_(Kind::string) {}
+Json::Json(std::string&& text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
 
 Json::Json(Array items) : Json() {
   make_array();
