@@ -35578,7 +35578,8 @@ class UseCounter {
 
   const FairUse bounds_;
   mutable std::mutex mutex_ = {};
-  std::map<std::string, std::deque<Clock::time_point>> calls_ = {};  // of the last minute
+  // Of each tool those of the last minute, the oldest first.
+  std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
   int running_ = 0;
   Clock::duration starts_{0};  // the sum of when those that run began
   Clock::duration finished_{0};
@@ -36115,9 +36116,14 @@ namespace {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::deque<Clock::time_point>& calls = calls_[tool];
+  auto found = std::find_if(calls_.begin(), calls_.end(),
+                            [&](const auto& known) { return known.first == tool; });
+  if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
+  std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
-  while (!calls.empty() && now - calls.front() >= window) calls.pop_front();
+  auto recent = calls.begin();
+  while (recent != calls.end() && now - *recent >= window) ++recent;
+  calls.erase(calls.begin(), recent);
   if (calls.size() < bounds_.calls_per_minute) {
     calls.push_back(now);
     return {};
@@ -38935,8 +38941,8 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
+int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
+  ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);

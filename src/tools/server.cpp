@@ -217,8 +217,8 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
+int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
+  ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);

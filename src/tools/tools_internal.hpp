@@ -151,7 +151,8 @@ class UseCounter {
 
   const FairUse bounds_;
   mutable std::mutex mutex_ = {};
-  std::map<std::string, std::deque<Clock::time_point>> calls_ = {};  // of the last minute
+  // Of each tool those of the last minute, the oldest first.
+  std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
   int running_ = 0;
   Clock::duration starts_{0};  // the sum of when those that run began
   Clock::duration finished_{0};
