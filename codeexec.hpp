@@ -37035,19 +37035,20 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 
 namespace {
 
-mcp::Parameter& text(mcp::Tool& tool, const char* name, std::string_view description) {
+mcp::Parameter& add_text(mcp::Tool& tool, const char* name, std::string_view description) {
   return add_parameter(tool, name, mcp::ParameterType::string, description);
 }
 
-void choice(mcp::Tool& tool, const char* name, const char* first, const char* second,
-            const char* description) {
-  text(tool, name, description).choices = {first, second};
+void add_choice(mcp::Tool& tool, const char* name, const char* first, const char* second,
+                const char* description) {
+  add_text(tool, name, description).choices = {first, second};
 }
 
 void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
 
 void add_work_dir(mcp::Tool& tool) {
-  text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name = "cwd";
+  add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
+      "cwd";
 }
 
 void add_timeout(mcp::Tool& tool, const Executor& executor) {
@@ -37096,17 +37097,18 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
   add_command(command);
   add_timeout(command, executor);
   add_work_dir(command);
-  text(command, "session_id",
-       "Any name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory and variables; "
-       "without work_dir each starts where the last one ended.");
+  add_text(
+      command, "session_id",
+      "Any name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory and variables; "
+      "without work_dir each starts where the last one ended.");
   seconds(command, "run_in_background_after",
           concat({"Seconds (", background,
                   ") after which it goes on in the background, without a timeout unless given; the "
                   "answer has its shell_id."}));
-  choice(command, "encoding", "utf-8", "base64", "base64: for binary output.");
+  add_choice(command, "encoding", "utf-8", "base64", "base64: for binary output.");
   add_max_output(command, options);
   // write_background_shell calls it input.
-  text(command, "stdin", "Text for its standard input.").other_name = "input";
+  add_text(command, "stdin", "Text for its standard input.").other_name = "input";
   command.output_schema = execution_schema();
   mcp::Tool& code = add_tool(
       tools, execute_code, "execute_code", "Run code", Effect::runs,
@@ -37114,7 +37116,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
       "with several fenced blocks is run block by block until one fails. A first line like "
       "`# filename: tools/report.py` names the file.");
   required(code, "code", "The code, or Markdown with fenced blocks.");
-  text(code, "language", "Or markdown; default: guessed.");
+  add_text(code, "language", "Or markdown; default: guessed.");
   add_timeout(code, executor);
   add_work_dir(code);
   add_max_output(code, options);
@@ -37136,11 +37138,11 @@ void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
                                "Returns what a background command has printed. To read only what "
                                "is new, give the last answer's `next` as `since`.");
   add_shell_id(output);
-  text(output, "since", "An earlier answer's `next`.");
+  add_text(output, "since", "An earlier answer's `next`.");
   count(output, "tail", "Only so many last lines.");
-  text(output, "wait_for",
-       "Wait until a line after `since` matches this pattern (Python's syntax), or the end; "
-       "\"exit\": until the end.");
+  add_text(output, "wait_for",
+           "Wait until a line after `since` matches this pattern (Python's syntax), or the end; "
+           "\"exit\": until the end.");
   seconds(output, "timeout", "Seconds to wait at most; default: 30.");
   add_max_output(output, options);
   add_shell_id(add_tool(tools, get_background_shell_status, "get_background_shell_status",
@@ -37170,23 +37172,23 @@ void add_file_tools(BoundTools& tools) {
   add_file_path(read);
   count(read, "offset", "Where to begin, counted from 0; default: 0.");
   count(read, "count", "How many lines or bytes; default: as many as fit.");
-  choice(read, "unit", "lines", "bytes", "Of offset and count; default: lines.");
-  choice(read, "encoding", "utf-8", "base64", "base64: for binary files.");
+  add_choice(read, "unit", "lines", "bytes", "Of offset and count; default: lines.");
+  add_choice(read, "encoding", "utf-8", "base64", "base64: for binary files.");
   mcp::Tool& write = add_tool(tools, write_file, "write_file", "Write a file", Effect::writes_files,
                               "Writes a whole file, and makes missing directories.");
   add_file_path(write);
   required(write, "content", "All that will be in the file.");
-  choice(write, "encoding", "utf-8", "base64", "Of content; default: utf-8.");
+  add_choice(write, "encoding", "utf-8", "base64", "Of content; default: utf-8.");
   mcp::Tool& list = add_tool(tools, list_files, "list_files", "List a directory", Effect::reads,
                              "Lists what a directory holds.");
-  text(list, "path", "The directory; default: the workspace.");
+  add_text(list, "path", "The directory; default: the workspace.");
   count(list, "depth", "Levels of directories to go down; default: 1.").minimum = 1;
   mcp::Tool& docstring =
       add_tool(tools, read_docstring, "read_docstring", "Read a docstring", Effect::reads,
                "Reads the docstring of a Python function, class, method (Class.method) or module "
                "from its source, without running it.");
   add_file_path(docstring);
-  text(docstring, "function_name", "Dotted; empty: the module.");
+  add_text(docstring, "function_name", "Dotted; empty: the module.");
 }
 
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
