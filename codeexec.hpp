@@ -376,7 +376,8 @@ class Json {
   Json(double value) noexcept;
   Json(const char* text);
   Json(std::string_view text);
-  Json(std::string text) noexcept;
+  Json(const std::string& text);
+  Json(std::string&& text) noexcept;
   Json(Array items);
   Json(Object members);  // of members with the same name the last one wins, as in parse()
 
@@ -4051,6 +4052,29 @@ const char* json_run_out(const char* at, const char* end);
 
 Utf8Step json_utf8_step(const char* at, const char* end);
 
+// Json::set() without a temporary value where it is called, which is in many places.
+void set_member(Json& object, const char* name, const char* text);
+void set_member(Json& object, const char* name, const std::string& text);
+void set_member(Json& object, const char* name, std::string&& text);
+void set_member(Json& object, const char* name, bool value);
+void set_member(Json& object, const char* name, double value);
+void set_member(Json& object, const char* name, long long value);
+void set_member(Json& object, const char* name, unsigned long long value);
+void set_member(Json& object, const char* name, const Json& value);
+void set_member(Json& object, const char* name, Json&& value);
+inline void set_member(Json& object, const char* name, int value) {
+  set_member(object, name, static_cast<long long>(value));
+}
+inline void set_member(Json& object, const char* name, long value) {
+  set_member(object, name, static_cast<long long>(value));
+}
+inline void set_member(Json& object, const char* name, unsigned value) {
+  set_member(object, name, static_cast<unsigned long long>(value));
+}
+inline void set_member(Json& object, const char* name, unsigned long value) {
+  set_member(object, name, static_cast<unsigned long long>(value));
+}
+
 // Of members with one name the last value stays, in the place of the first.
 void json_keep_last(Json::Object& members);
 
@@ -4472,7 +4496,8 @@ Json::Json(double value) noexcept : Json() {
 
 Json::Json(const char* text) : Json(std::string(text)) {}
 Json::Json(std::string_view text) : Json(std::string(text)) {}
-Json::Json(std::string text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
+Json::Json(const std::string& text) : string_(text), kind_(Kind::string) {}
+Json::Json(std::string&& text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
 
 Json::Json(Array items) : Json() {
   make_array();
@@ -4751,6 +4776,28 @@ Json& Json::push_back(Json value) {
   array_.items.push_back(std::move(value));
   return *this;
 }
+
+namespace {
+
+void set_member(Json& object, const char* name, const char* text) { object.set(name, Json(text)); }
+void set_member(Json& object, const char* name, const std::string& text) {
+  object.set(name, Json(text));
+}
+void set_member(Json& object, const char* name, std::string&& text) {
+  object.set(name, Json(std::move(text)));
+}
+void set_member(Json& object, const char* name, bool value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, double value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, long long value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, unsigned long long value) {
+  object.set(name, Json(value));
+}
+void set_member(Json& object, const char* name, const Json& value) { object.set(name, value); }
+void set_member(Json& object, const char* name, Json&& value) {
+  object.set(name, std::move(value));
+}
+
+}  // namespace
 
 // json/parse.cpp ----------------------------------------------------------------------------------
 // The strict parser.
@@ -32905,7 +32952,7 @@ std::string reply_text(std::string_view id, std::string_view result);
 // An empty id is left out: JSON-RPC's null does not fit the protocol's schema.
 std::string error_text(std::string_view id, const RpcError& error);
 
-RpcError rpc_error(int code, std::string message);
+RpcError rpc_error(int code, std::string_view message);
 
 // {"name":...,"version":...}
 std::string server_info_of(const ServerOptions& options);
@@ -33778,38 +33825,44 @@ Json number_value(double number) {
 }
 
 Json schema_of(const Parameter& parameter) {
-  Json schema = Json::object();
+  Json schema;
   if (parameter.nullable) {
-    schema.set("type", Json::array({type_name(parameter.type), "null"}));
+    set_member(schema, "type", Json::array({type_name(parameter.type), "null"}));
   } else {
-    schema.set("type", type_name(parameter.type));
+    set_member(schema, "type", type_name(parameter.type));
   }
-  if (!parameter.description.empty()) schema.set("description", parameter.description);
-  if (parameter.items) schema.set("items", Json::object({{"type", type_name(*parameter.items)}}));
+  if (!parameter.description.empty()) set_member(schema, "description", parameter.description);
+  if (parameter.items) {
+    Json items;
+    set_member(items, "type", type_name(*parameter.items));
+    set_member(schema, "items", std::move(items));
+  }
   if (!parameter.choices.empty()) {
     Json choices = Json::array();
     for (const std::string& choice : parameter.choices) choices.push_back(choice);
     if (parameter.nullable) choices.push_back(nullptr);
-    schema.set("enum", std::move(choices));
+    set_member(schema, "enum", std::move(choices));
   }
-  if (parameter.minimum) schema.set("minimum", number_value(*parameter.minimum));
-  if (parameter.greater_than) schema.set("exclusiveMinimum", number_value(*parameter.greater_than));
-  if (parameter.maximum) schema.set("maximum", number_value(*parameter.maximum));
-  if (!parameter.default_value.is_null()) schema.set("default", parameter.default_value);
+  if (parameter.minimum) set_member(schema, "minimum", number_value(*parameter.minimum));
+  if (parameter.greater_than)
+    set_member(schema, "exclusiveMinimum", number_value(*parameter.greater_than));
+  if (parameter.maximum) set_member(schema, "maximum", number_value(*parameter.maximum));
+  if (!parameter.default_value.is_null()) set_member(schema, "default", parameter.default_value);
   return schema;
 }
 
 Json schema_of(const std::vector<Parameter>& parameters) {
-  Json schema = Json::object({{"type", "object"}});
+  Json schema;
+  set_member(schema, "type", "object");
   Json properties = Json::object();
   Json required = Json::array();
   for (const Parameter& parameter : parameters) {
     properties.set(parameter.name, schema_of(parameter));
     if (parameter.required) required.push_back(parameter.name);
   }
-  if (!parameters.empty()) schema.set("properties", std::move(properties));
-  if (required.size() > 0) schema.set("required", std::move(required));
-  schema.set("additionalProperties", false);
+  if (!parameters.empty()) set_member(schema, "properties", std::move(properties));
+  if (required.size() > 0) set_member(schema, "required", std::move(required));
+  set_member(schema, "additionalProperties", false);
   return schema;
 }
 
@@ -33944,7 +33997,7 @@ namespace {
 
 Json annotations_of(const Tool& tool) {
   Json annotations = Json::object();
-  if (!tool.title.empty()) annotations.set("title", tool.title);
+  if (!tool.title.empty()) set_member(annotations, "title", tool.title);
   const auto add = [&](const char* name, const std::optional<bool>& hint) {
     if (hint) annotations.set(name, *hint);
   };
@@ -33960,14 +34013,15 @@ Json annotations_of(const Tool& tool) {
 namespace {
 
 std::string listing_of(const Tool& tool) {
-  Json listing = Json::object({{"name", tool.name}});
-  if (!tool.title.empty()) listing.set("title", tool.title);
-  if (!tool.description.empty()) listing.set("description", tool.description);
-  listing.set("inputSchema",
-              tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
-  if (!tool.output_schema.is_null()) listing.set("outputSchema", tool.output_schema);
+  Json listing;
+  set_member(listing, "name", tool.name);
+  if (!tool.title.empty()) set_member(listing, "title", tool.title);
+  if (!tool.description.empty()) set_member(listing, "description", tool.description);
+  set_member(listing, "inputSchema",
+             tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
+  if (!tool.output_schema.is_null()) set_member(listing, "outputSchema", tool.output_schema);
   Json annotations = annotations_of(tool);
-  if (annotations.size() > 0) listing.set("annotations", std::move(annotations));
+  if (annotations.size() > 0) set_member(listing, "annotations", std::move(annotations));
   return listing.dump();
 }
 
@@ -34129,13 +34183,15 @@ class Session : public std::enable_shared_from_this<Session> {
   CallPtr on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch);
   CallPtr dispatch(CallPtr call);
   void cancel(const std::string& key);
-  void refuse_line(const Id& id, int code, std::string message);
+  void refuse_line(const Id& id, int code, std::string_view message);
 
   // replies
   std::string discover_result() const;
   std::string list_result(bool modern) const;
   void reply(const std::shared_ptr<Batch>& batch, std::string_view id, std::string_view result);
   void fail(const std::shared_ptr<Batch>& batch, std::string_view id, const RpcError& error);
+  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+            std::string_view message);
   void deliver(const std::shared_ptr<Batch>& batch, std::string text);
   static void count_up(const std::shared_ptr<Batch>& batch);
   void count_down(Batch& batch);
@@ -34175,8 +34231,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
-  std::deque<CallPtr> waiting_ = {};
+  std::atomic<std::size_t> open_weight_{0};                // of all calls that are not answered
+  std::vector<CallPtr> waiting_ = {};                      // the next one first
   std::map<std::string, CallPtr> open_ = {};               // calls by id
   std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
 };
@@ -34188,6 +34244,33 @@ class Session : public std::enable_shared_from_this<Session> {
 // Content of results, and what a tool sees of its call.
 
 namespace mcp {
+namespace {
+
+Content of_type(const char* type) {
+  Content content;
+  set_member(content.block, "type", type);
+  return content;
+}
+
+Content of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
+  Content content = of_type(type);
+  set_member(content.block, "data", to_base64(bytes));
+  set_member(content.block, "mimeType", mime_type);
+  return content;
+}
+
+Content of_resource(const std::string& uri, const std::string& mime_type, const char* key,
+                    std::string&& value) {
+  Json resource;
+  set_member(resource, "uri", uri);
+  set_member(resource, "mimeType", mime_type);
+  set_member(resource, key, std::move(value));
+  Content content = of_type("resource");
+  set_member(content.block, "resource", std::move(resource));
+  return content;
+}
+
+}  // namespace
 
 Content Content::raw(Json block) {
   Content content;
@@ -34196,40 +34279,35 @@ Content Content::raw(Json block) {
 }
 
 Content Content::text(std::string text) {
-  return raw(Json::object({{"type", "text"}, {"text", std::move(text)}}));
+  Content content = of_type("text");
+  set_member(content.block, "text", std::move(text));
+  return content;
 }
 
 Content Content::image(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "image"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("image", bytes, mime_type);
 }
 
 Content Content::audio(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "audio"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("audio", bytes, mime_type);
 }
 
 Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"text", std::move(text)}})}}));
+  return of_resource(uri, mime_type, "text", std::move(text));
 }
 
 Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"blob", to_base64(bytes)}})}}));
+  return of_resource(uri, mime_type, "blob", to_base64(bytes));
 }
 
 Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
                                std::string description) {
-  Json block =
-      Json::object({{"type", "resource_link"}, {"uri", std::move(uri)}, {"name", std::move(name)}});
-  if (!mime_type.empty()) block.set("mimeType", std::move(mime_type));
-  if (!description.empty()) block.set("description", std::move(description));
-  return raw(std::move(block));
+  Content content = of_type("resource_link");
+  set_member(content.block, "uri", uri);
+  set_member(content.block, "name", name);
+  if (!mime_type.empty()) set_member(content.block, "mimeType", mime_type);
+  if (!description.empty()) set_member(content.block, "description", description);
+  return content;
 }
 
 ToolResult ToolResult::text(std::string text) {
@@ -34331,10 +34409,10 @@ std::string error_text(std::string_view id, const RpcError& error) {
   return text;
 }
 
-RpcError rpc_error(int code, std::string message) {
+RpcError rpc_error(int code, std::string_view message) {
   RpcError error;
   error.code = code;
-  error.message = std::move(message);
+  error.message = message;
   return error;
 }
 
@@ -34496,11 +34574,11 @@ void Session::on_too_long(const Id& id) {
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
 // be the echo of our own answers. A client waits for the answer to an id, so those are more.
-void Session::refuse_line(const Id& id, int code, std::string message) {
+void Session::refuse_line(const Id& id, int code, std::string_view message) {
   if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
-    fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
+    fail(nullptr, id.spelling, code, message);
   } else {
     log(concat({"not answered: ", message}));
   }
@@ -34527,13 +34605,13 @@ void Session::on_batch(Json messages) {
 }
 
 CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
-  const auto refuse = [&](const Id& id, std::string text) -> CallPtr {
-    text.insert(0, "Invalid request: ");
+  const auto refuse = [&](const Id& id, std::string_view problem) -> CallPtr {
+    const std::string text = concat({"Invalid request: ", problem});
     if (batch || !id.spelling.empty()) {
       count_up(batch);
-      fail(batch, id.spelling, rpc_error(invalid_request, std::move(text)));
+      fail(batch, id.spelling, invalid_request, text);
     } else {
-      refuse_line(id, invalid_request, std::move(text));
+      refuse_line(id, invalid_request, text);
     }
     return nullptr;
   };
@@ -34601,14 +34679,14 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
     std::unique_lock<std::mutex> lock(mutex_);
     if (open_.count(id.key) > 0 || subscriptions_.count(id.key) > 0) {
       lock.unlock();
-      fail(batch, id.spelling,
-           rpc_error(invalid_request, "Invalid request: the id is that of a running request"));
+      fail(batch, id.spelling, invalid_request,
+           "Invalid request: the id is that of a running request");
       return nullptr;
     }
   }
   const Json* params = message.find("params");
   if (params && !params->is_object()) {
-    fail(batch, id.spelling, rpc_error(invalid_params, "Invalid params: must be an object"));
+    fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
   const std::string& method = message["method"].as_string();
@@ -34632,8 +34710,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   }
   return nullptr;
 }
@@ -34646,12 +34723,10 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   } else if (negotiated_.empty()) {
-    fail(batch, id.spelling,
-         rpc_error(invalid_params,
-                   "Not initialized: send initialize first, or per-request _meta (2026-07-28)"));
+    fail(batch, id.spelling, invalid_params,
+         "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), false, batch);
   } else {
@@ -34662,12 +34737,11 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: initialize in a batch"));
+    return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
   const Json& wanted = params["protocolVersion"];
   if (!wanted.is_string())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
   client_ = client_text(params["clientInfo"]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
@@ -34714,19 +34788,18 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor"))
-    return fail(batch, id.spelling, rpc_error(invalid_params, "Invalid cursor"));
+  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (!params["notifications"].is_object())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: notifications must be an object"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: notifications must be an object");
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: subscriptions/listen in a batch"));
+    return fail(batch, id.spelling, invalid_request,
+                "Invalid request: subscriptions/listen in a batch");
   bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -34734,9 +34807,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
     if (!full) subscriptions_.emplace(id.key, id.spelling);
   }
   if (full)
-    return fail(batch, id.spelling,
-                rpc_error(internal_error, concat({"Too many subscriptions: at most ",
-                                                  std::to_string(most_subscriptions)})));
+    return fail(batch, id.spelling, internal_error,
+                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -34749,8 +34821,8 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->message = std::move(message);
   const Json& params = call->message["params"];
   const Json& name = params["name"];
-  const auto refuse = [&](std::string text) -> CallPtr {
-    fail(batch, id.spelling, rpc_error(invalid_params, std::move(text)));
+  const auto refuse = [&](std::string_view text) -> CallPtr {
+    fail(batch, id.spelling, invalid_params, text);
     return nullptr;
   };
   if (!name.is_string()) return refuse("Invalid params: name must be a string");
@@ -34855,6 +34927,11 @@ void Session::reply(const std::shared_ptr<Batch>& batch, std::string_view id,
 void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id,
                    const RpcError& error) {
   deliver(batch, error_text(id, error));
+}
+
+void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+                   std::string_view message) {
+  fail(batch, id, rpc_error(code, message));
 }
 
 void Session::deliver(const std::shared_ptr<Batch>& batch, std::string text) {
@@ -35055,7 +35132,7 @@ void Session::rest(std::unique_lock<std::mutex>& lock) {
 CallPtr Session::take_waiting() {
   if (waiting_.empty() || running_ == options_.max_concurrent) return nullptr;
   CallPtr call = std::move(waiting_.front());
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());
   ++running_;
   return call;
 }
@@ -35157,7 +35234,7 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 
 // Calls that are cancelled because the server ends are still answered, with what they have.
 void Session::cancel_everything() {
-  std::deque<CallPtr> waiting;
+  std::vector<CallPtr> waiting;
   std::map<std::string, CallPtr> running;
   std::map<std::string, std::string> subscriptions;
   {
@@ -35420,6 +35497,8 @@ std::string closing_message(const Result& result);
 
 Json execution_schema();
 
+struct ToolSet;
+
 // What stands in a reply at most of what the client has given, unless it wants full results.
 inline constexpr std::size_t longest_echo = 200;
 
@@ -35462,7 +35541,16 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room);
 std::string echoed(const ToolOptions& options, const std::string& text);
 
 // A failure that no command has caused, and the rule of a refusal.
-mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
+mcp::ToolReply failed(std::string_view message, std::string_view rule = {});
+
+// The same of what the executor's secrets may be in.
+mcp::ToolReply failed_here(const ToolSet& set, const Error& error);
+
+// An answer that is an object.
+mcp::ToolReply answer_with(Json&& object);
+
+// An argument that is a text, or an empty one.
+const std::string& argument_text(const mcp::Call& call, const char* name);
 
 // Anything above a thousand years is as good as that, and still fits the clock.
 std::chrono::milliseconds milliseconds_of(const Json& seconds);
@@ -35482,19 +35570,19 @@ class RawOutput {
   // Instead of the text in `object`; bytes that are not in it are told as truncated.
   void put(Json& object, const Result& result) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    object.set("stdout", to_base64(out_));
-    object.set("stderr", to_base64(err_));
-    set_cut(object, "stdout", result.out_counts.total_bytes, out_.size());
-    set_cut(object, "stderr", result.err_counts.total_bytes, err_.size());
-    object.set("encoding", "base64");
+    set_member(object, "stdout", to_base64(out_));
+    set_member(object, "stderr", to_base64(err_));
+    set_cut(object, "stdout_truncated", "stdout_bytes", result.out_counts.total_bytes, out_.size());
+    set_cut(object, "stderr_truncated", "stderr_bytes", result.err_counts.total_bytes, err_.size());
+    set_member(object, "encoding", "base64");
   }
 
  private:
-  static void set_cut(Json& object, const std::string& stream, std::uint64_t total,
+  static void set_cut(Json& object, const char* truncated, const char* bytes, std::uint64_t total,
                       std::uint64_t kept) {
     const bool cut = total > kept;
-    if (cut || object.find(stream + "_truncated")) object.set(stream + "_truncated", cut);
-    if (cut) object.set(stream + "_bytes", total);
+    if (cut || object.find(truncated)) set_member(object, truncated, cut);
+    if (cut) set_member(object, bytes, total);
   }
 
   const std::size_t max_bytes_;
@@ -35525,7 +35613,8 @@ class UseCounter {
 
   const FairUse bounds_;
   mutable std::mutex mutex_ = {};
-  std::map<std::string, std::deque<Clock::time_point>> calls_ = {};  // of the last minute
+  // Of each tool those of the last minute, the oldest first.
+  std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
   int running_ = 0;
   Clock::duration starts_{0};  // the sum of when those that run began
   Clock::duration finished_{0};
@@ -35572,14 +35661,14 @@ struct ToolSet {
   BackgroundShells shells;
 };
 
-bool is_disabled(const ToolOptions& options, const std::string& tool);
+bool is_disabled(const ToolOptions& options, std::string_view tool);
 
 // Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message);
+mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                      std::string message);
 
 // A name, too, may have a secret in it.
 // A command of nothing but blanks.
@@ -35639,17 +35728,22 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
-mcp::Parameter required(const char* name, std::string description);
+// Adds a parameter that may be left out; it stays where it is until the next one.
+mcp::Parameter& add_parameter(mcp::Tool& tool, const char* name, mcp::ParameterType type,
+                              std::string_view description);
 
-mcp::Parameter count(const char* name, std::string description);
+// A text that may not be left out.
+void required(mcp::Tool& tool, const char* name, std::string_view description);
 
-mcp::Parameter seconds(const char* name, std::string description);
+mcp::Parameter& count(mcp::Tool& tool, const char* name, std::string_view description);
+
+void seconds(mcp::Tool& tool, const char* name, std::string_view description);
 
 // What a tool may do to the world, for the client's questions to its user.
 enum class Effect { reads, writes_files, runs };
 
-mcp::Tool make_tool(const char* name, const char* title, Effect effect, std::string description,
-                    std::vector<mcp::Parameter> parameters);
+mcp::Tool make_tool(const char* name, const char* title, Effect effect,
+                    std::string_view description);
 
 Expected<void> check_disabled(const Executor& executor, const ToolOptions& options);
 
@@ -35747,35 +35841,42 @@ std::string closing_message(const Result& result) {
 }
 
 Json execution_schema() {
-  const auto type = [](const char* type_name, const char* description) {
-    return Json::object({{"type", type_name}, {"description", description}});
-  };
-  Json properties = Json::object();
-  properties.set("success",
-                 type("boolean", "The command left with exit code 0, in time, or still runs."));
-  Json exit_code = type("integer",
-                        "Minus the signal's number when a signal killed it; -1 when it timed out, "
-                        "was refused or did not start; null while it runs.");
-  exit_code.set("type", Json::array({"integer", "null"}));
-  properties.set("exit_code", std::move(exit_code));
-  properties.set("stdout",
-                 type("string", "What it printed; the middle is left out when too long."));
-  properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
-  properties.set("execution_time", type("number", "Seconds."));
-  properties.set("command", type("string", "The command, or its beginning."));
-  properties.set("work_dir", type("string", "The directory it ran in."));
-  Json required = Json::array();
-  for (const Json::Member& member : properties.members()) required.push_back(member.name);
-  properties.set("outcome", type("string", "How it ended; not told: exited."));
-  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
-  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all, when they are not here."));
-  properties.set("stderr_bytes", type("integer", "The same for stderr."));
-  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
-  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
-  Json schema = Json::object();
-  schema.set("type", "object");
-  schema.set("properties", std::move(properties));
-  schema.set("required", std::move(required));
+  // Name, type and description, if any; those up to the empty line are always there.
+  std::string_view rows =
+      "success\tboolean\tExit code 0, in time; or it still runs.\n"
+      "exit_code\tinteger\t-N: killed by signal N; -1: timed out, refused or not started; null: it "
+      "runs.\n"
+      "stdout\tstring\tWhat it printed, without the middle when too long.\n"
+      "stderr\tstring\tThe same, and why it did not run.\n"
+      "execution_time\tnumber\tSeconds.\n"
+      "command\tstring\tThe command, or its beginning.\n"
+      "work_dir\tstring\n"
+      "\n"
+      "outcome\tstring\tHow it ended; not told: exited.\n"
+      "timed_out\tboolean\n"
+      "stdout_bytes\tinteger\tBytes it wrote in all, when not here.\n"
+      "stderr_bytes\tinteger\n"
+      "stdout_truncated\tboolean\n"
+      "stderr_truncated\tboolean\n";
+  Json properties;
+  Json required;
+  bool always = true;
+  while (!rows.empty()) {
+    std::string_view row = take_part(rows, '\n');
+    const std::string_view name = take_part(row, '\t');
+    always = always && !name.empty();
+    if (name.empty()) continue;
+    const std::string_view type = take_part(row, '\t');
+    Json property;
+    set_member(property, "type", name == "exit_code" ? Json::array({type, "null"}) : Json(type));
+    set_member(property, "description", row);
+    properties.set(name, std::move(property));
+    if (always) required.push_back(name);
+  }
+  Json schema;
+  set_member(schema, "type", "object");
+  set_member(schema, "properties", std::move(properties));
+  set_member(schema, "required", std::move(required));
   return schema;
 }
 
@@ -35838,40 +35939,40 @@ Json json_of(const Result& result, bool full) {
   err += closing;
 
   const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
-  Json object = Json::object();
-  object.set("success", result.succeeded());
-  object.set("exit_code", json_exit_code(result));
-  object.set("stdout", result.out);
-  object.set("stderr", std::move(err));
-  object.set("execution_time", seconds);
-  object.set("command", result.command);
-  object.set("work_dir", result.work_dir);
+  Json object;
+  set_member(object, "success", result.succeeded());
+  set_member(object, "exit_code", json_exit_code(result));
+  set_member(object, "stdout", result.out);
+  set_member(object, "stderr", std::move(err));
+  set_member(object, "execution_time", seconds);
+  set_member(object, "command", result.command);
+  set_member(object, "work_dir", result.work_dir);
   const bool timed_out = result.outcome == Outcome::timed_out;
-  const auto differs = [full](const OutputCounts& counts) {
-    return full || counts.dropped_bytes > 0 || counts.invalid_bytes > 0;
-  };
-  const bool out_cut = result.out_counts.dropped_bytes > 0;
-  const bool err_cut = result.err_counts.dropped_bytes > 0;
-  if (full || result.outcome != Outcome::exited) object.set("outcome", name(result.outcome));
-  if (full || timed_out) object.set("timed_out", timed_out);
-  if (differs(result.out_counts)) object.set("stdout_bytes", result.out_counts.total_bytes);
-  if (differs(result.err_counts)) object.set("stderr_bytes", result.err_counts.total_bytes);
-  if (full || out_cut) object.set("stdout_truncated", out_cut);
-  if (full || err_cut) object.set("stderr_truncated", err_cut);
-  if (result.signal != 0) object.set("signal", result.signal);
-  if (!result.rule.empty()) object.set("rule", result.rule);
-  if (result.out_counts.invalid_bytes > 0)
-    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
-  if (result.err_counts.invalid_bytes > 0)
-    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
-  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
-  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
-  if (result.pipe_held) object.set("output_held_open", true);
+  const OutputCounts& out = result.out_counts;
+  const OutputCounts& err_counts = result.err_counts;
+  if (full || result.outcome != Outcome::exited)
+    set_member(object, "outcome", name(result.outcome));
+  if (full || timed_out) set_member(object, "timed_out", timed_out);
+  if (full || out.dropped_bytes > 0 || out.invalid_bytes > 0)
+    set_member(object, "stdout_bytes", out.total_bytes);
+  if (full || err_counts.dropped_bytes > 0 || err_counts.invalid_bytes > 0)
+    set_member(object, "stderr_bytes", err_counts.total_bytes);
+  if (full || out.dropped_bytes > 0) set_member(object, "stdout_truncated", out.dropped_bytes > 0);
+  if (full || err_counts.dropped_bytes > 0)
+    set_member(object, "stderr_truncated", err_counts.dropped_bytes > 0);
+  if (result.signal != 0) set_member(object, "signal", result.signal);
+  if (!result.rule.empty()) set_member(object, "rule", result.rule);
+  if (out.invalid_bytes > 0) set_member(object, "stdout_invalid_bytes", out.invalid_bytes);
+  if (err_counts.invalid_bytes > 0)
+    set_member(object, "stderr_invalid_bytes", err_counts.invalid_bytes);
+  if (!result.out_file.empty()) set_member(object, "stdout_file", result.out_file);
+  if (!result.err_file.empty()) set_member(object, "stderr_file", result.err_file);
+  if (result.pipe_held) set_member(object, "output_held_open", true);
   Json notes = Json::array();
   for (const std::string& note : result.notes) notes.push_back(note);
   const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
   if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
+  if (notes.size() > 0) set_member(object, "notes", std::move(notes));
   set_sandbox_fields(object, result);
   return object;
 }
@@ -35903,12 +36004,26 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
   return json_of(result, options.full_results);
 }
 
-mcp::ToolResult failed(const std::string& message, const std::string& rule) {
-  Json object = Json::object({{"success", false}, {"error", to_utf8(message)}});
-  if (!rule.empty()) object.set("rule", rule);
+mcp::ToolReply failed(std::string_view message, std::string_view rule) {
+  Json object;
+  set_member(object, "success", false);
+  set_member(object, "error", to_utf8(message));
+  if (!rule.empty()) set_member(object, "rule", rule);
   mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
   result.is_error = true;
   return result;
+}
+
+mcp::ToolReply failed_here(const ToolSet& set, const Error& error) {
+  return failed(set.executor.redact(error.message));
+}
+
+mcp::ToolReply answer_with(Json&& object) {
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+const std::string& argument_text(const mcp::Call& call, const char* name) {
+  return call.argument(name).as_string();
 }
 
 std::chrono::milliseconds milliseconds_of(const Json& seconds) {
@@ -35920,7 +36035,7 @@ std::uint64_t count_of(const Json& number) {
   return static_cast<std::uint64_t>(std::min(number.as_number(), 9e15));
 }
 
-bool is_disabled(const ToolOptions& options, const std::string& tool) {
+bool is_disabled(const ToolOptions& options, std::string_view tool) {
   const std::vector<std::string>& disabled = options.disabled_tools;
   return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
 }
@@ -35939,13 +36054,12 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   return result;
 }
 
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message) {
+mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                      std::string message) {
   Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
-  return mcp::ToolResult::with_structured(
-      result_json(set.options, result, room_for_texts(call.max_result_bytes())));
+  return answer_with(result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
 bool is_empty_script(const std::string& script) {
@@ -35975,7 +36089,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
   command.request = call.request_id();
   if (const Json& id = call.argument("session_id"); id.is_string())
     command.session_id = id.as_string();
-  command.work_dir = call.argument("work_dir").as_string();
+  command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
   return command;
@@ -36001,12 +36115,12 @@ Json to_json(const Result& result) { return json_of(result, true); }
 
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
-  Json object = Json::object();
-  object.set("allowed", verdict.allowed);
-  object.set("rule", verdict ? Json() : Json(verdict.rule));
-  object.set("message", verdict ? Json() : Json(verdict.message));
-  object.set("begin", verdict ? Json() : Json(verdict.begin));
-  object.set("end", verdict ? Json() : Json(verdict.end));
+  Json object;
+  set_member(object, "allowed", verdict.allowed);
+  set_member(object, "rule", verdict ? Json() : Json(verdict.rule));
+  set_member(object, "message", verdict ? Json() : Json(verdict.message));
+  set_member(object, "begin", verdict ? Json() : Json(verdict.begin));
+  set_member(object, "end", verdict ? Json() : Json(verdict.end));
   Json commands = Json::array();
   for (const shell::Command& command : judgement.commands) {
     if (command.compound) continue;
@@ -36018,14 +36132,14 @@ Json to_json(const Judgement& judgement) {
       assignments.push_back(assignment.value.known()
                                 ? Json(concat({assignment.name, "=", assignment.value.text}))
                                 : Json());
-    Json entry = Json::object();
-    entry.set("words", std::move(words));
-    if (assignments.size() > 0) entry.set("assignments", std::move(assignments));
-    entry.set("begin", command.begin);
-    entry.set("end", command.end);
+    Json entry;
+    set_member(entry, "words", std::move(words));
+    if (assignments.size() > 0) set_member(entry, "assignments", std::move(assignments));
+    set_member(entry, "begin", command.begin);
+    set_member(entry, "end", command.end);
     commands.push_back(std::move(entry));
   }
-  object.set("commands", std::move(commands));
+  set_member(object, "commands", std::move(commands));
   return object;
 }
 
@@ -36037,9 +36151,14 @@ namespace {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::deque<Clock::time_point>& calls = calls_[tool];
+  auto found = std::find_if(calls_.begin(), calls_.end(),
+                            [&](const auto& known) { return known.first == tool; });
+  if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
+  std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
-  while (!calls.empty() && now - calls.front() >= window) calls.pop_front();
+  auto recent = calls.begin();
+  while (recent != calls.end() && now - *recent >= window) ++recent;
+  calls.erase(calls.begin(), recent);
   if (calls.size() < bounds_.calls_per_minute) {
     calls.push_back(now);
     return {};
@@ -36101,17 +36220,18 @@ namespace {
 // The reference's keys and what they mean while a command is still running.
 Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std::size_t room) {
   Result so_far = shell.result;
-  if (const auto output = set.shells.read(shell.id)) {
-    so_far.out = output->out.text;
-    so_far.err = output->err.text;
-    so_far.out_counts.total_bytes = output->out.next;
-    so_far.err_counts.total_bytes = output->err.next;
-    so_far.out_counts.dropped_bytes = output->out.missed;
-    so_far.err_counts.dropped_bytes = output->err.missed;
-    so_far.out_file = output->out.file;
-    so_far.err_file = output->err.file;
-    so_far.out_counts.file_bytes = output->out.next;
-    so_far.err_counts.file_bytes = output->err.next;
+  if (const auto read = set.shells.read(shell.id)) {
+    const ShellOutput& output = *read;
+    so_far.out = output.out.text;
+    so_far.err = output.err.text;
+    so_far.out_counts.total_bytes = output.out.next;
+    so_far.err_counts.total_bytes = output.err.next;
+    so_far.out_counts.dropped_bytes = output.out.missed;
+    so_far.err_counts.dropped_bytes = output.err.missed;
+    so_far.out_file = output.out.file;
+    so_far.err_file = output.err.file;
+    so_far.out_counts.file_bytes = output.out.next;
+    so_far.err_counts.file_bytes = output.err.next;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36124,11 +36244,11 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
-  object.set("success", true);
-  object.set("exit_code", Json());
-  object.set("stderr", err);
-  object.set("outcome", "running");
-  object.set("shell_id", shell.id);
+  set_member(object, "success", true);
+  set_member(object, "exit_code", Json());
+  set_member(object, "stderr", err);
+  set_member(object, "outcome", "running");
+  set_member(object, "shell_id", shell.id);
   return object;
 }
 
@@ -36148,12 +36268,12 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
-  command.input = call.argument("stdin").as_string();
+  command.input = argument_text(call, "stdin");
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
-  if (call.argument("encoding").as_string() == "base64") {
+  if (argument_text(call, "encoding") == "base64") {
     raw = std::make_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
@@ -36185,17 +36305,16 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {
-    run.result = run.shell.result;
     object = running_json(set, run.shell, most, room);
   }
-  if (raw) raw->put(object, run.result);
+  if (raw) raw->put(object, run.ended ? run.result : run.shell.result);
   if (command.session) {
     const std::string folder = command.session->work_dir();
-    object.set("session_id", session_id);
-    object.set("session_work_dir",
+    set_member(object, "session_id", session_id);
+    set_member(object, "session_work_dir",
                shown_path(set, folder.empty() ? set.executor.workspace() : folder));
   }
-  return mcp::ToolResult::with_structured(std::move(object));
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -36259,7 +36378,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }
-  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  const auto end = set.shells.wait(argument_text(call, "shell_id"), until);
   --set.waiters;
   if (!end) return end.error();
   return std::optional<ShellWaitEnd>(*end);
@@ -36267,17 +36386,17 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
 
 Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
-  Json object = Json::object();
-  object.set("shell_id", shell.id);
-  object.set("status", name(shell.state));
-  object.set("exit_code", shell_exit_code(shell));
-  object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(echoed(options, r.command), room)));
-  object.set("cwd", r.work_dir);
-  object.set("start_time", shell.start_time);
-  object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
-  object.set("stdout_bytes", r.out_counts.total_bytes);
-  object.set("stderr_bytes", r.err_counts.total_bytes);
+  Json object;
+  set_member(object, "shell_id", shell.id);
+  set_member(object, "status", name(shell.state));
+  set_member(object, "exit_code", shell_exit_code(shell));
+  set_member(object, "pid", r.pid);
+  set_member(object, "command", std::string(utf8_prefix(echoed(options, r.command), room)));
+  set_member(object, "cwd", r.work_dir);
+  set_member(object, "start_time", shell.start_time);
+  set_member(object, "duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
+  set_member(object, "stdout_bytes", r.out_counts.total_bytes);
+  set_member(object, "stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
   Result end = r;
@@ -36314,18 +36433,18 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
                                  : "Failed to start background shell: ";
     return failed(concat({what, shell.error().message}), failure.rule);
   }
-  Json object = Json::object();
-  object.set("shell_id", shell->id);
-  object.set("status", name(shell->state));
-  object.set("command", echoed(set.options, shell->result.command));
-  object.set("pid", shell->result.pid);
-  object.set("work_dir", shell->result.work_dir);
-  if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", shell->id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "command", echoed(set.options, shell->result.command));
+  set_member(object, "pid", shell->result.pid);
+  set_member(object, "work_dir", shell->result.work_dir);
+  if (!shell->result.notes.empty()) set_member(object, "notes", list_of(shell->result.notes));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& id = argument_text(call, "shell_id");
   ShellCursor since;
   if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
@@ -36365,25 +36484,24 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
       notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
   }
-  Json object = Json::object();
-  object.set("shell_id", id);
-  object.set("stdout", std::move(out));
-  object.set("stderr", std::move(err));
-  object.set("status", name(output->status.state));
-  object.set("exit_code", shell_exit_code(output->status));
-  object.set("next", cursor_text({output->out.next, output->err.next}));
-  if (*waited) object.set("wait", name(**waited));
-  if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
-  if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "stdout", std::move(out));
+  set_member(object, "stderr", std::move(err));
+  set_member(object, "status", name(output->status.state));
+  set_member(object, "exit_code", shell_exit_code(output->status));
+  set_member(object, "next", cursor_text({output->out.next, output->err.next}));
+  if (*waited) set_member(object, "wait", name(**waited));
+  if (missed[0] > 0) set_member(object, "stdout_missed_bytes", missed[0]);
+  if (missed[1] > 0) set_member(object, "stderr_missed_bytes", missed[1]);
+  if (notes.size() > 0) set_member(object, "notes", std::move(notes));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
-  const auto shell = set.shells.status(call.argument("shell_id").as_string());
+  const auto shell = set.shells.status(argument_text(call, "shell_id"));
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(
-      shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
+  return answer_with(shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
@@ -36393,13 +36511,15 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   Json list = Json::array();
   for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
   const auto size = list.size();
-  return mcp::ToolResult::with_structured(
-      Json::object({{"shells", std::move(list)}, {"count", size}}));
+  Json object;
+  set_member(object, "shells", std::move(list));
+  set_member(object, "count", size);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
-  const std::string& input = call.argument("input").as_string();
+  const std::string& id = argument_text(call, "shell_id");
+  const std::string& input = argument_text(call, "input");
   if (!input.empty()) {
     const auto written = set.shells.write(id, input);
     Command asked = command_of(call, "");
@@ -36419,20 +36539,25 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   }
   const auto shell = set.shells.status(id);
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"shell_id", id}, {"status", name(shell->state)}, {"written", input.size()}}));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "written", input.size());
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.shells.kill(id);
   if (!was_running) return failed(was_running.error().message);
   const auto shell = set.shells.status(id);
   if (!shell) return failed(shell.error().message);
-  Json object = Json::object({{"shell_id", id}, {"status", name(shell->state)}});
-  object.set("signal", *was_running ? Json("SIGTERM") : Json());
-  if (!*was_running) object.set("message", "Process already terminated");
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "signal", *was_running ? Json("SIGTERM") : Json());
+  if (!*was_running) set_member(object, "message", "Process already terminated");
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -36531,8 +36656,8 @@ class BlockSum {
 namespace {
 
 mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
-  const std::string& code = call.argument("code").as_string();
-  const std::string& language = call.argument("language").as_string();
+  const std::string& code = argument_text(call, "code");
+  const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
   // Code may hold fences, too, in its texts.
   const std::string inferred = language.empty() ? infer_language(code) : language;
@@ -36574,11 +36699,11 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   show_as_on_terminal(all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {
-    object.set("code_file", files.size() > 0 ? files[0] : Json());
-    object.set("files", std::move(files));
+    set_member(object, "code_file", files.size() > 0 ? files[0] : Json());
+    set_member(object, "files", std::move(files));
   }
-  if (full || sum.blocks() != 1) object.set("blocks", sum.blocks());
-  return mcp::ToolResult::with_structured(std::move(object));
+  if (full || sum.blocks() != 1) set_member(object, "blocks", sum.blocks());
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -36589,24 +36714,23 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
 namespace {
 
 // What a file tool did, as a record of the audit log: its words are shown as a command line.
-template <class T>
-void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done,
-                 std::string content = {}) {
+void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
+                 const std::string& content = {}) {
   Result result;
   result.command = script_of_argv(
-      {call.tool(), call.argument(call.tool() == "list_files" ? "path" : "file_path").as_string()});
+      {call.tool(), argument_text(call, call.tool() == "list_files" ? "path" : "file_path")});
   result.work_dir = set.executor.workspace();
   result.outcome = Outcome::exited;
   result.exit_code = 0;
   if (!done) {
-    const bool denied = done.error().code == ErrorCode::permission_denied;
-    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    const bool denied = error.code == ErrorCode::permission_denied;
+    if (denied) result.outcome = Outcome::refused;
     if (denied) result.rule = "paths";
     result.exit_code = denied ? -1 : 1;
-    result.message = done.error().message;
+    result.message = error.message;
   }
   Command asked = command_of(call, "");
-  if (done) asked.input = std::move(content);
+  if (done) asked.input = content;
   set.executor.record(result, asked);
 }
 
@@ -36622,69 +36746,73 @@ namespace {
 
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
-  if (call.argument("unit").as_string() == "bytes") range.unit = FileRange::Unit::bytes;
+  if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
   if (const Json& offset = call.argument("offset"); offset.is_number())
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
   // A byte takes at most 13 of a reply, see bytes_in_reply().
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
-  auto file = set.files.read(call.argument("file_path").as_string(), range);
-  record_file(set, call, file);
-  if (!file) return failed(set.executor.redact(file.error().message));
-  const bool wants_base64 = call.argument("encoding").as_string() == "base64";
-  Json object = Json::object();
-  const std::string path = shown_path(set, file->path);
-  object.set("file_path", path);
-  const bool is_image = !file->mime_type.empty() && !wants_base64;
-  if (is_image) {
+  const std::string& asked = argument_text(call, "file_path");
+  const auto read = set.files.read(asked, range);
+  record_file(set, call, read.has_value(), read.error());
+  if (!read) return failed_here(set, read.error());
+  const FileContent& file = *read;
+  const bool wants_base64 = argument_text(call, "encoding") == "base64";
+  Json object;
+  const std::string path = shown_path(set, file.path);
+  set_member(object, "file_path", path);
+  if (!file.mime_type.empty() && !wants_base64) {
     // An image is of use only as a whole.
     range = {};
     range.unit = FileRange::Unit::bytes;
     range.max_bytes = call.max_result_bytes() / 2;
-    file = set.files.read(call.argument("file_path").as_string(), range);
-    if (!file) return failed(set.executor.redact(file.error().message));
-    if (file->more)
-      return failed(concat({quoted(path), " is an image of ", std::to_string(file->size),
+    const auto whole = set.files.read(asked, range);
+    if (!whole) return failed_here(set, whole.error());
+    const FileContent& image = *whole;
+    if (image.more)
+      return failed(concat({quoted(path), " is an image of ", std::to_string(image.size),
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
-    remember_read(set, *file);
-    object.set("mime_type", file->mime_type);
-    object.set("size", file->size);
+    remember_read(set, image);
+    set_member(object, "mime_type", image.mime_type);
+    set_member(object, "size", image.size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content = {mcp::Content::image(set.executor.redact(file->bytes), file->mime_type)};
+    result.content[0] = mcp::Content::image(set.executor.redact(image.bytes), image.mime_type);
     return result;
   }
-  if (file->binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file->size),
+  if (file.binary && !wants_base64)
+    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file.size),
                           " bytes; read it with encoding base64"}));
-  remember_read(set, *file);
-  const std::string content = set.executor.redact(file->bytes);
-  object.set("content", wants_base64 ? to_base64(content) : to_utf8(content));
-  object.set("encoding", wants_base64 ? "base64" : "utf-8");
-  object.set("size", file->size);
-  object.set("offset", range.offset);
-  object.set("begin", file->begin);
-  object.set("lines", file->lines);
-  object.set("next", file->next);
-  object.set("more", file->more);
-  if (file->cut_line) object.set("cut_line", true);
-  return mcp::ToolResult::with_structured(std::move(object));
+  remember_read(set, file);
+  const std::string content = set.executor.redact(file.bytes);
+  set_member(object, "content", wants_base64 ? to_base64(content) : to_utf8(content));
+  set_member(object, "encoding", wants_base64 ? "base64" : "utf-8");
+  set_member(object, "size", file.size);
+  set_member(object, "offset", range.offset);
+  set_member(object, "begin", file.begin);
+  set_member(object, "lines", file.lines);
+  set_member(object, "next", file.next);
+  set_member(object, "more", file.more);
+  if (file.cut_line) set_member(object, "cut_line", true);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
-  std::string bytes = call.argument("content").as_string();
-  if (call.argument("encoding").as_string() == "base64") {
+  std::string bytes = argument_text(call, "content");
+  if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
     if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
     bytes = std::move(*decoded);
   }
-  const auto written = set.files.write(call.argument("file_path").as_string(), bytes);
-  const std::size_t size = bytes.size();
-  record_file(set, call, written, std::move(bytes));
-  if (!written) return failed(set.executor.redact(written.error().message));
+  const auto written = set.files.write(argument_text(call, "file_path"), bytes);
+  record_file(set, call, written.has_value(), written.error(), bytes);
+  if (!written) return failed_here(set, written.error());
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", size}}));
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", shown_path(set, *written));
+  set_member(object, "bytes", bytes.size());
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
@@ -36694,8 +36822,8 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list =
       set.files.list(path.is_string() ? path.as_string() : ".", static_cast<std::size_t>(levels));
-  record_file(set, call, list);
-  if (!list) return failed(set.executor.redact(list.error().message));
+  record_file(set, call, list.has_value(), list.error());
+  if (!list) return failed_here(set, list.error());
   std::size_t room = room_for_texts(call.max_result_bytes());
   Json entries = Json::array();
   bool more = list->more;
@@ -36706,15 +36834,19 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
     more = more || size > room;
     if (size > room) break;
     room -= size;
-    Json shown_entry = Json::object({{"path", name_shown},
-                                     {"type", name(entry.type)},
-                                     {"size", entry.size},
-                                     {"modified", entry.modified}});
-    if (entry.closed) shown_entry.set("closed", true);
+    Json shown_entry;
+    set_member(shown_entry, "path", name_shown);
+    set_member(shown_entry, "type", name(entry.type));
+    set_member(shown_entry, "size", entry.size);
+    set_member(shown_entry, "modified", entry.modified);
+    if (entry.closed) set_member(shown_entry, "closed", true);
     entries.push_back(std::move(shown_entry));
   }
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"path", shown_path(set, list->path)}, {"entries", std::move(entries)}, {"more", more}}));
+  Json object;
+  set_member(object, "path", shown_path(set, list->path));
+  set_member(object, "entries", std::move(entries));
+  set_member(object, "more", more);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
@@ -36722,13 +36854,13 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   range.unit = FileRange::Unit::bytes;
   range.max_bytes = longest_source;
-  const auto file = set.files.read(call.argument("file_path").as_string(), range);
-  record_file(set, call, file);
-  if (!file) return failed(set.executor.redact(file.error().message));
+  const auto file = set.files.read(argument_text(call, "file_path"), range);
+  record_file(set, call, file.has_value(), file.error());
+  if (!file) return failed_here(set, file.error());
   if (file->more)
     return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
                           " bytes, too long for a source file"}));
-  const std::string& function = call.argument("function_name").as_string();
+  const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
@@ -36738,9 +36870,11 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object({{"file_path", shown_path(set, file->path)},
-                                                        {"function_name", function},
-                                                        {"docstring", std::move(text)}}));
+  Json object;
+  set_member(object, "file_path", shown_path(set, file->path));
+  set_member(object, "function_name", function);
+  set_member(object, "docstring", std::move(text));
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -36750,10 +36884,7 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
 
 namespace {
 
-struct UserTool {
-  mcp::Tool tool;
-  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
-};
+using UserHandler = mcp::ToolReply (*)(const UserContainers&, const std::string&, const mcp::Call&);
 
 mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
                             const mcp::Call& call) {
@@ -36766,13 +36897,12 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
   fit_output(usual, usual.max_output, *result);
-  return mcp::ToolResult::with_structured(
-      result_json(usual, *result, room_for_texts(call.max_result_bytes())));
+  return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
                               const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
+  const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
   if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
   auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
@@ -36780,32 +36910,39 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
   std::string content = to_utf8(*text);
   shorten({&content}, room_for_texts(call.max_result_bytes()),
           [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(
-      Json::object({{"file_path", path}, {"content", std::move(content)}}));
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
                                const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
-  const auto bytes = containers.write_file(user_id, path, call.argument("content").as_string());
+  const std::string& path = argument_text(call, "file_path");
+  const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
   if (!bytes) return failed(bytes.error().message);
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"success", true},
-       {"file_path", path},
-       {"bytes", *bytes},
-       {"message", concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path})}}));
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", path);
+  set_member(object, "bytes", *bytes);
+  set_member(object, "message",
+             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
                                    const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
-  const std::string& function = call.argument("function_name").as_string();
+  const std::string& path = argument_text(call, "file_path");
+  const std::string& function = argument_text(call, "function_name");
   const auto found = containers.read_docstring(user_id, path, function);
   if (!found) return failed(found.error().message);
   std::string text = to_utf8(*found);
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"file_path", path}, {"function_name", function}, {"docstring", std::move(text)}}));
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "function_name", function);
+  set_member(object, "docstring", std::move(text));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
@@ -36813,24 +36950,32 @@ mcp::ToolReply list_artifacts(const UserContainers& containers, const std::strin
   const auto artifacts = containers.list_artifacts(user_id);
   if (!artifacts) return failed(artifacts.error().message);
   Json list = Json::array();
-  for (const Artifact& artifact : *artifacts)
-    list.push_back(Json::object({{"name", to_utf8(artifact.name)}, {"size", artifact.size}}));
-  return mcp::ToolResult::with_structured(Json::object({{"artifacts", std::move(list)}}));
+  for (const Artifact& artifact : *artifacts) {
+    Json entry;
+    set_member(entry, "name", to_utf8(artifact.name));
+    set_member(entry, "size", artifact.size);
+    list.push_back(std::move(entry));
+  }
+  Json object;
+  set_member(object, "artifacts", std::move(list));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
                             const mcp::Call& call) {
-  const std::string& name = call.argument("name").as_string();
+  const std::string& name = argument_text(call, "name");
   const auto bytes = containers.get_artifact(user_id, name);
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
     return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
                           " bytes, too many for one reply: split it into parts"}));
-  return mcp::ToolResult::with_structured(Json::object({{"name", name},
-                                                        {"size", bytes->size()},
-                                                        {"encoding", "base64"},
-                                                        {"content", std::move(content)}}));
+  Json object;
+  set_member(object, "name", name);
+  set_member(object, "size", bytes->size());
+  set_member(object, "encoding", "base64");
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -36876,45 +37021,48 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  using mcp::ParameterType;
-  const char* const path_help = "A path in the container; relative ones begin at /workspace.";
-  const UserTool tools[] = {
-      {make_tool("execute_bash", "Run a command", Effect::runs,
-                 "Runs a shell command in your container and returns its exit code, stdout and "
-                 "stderr.",
-                 {required("command", "The command line, for bash."),
-                  seconds("timeout", concat({"Seconds; default: ",
-                                             seconds_text(containers.options().timeout), "."}))}),
-       execute_bash},
-      {make_tool("read_file", "Read a file", Effect::reads,
-                 "Reads a text file of your container, or some of its lines.",
-                 {required("file_path", path_help),
-                  count("offset", "How many lines to skip; default: 0."),
-                  count("line_count", "How many lines to read; default: all.")}),
-       read_user_file},
-      {make_tool("write_file", "Write a file", Effect::writes_files,
-                 "Writes a file of your container, or replaces it.",
-                 {required("file_path", path_help), required("content", "The whole new text.")}),
-       write_user_file},
-      {make_tool("read_docstring", "Read a docstring", Effect::reads,
-                 "Reads what a Python function says of itself, without running it.",
-                 {required("file_path", "A Python file, or a module of /tools (\"pkg.module\")."),
-                  required("function_name", "The function, or Class.method.")}),
-       read_user_docstring},
-      {make_tool("list_artifacts", "List artifacts", Effect::reads,
-                 "Lists the files in /artifacts, which are what is handed over.", {}),
-       list_artifacts},
-      {make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.",
-                 {required("name", "Its name, without a directory.")}),
-       get_artifact}};
-  for (const UserTool& bound : tools) {
-    mcp::Tool tool = bound.tool;
-    tool.handler = [&containers, user_id, handler = bound.handler](const mcp::Call& call) {
+  constexpr std::string_view path_help =
+      "A path in the container; relative ones begin at /workspace.";
+  Expected<void> ok;
+  const auto add = [&](mcp::Tool&& tool, UserHandler handler) {
+    if (!ok) return;
+    tool.handler = [&containers, user_id, handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
-    if (auto ok = server.add(std::move(tool)); !ok) return ok;
-  }
-  return {};
+    ok = server.add(std::move(tool));
+  };
+  mcp::Tool bash = make_tool(
+      "execute_bash", "Run a command", Effect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.");
+  required(bash, "command", "The command line, for bash.");
+  seconds(bash, "timeout",
+          concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
+  add(std::move(bash), execute_bash);
+  mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
+                             "Reads a text file of your container, or some of its lines.");
+  required(read, "file_path", path_help);
+  count(read, "offset", "How many lines to skip; default: 0.");
+  count(read, "line_count", "How many lines to read; default: all.");
+  add(std::move(read), read_user_file);
+  mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
+                              "Writes a file of your container, or replaces it.");
+  required(write, "file_path", path_help);
+  required(write, "content", "The whole new text.");
+  add(std::move(write), write_user_file);
+  mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
+                                  "Reads what a Python function says of itself, without running "
+                                  "it.");
+  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\").");
+  required(docstring, "function_name", "The function, or Class.method.");
+  add(std::move(docstring), read_user_docstring);
+  add(make_tool("list_artifacts", "List artifacts", Effect::reads,
+                "Lists the files in /artifacts, which are what is handed over."),
+      list_artifacts);
+  mcp::Tool get =
+      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.");
+  required(get, "name", "Its name, without a directory.");
+  add(std::move(get), get_artifact);
+  return ok;
 }
 
 // tools/catalogue.cpp -----------------------------------------------------------------------------
@@ -36922,50 +37070,32 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 
 namespace {
 
-mcp::Parameter parameter(const char* name, mcp::ParameterType type, std::string description) {
-  mcp::Parameter parameter;
-  parameter.name = name;
-  parameter.type = type;
-  parameter.nullable = true;
-  parameter.description = std::move(description);
-  return parameter;
+mcp::Parameter& add_text(mcp::Tool& tool, const char* name, std::string_view description) {
+  return add_parameter(tool, name, mcp::ParameterType::string, description);
 }
 
-mcp::Parameter choice(const char* name, std::vector<std::string> choices, std::string description) {
-  mcp::Parameter chosen = parameter(name, mcp::ParameterType::string, std::move(description));
-  chosen.choices = std::move(choices);
-  return chosen;
+void add_choice(mcp::Tool& tool, const char* name, const char* first, const char* second,
+                const char* description) {
+  add_text(tool, name, description).choices = {first, second};
 }
 
-mcp::Parameter work_dir_parameter(const Executor& executor) {
-  mcp::Parameter folder =
-      parameter("work_dir", mcp::ParameterType::string,
-                concat({"Where to run it: absolute, or relative to ", to_utf8(executor.workspace()),
-                        ", which is the default."}));
-  folder.other_name = "cwd";
-  return folder;
+void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
+
+void add_work_dir(mcp::Tool& tool) {
+  add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
+      "cwd";
 }
 
-mcp::Parameter timeout_parameter(const Executor& executor) {
-  return seconds("timeout",
-                 concat({"Seconds, fractions allowed, at most ",
-                         seconds_text(executor.options().max_timeout), ". Not milliseconds."}));
+void add_timeout(mcp::Tool& tool, const Executor& executor) {
+  seconds(tool, "timeout",
+          concat({"Seconds, not milliseconds, at most ",
+                  seconds_text(executor.options().max_timeout), "."}));
 }
 
-mcp::Parameter max_output_parameter(const ToolOptions& options) {
-  mcp::Parameter bytes =
-      count("max_output", concat({"Bytes of each stream to show; default and most: ",
-                                  std::to_string(options.max_output), "."}));
-  bytes.minimum = 1;
-  return bytes;
-}
-
-// write_background_shell calls it input.
-mcp::Parameter stdin_parameter() {
-  mcp::Parameter text =
-      parameter("stdin", mcp::ParameterType::string, "Text for its standard input.");
-  text.other_name = "input";
-  return text;
+void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
+  count(tool, "max_output",
+        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+      .minimum = 1;
 }
 
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
@@ -36973,135 +37103,133 @@ struct BoundTool {
   mcp::Tool tool;
   ToolHandler handler;
 };
+using BoundTools = std::vector<BoundTool>;
 
-void add_command_tools(const Executor& executor, const ToolOptions& options,
-                       std::vector<BoundTool>& tools) {
+mcp::Tool& add_tool(BoundTools& tools, ToolHandler handler, const char* name, const char* title,
+                    Effect effect, std::string_view description) {
+  tools.push_back({make_tool(name, title, effect, description), handler});
+  return tools.back().tool;
+}
+
+void add_command_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
   const std::string background =
       options.run_in_background_after == no_limit
           ? std::string("default: never")
           : concat({"default: ", seconds_text(options.run_in_background_after)});
-  mcp::Tool tool = make_tool(
-      "execute_command", "Run a command", Effect::runs,
-      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until the "
-              "command ends or its timeout passes (default ",
+  mcp::Tool& command = add_tool(
+      tools, execute_command, "execute_command", "Run a command", Effect::runs,
+      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until it "
+              "ends or its timeout passes (default ",
               count_of_seconds(executor.options().timeout),
               "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
               is_disabled(options, "start_background_shell")
                   ? ""
                   : ": for that there is start_background_shell",
-              ". Standard input is empty without stdin. Commands do not share a shell: the working "
-              "directory and "
-              "variables of one "
-              "are gone in the next, unless both have the same session_id: then `cd` and `export` "
-              "carry on."}),
-      {required("command", "The command line, for the shell."), timeout_parameter(executor),
-       work_dir_parameter(executor),
-       parameter("session_id", mcp::ParameterType::string,
-                 "A name of your choice (A-Z a-z 0-9 . _ -, at most 64) for commands that follow "
-                 "each other; without a work_dir they start where the last one ended, which "
-                 "session_work_dir of the answer tells."),
-       seconds("run_in_background_after",
-               concat({"Seconds (", background,
-                       "): a command that is still running then goes on in the background, without "
-                       "a timeout unless one is given, and the answer has its shell_id."})),
-       choice("encoding", {"utf-8", "base64"},
-              "base64: stdout and stderr as they are, for binary output."),
-       max_output_parameter(options), stdin_parameter()});
-  tool.output_schema = execution_schema();
-  tools.push_back({std::move(tool), execute_command});
-  tools.push_back(
-      {make_tool(
-           "execute_code", "Run code", Effect::runs,
-           "Runs code in sh, bash, python or javascript from a file, as a command of its own. "
-           "Markdown with several fenced blocks is run block by block until one fails. A "
-           "first line like `# filename: tools/report.py` names the file.",
-           {required("code", "The code, or Markdown with fenced blocks."),
-            parameter("language", mcp::ParameterType::string,
-                      "The language; without it Markdown is looked for, then guessed."),
-            timeout_parameter(executor), work_dir_parameter(executor),
-            max_output_parameter(options)}),
-       execute_code});
+              ". Standard input is empty without stdin. Directory and variables of one command are "
+              "gone in the next, unless both have the same session_id: then `cd` and "
+              "`export` carry on."}));
+  add_command(command);
+  add_timeout(command, executor);
+  add_work_dir(command);
+  add_text(
+      command, "session_id",
+      "Any name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory and variables; "
+      "without work_dir each starts where the last one ended.");
+  seconds(command, "run_in_background_after",
+          concat({"Seconds (", background,
+                  ") after which it goes on in the background, without a timeout unless given; the "
+                  "answer has its shell_id."}));
+  add_choice(command, "encoding", "utf-8", "base64", "base64: for binary output.");
+  add_max_output(command, options);
+  // write_background_shell calls it input.
+  add_text(command, "stdin", "Text for its standard input.").other_name = "input";
+  command.output_schema = execution_schema();
+  mcp::Tool& code = add_tool(
+      tools, execute_code, "execute_code", "Run code", Effect::runs,
+      "Runs code in sh, bash, python or javascript from a file. Markdown "
+      "with several fenced blocks is run block by block until one fails. A first line like "
+      "`# filename: tools/report.py` names the file.");
+  required(code, "code", "The code, or Markdown with fenced blocks.");
+  add_text(code, "language", "Or markdown; default: guessed.");
+  add_timeout(code, executor);
+  add_work_dir(code);
+  add_max_output(code, options);
 }
 
-void add_shell_tools(const Executor& executor, const ToolOptions& options,
-                     std::vector<BoundTool>& tools) {
-  const mcp::Parameter shell_id =
-      required("shell_id", "As start_background_shell or list_background_shells gave it.");
-  const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
-                       std::vector<mcp::Parameter> parameters, ToolHandler handler) {
-    tools.push_back({make_tool(name, title, effect, description, std::move(parameters)), handler});
+void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
+  const auto add_shell_id = [](mcp::Tool& tool) {
+    required(tool, "shell_id", "What start_background_shell gave.");
   };
-  add("start_background_shell", "Start a command in the background", Effect::runs,
-      "Starts a shell command that goes on by itself, such as a server or a long experiment, and "
-      "returns its shell_id at once. It passes the same checks as execute_command.",
-      {required("command", "The command line, for the shell."), work_dir_parameter(executor),
-       seconds("timeout", "Seconds until it is killed; default: none.")},
-      start_background_shell);
-  add("get_background_shell_output", "Read what a background command printed", Effect::reads,
-      "Returns what a background command has printed, also a last line that is not finished. To "
-      "read only what is new, give the `next` of the last answer as `since`.",
-      {shell_id, parameter("since", mcp::ParameterType::string, "The `next` of an earlier answer."),
-       count("tail", "Only so many lines from the end of each stream."),
-       parameter(
-           "wait_for", mcp::ParameterType::string,
-           "Wait until a line that came after `since` matches this pattern (Python's syntax), "
-           "or the command has ended; \"exit\": until it has ended."),
-       seconds("timeout", "Seconds to wait at most, with wait_for; default: 30."),
-       max_output_parameter(options)},
-      get_background_shell_output);
-  add("get_background_shell_status", "Look after a background command", Effect::reads,
-      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
-      {shell_id}, get_background_shell_status);
-  mcp::Parameter close_input = parameter("close_input", mcp::ParameterType::boolean,
-                                         "No more input follows: the command reads its end.");
-  add("write_background_shell", "Type into a background command", Effect::runs,
-      "Writes to the standard input of a background command. A line needs its \\n.",
-      {shell_id, required("input", "The text, as it is."), close_input}, write_background_shell);
-  add("kill_background_shell", "End a background command", Effect::runs,
-      "Ends a background command and everything it has started: SIGTERM, then SIGKILL.", {shell_id},
-      kill_background_shell);
-  add("list_background_shells", "List background commands", Effect::reads,
-      "Lists the background commands that run, and those that ended lately.", {},
-      list_background_shells);
+  mcp::Tool& start = add_tool(tools, start_background_shell, "start_background_shell",
+                              "Start a background command", Effect::runs,
+                              "Starts a shell command that goes on by itself, such as a server, "
+                              "and returns its shell_id at once.");
+  add_command(start);
+  add_work_dir(start);
+  seconds(start, "timeout", "Seconds until it is killed; default: none.");
+  mcp::Tool& output = add_tool(tools, get_background_shell_output, "get_background_shell_output",
+                               "Read a background command", Effect::reads,
+                               "Returns what a background command has printed. To read only what "
+                               "is new, give the last answer's `next` as `since`.");
+  add_shell_id(output);
+  add_text(output, "since", "An earlier answer's `next`.");
+  count(output, "tail", "Only so many last lines.");
+  add_text(output, "wait_for",
+           "Wait until a line after `since` matches this pattern (Python's syntax), or the end; "
+           "\"exit\": until the end.");
+  seconds(output, "timeout", "Seconds to wait at most; default: 30.");
+  add_max_output(output, options);
+  add_shell_id(add_tool(tools, get_background_shell_status, "get_background_shell_status",
+                        "Check a background command", Effect::reads,
+                        "Tells whether a background command is running, stopped (exit code 0), "
+                        "failed or killed."));
+  mcp::Tool& write = add_tool(tools, write_background_shell, "write_background_shell",
+                              "Type into a background command", Effect::runs,
+                              "Writes to its standard input. A line needs its \\n.");
+  add_shell_id(write);
+  required(write, "input", "The text, as it is.");
+  add_parameter(write, "close_input", mcp::ParameterType::boolean,
+                "It then reads the end of its input.");
+  add_shell_id(add_tool(tools, kill_background_shell, "kill_background_shell",
+                        "End a background command", Effect::runs,
+                        "Ends it and everything it has started: SIGTERM, then SIGKILL."));
+  add_tool(tools, list_background_shells, "list_background_shells", "List background commands",
+           Effect::reads, "Lists those that run, or ended lately.");
 }
 
-void add_file_tools(std::vector<BoundTool>& tools) {
-  mcp::Parameter depth = count("depth", "Levels of directories to go down; default: 1.");
-  depth.minimum = 1;
-  const mcp::Parameter file_path = required("file_path", "Absolute, or relative to the workspace.");
-  const auto add = [&](const char* name, const char* title, Effect effect, const char* description,
-                       std::vector<mcp::Parameter> parameters, ToolHandler handler) {
-    tools.push_back({make_tool(name, title, effect, description, std::move(parameters)), handler});
+void add_file_tools(BoundTools& tools) {
+  const auto add_file_path = [](mcp::Tool& tool) {
+    required(tool, "file_path", "Absolute, or relative to the workspace.");
   };
-  add("read_file", "Read a file", Effect::reads,
-      "Reads a text file, or a part of it, by lines or bytes. Images come as images.",
-      {file_path, count("offset", "Where to begin, counted from 0; default: 0."),
-       count("count", "How many lines or bytes; default: as many as fit."),
-       choice("unit", {"lines", "bytes"}, "Of offset and count; default: lines."),
-       choice("encoding", {"utf-8", "base64"}, "base64: for binary files.")},
-      read_file);
-  add("write_file", "Write a file", Effect::writes_files,
-      "Replaces a file as a whole, or makes it together with missing directories.",
-      {file_path, required("content", "All that will be in the file."),
-       choice("encoding", {"utf-8", "base64"}, "Of content; default: utf-8.")},
-      write_file);
-  add("list_files", "List a directory", Effect::reads, "Lists what a directory holds.",
-      {parameter("path", mcp::ParameterType::string, "The directory; default: the workspace."),
-       depth},
-      list_files);
-  add("read_docstring", "Read a docstring", Effect::reads,
-      "Reads the docstring of a Python function, class, method (Class.method) or module from its "
-      "source file. Nothing is imported or run.",
-      {file_path, parameter("function_name", mcp::ParameterType::string,
-                            "A dotted name from the top of the file; empty: the module.")},
-      read_docstring);
+  mcp::Tool& read = add_tool(tools, read_file, "read_file", "Read a file", Effect::reads,
+                             "Reads a text file, or part of it. Images come as images.");
+  add_file_path(read);
+  count(read, "offset", "Where to begin, counted from 0; default: 0.");
+  count(read, "count", "How many lines or bytes; default: as many as fit.");
+  add_choice(read, "unit", "lines", "bytes", "Of offset and count; default: lines.");
+  add_choice(read, "encoding", "utf-8", "base64", "base64: for binary files.");
+  mcp::Tool& write = add_tool(tools, write_file, "write_file", "Write a file", Effect::writes_files,
+                              "Writes a whole file, and makes missing directories.");
+  add_file_path(write);
+  required(write, "content", "All that will be in the file.");
+  add_choice(write, "encoding", "utf-8", "base64", "Of content; default: utf-8.");
+  mcp::Tool& list = add_tool(tools, list_files, "list_files", "List a directory", Effect::reads,
+                             "Lists what a directory holds.");
+  add_text(list, "path", "The directory; default: the workspace.");
+  count(list, "depth", "Levels of directories to go down; default: 1.").minimum = 1;
+  mcp::Tool& docstring =
+      add_tool(tools, read_docstring, "read_docstring", "Read a docstring", Effect::reads,
+               "Reads the docstring of a Python function, class, method (Class.method) or module "
+               "from its source, without running it.");
+  add_file_path(docstring);
+  add_text(docstring, "function_name", "Dotted; empty: the module.");
 }
 
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(executor, options, tools);
+  add_shell_tools(options, tools);
   add_file_tools(tools);
   return tools;
 }
@@ -37110,32 +37238,38 @@ std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& op
 
 namespace {
 
-mcp::Parameter required(const char* name, std::string description) {
-  mcp::Parameter needed = parameter(name, mcp::ParameterType::string, std::move(description));
-  needed.nullable = false;
-  needed.required = true;
-  return needed;
+mcp::Parameter& add_parameter(mcp::Tool& tool, const char* name, mcp::ParameterType type,
+                              std::string_view description) {
+  mcp::Parameter& parameter = tool.parameters.emplace_back();
+  parameter.name = name;
+  parameter.type = type;
+  parameter.nullable = true;
+  parameter.description = description;
+  return parameter;
 }
 
-mcp::Parameter count(const char* name, std::string description) {
-  mcp::Parameter number = parameter(name, mcp::ParameterType::integer, std::move(description));
+void required(mcp::Tool& tool, const char* name, std::string_view description) {
+  mcp::Parameter& needed = add_parameter(tool, name, mcp::ParameterType::string, description);
+  needed.nullable = false;
+  needed.required = true;
+}
+
+mcp::Parameter& count(mcp::Tool& tool, const char* name, std::string_view description) {
+  mcp::Parameter& number = add_parameter(tool, name, mcp::ParameterType::integer, description);
   number.minimum = 0;
   return number;
 }
 
-mcp::Parameter seconds(const char* name, std::string description) {
-  mcp::Parameter time = parameter(name, mcp::ParameterType::number, std::move(description));
-  time.greater_than = 0;
-  return time;
+void seconds(mcp::Tool& tool, const char* name, std::string_view description) {
+  add_parameter(tool, name, mcp::ParameterType::number, description).greater_than = 0;
 }
 
-mcp::Tool make_tool(const char* name, const char* title, Effect effect, std::string description,
-                    std::vector<mcp::Parameter> parameters) {
+mcp::Tool make_tool(const char* name, const char* title, Effect effect,
+                    std::string_view description) {
   mcp::Tool tool;
   tool.name = name;
   tool.title = title;
-  tool.description = std::move(description);
-  tool.parameters = std::move(parameters);
+  tool.description = description;
   tool.annotations.read_only = effect == Effect::reads;
   tool.annotations.destructive = effect != Effect::reads;
   tool.annotations.idempotent = effect != Effect::runs;
@@ -37166,9 +37300,9 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
   const auto set = std::make_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
-    bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) {
+    bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {
       std::string no = set->use->refusal_of_call(call.tool());
-      if (!no.empty()) return mcp::ToolReply(refuse(*set, call, "calls_per_minute", std::move(no)));
+      if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
       return handler(*set, call);
     };
     if (auto ok = server.add(std::move(bound.tool)); !ok) return ok;
@@ -37179,77 +37313,79 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 // tools/describe.cpp ------------------------------------------------------------------------------
 // What a model is told of the place where its commands run.
 
+namespace {
+
+// Adds a sentence.
+void say(std::string& text, Pieces sentence) {
+  if (!text.empty()) text += ' ';
+  text += concat(sentence);
+}
+
+}  // namespace
+
 std::string describe(const Executor& executor, const ToolOptions& options) {
   const ExecutorOptions& settings = executor.options();
-  std::vector<std::string> sentences;
+  std::string text;
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
-    sentences.push_back(concat(
-        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", count_of_seconds(executor.options().timeout),
-         " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-         "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
-         " bytes are shown, the beginning and the end",
-         settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
+    say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+               ". A command may take ", count_of_seconds(executor.options().timeout),
+               " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+               "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+               " bytes are shown, the beginning and the end",
+               settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
-    sentences.push_back(
-        concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
-                " goes on in the background."}));
+    say(text, {"What still runs after ", count_of_seconds(options.run_in_background_after),
+               " goes on in the background."});
   if (has_tool("start_background_shell"))
-    sentences.push_back(
-        concat({"For servers and long work use start_background_shell (at most ",
-                std::to_string(options.shells.max_running), " at a time)",
-                has_tool("get_background_shell_output")
-                    ? ", and get_background_shell_output with wait_for and since to follow it."
-                    : "."}));
+    say(text, {"For servers and long work use start_background_shell (at most ",
+               std::to_string(options.shells.max_running), " at a time)",
+               has_tool("get_background_shell_output")
+                   ? ", and get_background_shell_output with wait_for and since to follow it."
+                   : "."});
   const bool runs_commands =
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
   if (runs_commands)
-    sentences.emplace_back(
-        "Some commands are refused before anything of them runs; the answer then says by which "
-        "rule.");
+    say(text,
+        {"Some commands are refused before anything of them runs; the answer then says by which "
+         "rule."});
   const PolicyOptions& policy = settings.policy;
   if (runs_commands && !policy.allowed.empty())
-    sentences.push_back(concat({"Only commands that match one of these patterns may run: ",
-                                to_utf8(joined(policy.allowed, "  ")), " ."}));
+    say(text, {"Only commands that match one of these patterns may run: ",
+               to_utf8(joined(policy.allowed, "  ")), " ."});
   if (runs_commands && !policy.blocked.empty())
-    sentences.push_back(concat({"Commands that match one of these patterns are refused: ",
-                                to_utf8(joined(policy.blocked, "  ")), " ."}));
-  if (runs_commands && executor.delete_guard())
-    sentences.emplace_back("Read a file before you delete it.");
+    say(text, {"Commands that match one of these patterns are refused: ",
+               to_utf8(joined(policy.blocked, "  ")), " ."});
+  if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    sentences.push_back(concat(
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
+    say(text,
+        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
-    sentences.push_back(
-        concat({"All commands together may take ", count_of_seconds(use.running_time), "."}));
+    say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
-    sentences.push_back(place);
-  return joined(sentences, " ");
+    say(text, {place});
+  return text;
 }
 
 std::string describe(const UserContainers& containers) {
   const UserContainerOptions& options = containers.options();
-  std::vector<std::string> sentences = {
-      concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
-              "take ",
-              count_of_seconds(options.timeout), " unless it asks for more."})};
+  std::string text;
+  say(text, {"execute_bash runs commands in a container of your own, in /workspace. A command may "
+             "take ",
+             count_of_seconds(options.timeout), " unless it asks for more."});
   if (!options.tools_dir.empty())
-    sentences.emplace_back(
-        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+    say(text,
+        {"/tools has Python modules: look at them with ls and read_docstring, then import them."});
   const std::string skills = list_skills(options.skills_dir);
   if (!skills.empty())
-    sentences.push_back(
-        concat({"Before work that one of these skills is about, read its "
-                "/skills/NAME/SKILL.md:",
-                skills, "."}));
-  sentences.emplace_back(
-      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
-      "container runs.");
-  if (options.container.network == ContainerNetwork::none)
-    sentences.emplace_back("There is no network.");
-  return joined(sentences, " ");
+    say(text, {"Before work that one of these skills is about, read its "
+               "/skills/NAME/SKILL.md:",
+               skills, "."});
+  say(text, {"Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+             "container runs."});
+  if (options.container.network == ContainerNetwork::none) say(text, {"There is no network."});
+  return text;
 }
 
 // tools/options_internal.hpp ----------------------------------------------------------------------
@@ -37268,28 +37404,29 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::uint64_t max_output = ToolOptions().max_output;
+  std::chrono::milliseconds usual_timeout = local.timeout;
+  ToolOptions tools = {};
+  std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
-  std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
   std::string sandbox = {};  // not given: best_effort when the paths are, else off
   std::string network = "host";
-  std::string private_home = name(LocalOptions().private_home);
+  std::string private_home = name(local.private_home);
   bool no_watch_files = false;
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
-  ToolOptions tools = {};
-  std::uint64_t max_background_shells = ShellOptions().max_running;
+  std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
   ContainerOptions container = {};
-  std::string image_policy = name(ContainerOptions().image_policy);
-  std::string container_network = name(ContainerOptions().network);
-  std::uint64_t warm = ContainerOptions().warm;
+  std::string image_policy = name(container.image_policy);
+  std::string container_network = name(container.network);
+  std::uint64_t warm = container.warm;
   std::string runtime = {};
   std::string gpus = {};
   std::vector<std::string> add_host = {};
@@ -37301,18 +37438,42 @@ struct ServerConfig {
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
-// A whole number; a size may have a unit, such as 512m.
-struct Amount {
-  std::uint64_t* target;
-  bool is_size;
-  bool may_be_0 = true;
-};
-
-// Where the value of an option goes decides its kind.
 struct Option {
-  using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
-                              double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
+  // Where its value goes, which decides what it may be. A size may have a unit, such as 512m.
+  struct Target {
+    enum class Kind {
+      text,
+      texts,
+      roots,
+      variables,
+      mounts,
+      seconds,
+      whole,
+      whole_or_0,
+      size,
+      size_or_0,
+      decimal,
+      flag,
+      truth,
+      json
+    };
+    Target(std::string* text) : kind(Kind::text), place(text) {}
+    Target(std::vector<std::string>* texts) : kind(Kind::texts), place(texts) {}
+    Target(std::vector<Root>* roots) : kind(Kind::roots), place(roots) {}
+    Target(Variables* variables) : kind(Kind::variables), place(variables) {}
+    Target(std::vector<Mount>* mounts) : kind(Kind::mounts), place(mounts) {}
+    Target(std::chrono::milliseconds* time) : kind(Kind::seconds), place(time) {}
+    Target(std::uint64_t* number) : kind(Kind::whole), place(number) {}
+    Target(Kind number_kind, std::uint64_t* number) : kind(number_kind), place(number) {}
+    Target(double* number) : kind(Kind::decimal), place(number) {}
+    Target(bool* flag) : kind(Kind::flag), place(flag) {}
+    Target(std::optional<bool>* truth) : kind(Kind::truth), place(truth) {}
+    Target(Json* json) : kind(Kind::json), place(json) {}
+    bool is_list() const { return kind >= Kind::texts && kind <= Kind::mounts; }
+
+    Kind kind;
+    void* place;
+  };
   // What it has an effect in; a set. Everywhere else it is an error.
   enum Where : unsigned {
     local = 1,
@@ -37322,24 +37483,15 @@ struct Option {
     containers = docker | users,
     all = commands | users
   };
-  const char* name;   // of the command line; the configuration's key has `_` for `-`
-  const char* value;  // what --help calls it
-  const char* help;
+  std::string_view name;   // of the command line; the configuration's key has `_` for `-`
+  std::string_view value;  // what --help calls it; empty: it has none
+  std::string_view help;
+  std::string_view other_key;  // another key that means the same, or empty
   Target target;
-  Where use = commands;
-  const char* other_key = "";  // another key that means the same
+  Where use;
 };
 
 std::vector<Option> option_table(ServerConfig& config);
-
-template <class T>
-bool is_list(std::vector<T>*) {
-  return true;
-}
-template <class T>
-bool is_list(const T&) {
-  return false;
-}
 
 std::string key_of(const Option& option);
 
@@ -37347,33 +37499,8 @@ Error bad_value(std::string_view option, std::string_view value, std::string_vie
 
 // Puts the words that follow an option on the command line, or stand in the configuration, where
 // they belong. `label` is how the user wrote the option.
-class OptionSetter {
- public:
-  OptionSetter(std::string label, const std::vector<std::string>& words)
-      : label_(std::move(label)), words_(words) {}
-
-  Expected<void> operator()(std::string* target) const;
-  Expected<void> operator()(std::vector<std::string>* target) const;
-  Expected<void> operator()(std::vector<Root>* target) const;
-  Expected<void> operator()(Variables* target) const;
-  Expected<void> operator()(std::chrono::milliseconds* target) const;
-  Expected<void> operator()(std::uint64_t* target) const;
-  Expected<void> operator()(Amount amount) const;
-  Expected<void> operator()(double* target) const;
-  Expected<void> operator()(std::optional<bool>* target) const;
-  Expected<void> operator()(std::vector<Mount>* target) const;
-  Expected<void> operator()(Json* target) const;
-  Expected<void> operator()(bool* target) const;
-
- private:
-  Expected<void> single() const;
-  // An empty list must not quietly mean "no restriction".
-  Expected<void> some() const;
-  // An empty word is what an unset variable of a script leaves, and would mean "no limit" as well.
-  Expected<void> no_blanks() const;
-  std::string label_;
-  const std::vector<std::string>& words_;
-};
+Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
+                          Option::Target target);
 
 using Options = std::vector<const Option*>;
 
@@ -37434,181 +37561,290 @@ namespace {
 
 std::vector<Option> option_table(ServerConfig& config) {
   using Where = Option::Where;
+  using Kind = Option::Target::Kind;
   LocalOptions& local = config.local;
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
   ContainerOptions& box = config.container;
-  return {
-      {"allowed-paths", "DIR...", "where commands may work; none: anywhere", &local.roots},
-      {"read-only", "DIR...", "where they may work, but not change anything", &config.read_only},
-      {"workspace", "DIR", "where commands start (default: the current directory)",
-       &local.workspace},
-      {"timeout", "SECONDS", "for commands that give none (default: 60)", &local.timeout,
-       Where::all},
-      {"max-timeout", "SECONDS", "the most a command may ask for (default: 3600)",
-       &local.max_timeout},
-      {"max-output-size", "SIZE", "shown per stream: its head and its tail (default: 30000)",
-       Amount{&config.max_output, true, false}},
-      {"policy", "MODE", "strict: understands the shell (default); compat: as MassGen judges",
-       &config.policy_mode, Where::all},
-      {"allowed-commands", "PATTERN...", "every command of a script must match one of these",
-       &local.policy.allowed, Where::all, "whitelist_patterns"},
-      {"blocked-commands", "PATTERN...", "no command of a script may match one of these",
-       &local.policy.blocked, Where::all, "blacklist_patterns"},
-      {"disable-rule", "NAME...", "switch rules off; --list-rules tells what there are",
-       &local.policy.disabled_rules, Where::all},
-      {"delete-guard", nullptr, "refuse to delete files that no command has read or made",
-       &local.delete_guard},
-      {"sandbox", "MODE", "off, best-effort, strict; default: best-effort with allowed paths",
-       &config.sandbox, Where::local},
-      {"network", "MODE", "what a sandbox lets them reach: host (default), none, loopback",
-       &config.network, Where::local},
-      {"private-home", "MODE", "HOME and TMPDIR in a sandbox: executor (default), command, off",
-       &config.private_home, Where::local},
-      {"unix-sockets", nullptr, "let them reach sockets with a path, where the network is off",
-       &sandbox.unix_sockets, Where::local},
-      {"shared-memory", nullptr, "let them use /dev/shm, as Python's multiprocessing does",
-       &sandbox.shared_memory, Where::local},
-      {"terminals", nullptr, "let them make pseudo-terminals; they reach the user's others, too",
-       &sandbox.terminals, Where::local},
-      {"pid-namespace", nullptr, "a process table of their own", &sandbox.pid_namespace,
-       Where::local},
-      {"protected-paths", "NAME...", "keep these below each writable directory: .git/hooks ...",
-       &sandbox.protected_paths, Where::local},
-      {"no-watch-files", nullptr, "do not look for changes of .git/hooks, .vscode and the like",
-       &config.no_watch_files, Where::local},
-      {"no-supervisor", nullptr, "without a sandbox: let daemons live on after their command",
-       &config.no_supervisor, Where::local},
-      {"limit-cpu", "SECONDS", "whole ones, of each process of a command", &limits.cpu_time,
-       Where::local},
-      {"limit-memory", "SIZE", "of a command; without cgroups of each process, or refused",
-       Amount{&limits.memory, true, false}, Where::local},
-      {"limit-address-space", "SIZE", "of each process; better --limit-memory",
-       Amount{&limits.address_space, true, false}, Where::local},
-      {"limit-processes", "N", "and threads of a command; without cgroups as --limit-memory",
-       &limits.processes, Where::local},
-      {"limit-open-files", "N", "descriptors of each process", &limits.open_files, Where::local},
-      {"limit-file-size", "SIZE", "of each file that is written",
-       Amount{&limits.file_size, true, false}, Where::local},
-      {"limit-disk", "SIZE", "by which the disk may fill up during a command",
-       Amount{&limits.disk, true, false}, Where::local},
-      {"execution-mode", "MODE", "local: on this host (default); docker: in a container",
-       &config.execution_mode, Where::all},
-      {"docker-program", "PROGRAM", "what speaks to the engine: docker (default), podman, nerdctl",
-       &box.engine.program, Where::containers},
-      {"docker-context", "NAME", "of the engine, for the program's --context", &box.engine.context,
-       Where::containers},
-      {"docker-host", "ADDRESS", "of the engine, for the program's --host", &box.engine.host,
-       Where::containers},
-      {"docker-call-timeout", "SECONDS", "of a small call of the program (default: 15)",
-       &box.engine.call_timeout, Where::containers},
-      {"docker-run-timeout", "SECONDS", "of making a container (default: 60)",
-       &box.engine.run_timeout, Where::containers},
-      {"docker-pull-timeout", "SECONDS", "of fetching an image (default: 600)",
-       &box.engine.pull_timeout, Where::containers},
-      {"docker-image", "IMAGE", "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
-       &box.image, Where::containers},
-      {"docker-image-policy", "POLICY", "pull it: missing (default), never, always",
-       &config.image_policy, Where::containers},
-      {"docker-network-mode", "MODE", "of the container: none (default), bridge, host",
-       &config.container_network, Where::containers},
-      {"docker-network", "NAME", "a network of the engine's own, in place of a mode",
-       &box.network_name, Where::containers},
-      {"docker-dns", "ADDRESS...", "name servers", &config.dns, Where::containers},
-      {"docker-add-host", "NAME:ADDRESS...", "names with their addresses", &config.add_host,
-       Where::containers},
-      {"docker-runtime", "NAME", "of the engine, such as runsc (gVisor)", &config.runtime,
-       Where::containers},
-      {"docker-gpus", "GPUS", "such as all", &config.gpus, Where::containers},
-      {"docker-option", "WORD...", "more of its `run`, such as device=/dev/fuse; see the README",
-       &box.engine_options, Where::containers},
-      {"docker-memory-limit", "SIZE", "of the container, such as 512m; 0: none (default: 2g)",
-       Amount{&box.memory, true}, Where::containers},
-      {"docker-cpu-limit", "CPUS", "such as 1.5; 0: none (default: 2)", &box.cpus,
-       Where::containers},
-      {"docker-pids-limit", "N", "processes and threads; 0: none (default: 256)",
-       Amount{&box.pids, false}, Where::containers},
-      {"docker-shm-size", "SIZE", "of /dev/shm (default: 64m)", Amount{&box.shm_size, true},
-       Where::containers},
-      {"docker-tmp-size", "SIZE", "of /tmp (default: 512m)", Amount{&box.tmp_size, true},
-       Where::containers},
-      {"docker-read-only-root", "BOOL", "default: true, unless sudo or packages need to write",
-       &box.read_only_root, Where::containers},
-      {"docker-user", "USER", "UID:GID or a name (default: the owner of the workspace)", &box.user,
-       Where::containers},
-      {"docker-mount", "SRC[:DST][:ro|:rw]...", "more of the host; default: :ro", &box.mounts,
-       Where::containers},
-      {"docker-credentials", "JSON", "what of the user's own it gets; see the README",
-       &config.credentials, Where::containers},
-      {"docker-packages", "JSON", "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
-       &config.packages, Where::containers},
-      {"docker-packages-required", nullptr, "a package that cannot be had fails the container",
-       &config.packages_required, Where::containers},
-      {"docker-cache", "NAME", "a volume that keeps what pip, uv, npm, cargo and go fetch",
-       &box.cache, Where::containers},
-      {"docker-persistent", nullptr, "keep the container and find it again (with its agent-id)",
-       &box.persistent, Where::containers},
-      {"docker-warm", "N", "execs that are started ahead (default: 1)", Amount{&config.warm, false},
-       Where::containers},
-      {"docker-start-timeout", "SECONDS", "until a command has begun (default: 15)",
-       &box.start_timeout, Where::containers},
-      {"docker-log-file", "FILE", "gets what happened in the container when it is removed",
-       &box.log_file, Where::containers},
-      {"tools-path", "DIR", "/tools of the container (profile user-container: ./tools)",
-       &config.user.tools_dir, Where::containers},
-      {"skills-path", "DIR", "/skills of the container (profile user-container: ./skills)",
-       &config.user.skills_dir, Where::containers},
-      {"profile", "NAME", "commands (default); user-container: tools of one user's container",
-       &config.profile, Where::all},
-      {"user-id", "ID", "whose container, with profile user-container", &config.user_id,
-       Where::users},
-      {"workspace-size", "SIZE", "of a user's /workspace (default: 512m)",
-       Amount{&config.user.workspace_size, true}, Where::users},
-      {"artifacts-size", "SIZE", "of a user's /artifacts (default: 256m)",
-       Amount{&config.user.artifacts_size, true}, Where::users},
-      {"max-artifact-size", "SIZE", "of a file of /artifacts that is given away (default: 50m)",
-       Amount{&config.user.max_artifact, true}, Where::users},
-      {"agent-id", "ID", "for the audit log; whose container it is", &local.agent_id},
-      {"instance-id", "ID", "which of its containers; has no effect in local mode",
-       &box.instance_id, Where::all},
-      {"enable-sudo", nullptr, "in a container, whose image then has it; no effect in local mode",
-       &config.enable_sudo, Where::all, "docker_enable_sudo"},
-      {"local-skills-directory", "DIR", "linked as .agent/skills in the workspace, if not there",
-       &local.skills_dir, Where::local},
-      {"command-prefix", "WORDS", "put before every command line, for instance \"uv run\"",
-       &local.environment.command_prefix, Where::commands, "command_execution_prefix"},
-      {"venv-path", "DIR", "Python virtual environment for every command",
-       &local.environment.venv_path, Where::commands, "command_execution_venv_path"},
-      {"no-auto-venv", nullptr, "do not use the .venv of the work_dir or workspace",
-       &config.no_auto_venv},
-      {"keep-env", "NAME...", "variables of the server that commands see, too",
-       &local.environment.keep, Where::local},
-      {"set-env", "NAME=VALUE...", "variables for all commands", &local.environment.set},
-      {"secret-env", "NAME...", "the same, but their values are masked in what commands print",
-       &local.environment.secret},
-      {"shell", "PATH", "runs the commands (default: /bin/sh)", &local.shell},
-      {"audit-file", "FILE", "append a line of JSON for every command", &local.audit_file,
-       Where::all},
-      {"audit-output", "SIZE", "of each stream in these lines: its head and its tail (default: 0)",
-       Amount{&config.audit_output, true}, Where::all},
-      {"spill-dir", "DIR", "long outputs go whole to files here (default: a private folder)",
-       &local.spill_dir},
-      {"max-concurrent", "N", "commands at a time; others wait (default: 16)",
-       &config.max_concurrent, Where::all},
-      {"run-in-background-after", "SECONDS", "what still runs then goes on in the background",
-       &config.tools.run_in_background_after},
-      {"max-background-shells", "N", "running in the background at a time (default: 10)",
-       &config.max_background_shells},
-      {"max-background-time", "SECONDS", "the most one may take (default: no limit)",
-       &config.tools.shells.max_timeout},
-      {"calls-per-minute", "N", "of each tool; more are refused (default: no limit)",
-       &config.tools.fair_use.calls_per_minute},
-      {"running-time", "SECONDS", "of all commands together; then all are refused",
-       &config.tools.fair_use.running_time},
-      {"disable-tool", "NAME...", "tools that are not offered", &config.tools.disabled_tools},
-      {"full-results", nullptr, "all keys of a result, and the whole command in it",
-       &config.tools.full_results},
+  std::vector<Option> table;
+  table.reserve(128);
+  // A row's lines: its name, what --help calls its value, its help, and another key of it.
+  const auto add = [&table](const char* lines, Option::Target target,
+                            Option::Where use = Option::commands) {
+    std::string_view row = lines;
+    const std::string_view name = take_part(row, '\n');
+    const std::string_view value = take_part(row, '\n');
+    const std::string_view help = take_part(row, '\n');
+    table.push_back({name, value, help, row, target, use});
   };
+  add("allowed-paths\nDIR...\n"
+      "where commands may work; none: anywhere",
+      &local.roots);
+  add("read-only\nDIR...\n"
+      "where they may work, but not change anything",
+      &config.read_only);
+  add("workspace\nDIR\n"
+      "where commands start (default: the current directory)",
+      &local.workspace);
+  add("timeout\nSECONDS\n"
+      "for commands that give none (default: 60)",
+      &local.timeout, Where::all);
+  add("max-timeout\nSECONDS\n"
+      "the most a command may ask for (default: 3600)",
+      &local.max_timeout);
+  add("max-output-size\nSIZE\n"
+      "shown per stream: its head and its tail (default: 30000)",
+      {Kind::size, &config.max_output});
+  add("policy\nMODE\n"
+      "strict: understands the shell (default); compat: as MassGen judges",
+      &config.policy_mode, Where::all);
+  add("allowed-commands\nPATTERN...\n"
+      "every command of a script must match one of these\nwhitelist_patterns",
+      &local.policy.allowed, Where::all);
+  add("blocked-commands\nPATTERN...\n"
+      "no command of a script may match one of these\nblacklist_patterns",
+      &local.policy.blocked, Where::all);
+  add("disable-rule\nNAME...\n"
+      "switch rules off; --list-rules tells what there are",
+      &local.policy.disabled_rules, Where::all);
+  add("delete-guard\n\n"
+      "refuse to delete files that no command has read or made",
+      &local.delete_guard);
+  add("sandbox\nMODE\n"
+      "off, best-effort, strict; default: best-effort with allowed paths",
+      &config.sandbox, Where::local);
+  add("network\nMODE\n"
+      "what a sandbox lets them reach: host (default), none, loopback",
+      &config.network, Where::local);
+  add("private-home\nMODE\n"
+      "HOME and TMPDIR in a sandbox: executor (default), command, off",
+      &config.private_home, Where::local);
+  add("unix-sockets\n\n"
+      "let them reach sockets with a path, where the network is off",
+      &sandbox.unix_sockets, Where::local);
+  add("shared-memory\n\n"
+      "let them use /dev/shm, as Python's multiprocessing does",
+      &sandbox.shared_memory, Where::local);
+  add("terminals\n\n"
+      "let them make pseudo-terminals; they reach the user's others, too",
+      &sandbox.terminals, Where::local);
+  add("pid-namespace\n\n"
+      "a process table of their own",
+      &sandbox.pid_namespace, Where::local);
+  add("protected-paths\nNAME...\n"
+      "keep these below each writable directory: .git/hooks ...",
+      &sandbox.protected_paths, Where::local);
+  add("no-watch-files\n\n"
+      "do not look for changes of .git/hooks, .vscode and the like",
+      &config.no_watch_files, Where::local);
+  add("no-supervisor\n\n"
+      "without a sandbox: let daemons live on after their command",
+      &config.no_supervisor, Where::local);
+  add("limit-cpu\nSECONDS\n"
+      "whole ones, of each process of a command",
+      &limits.cpu_time, Where::local);
+  add("limit-memory\nSIZE\n"
+      "of a command; without cgroups of each process, or refused",
+      {Kind::size, &limits.memory}, Where::local);
+  add("limit-address-space\nSIZE\n"
+      "of each process; better --limit-memory",
+      {Kind::size, &limits.address_space}, Where::local);
+  add("limit-processes\nN\n"
+      "and threads of a command; without cgroups as --limit-memory",
+      &limits.processes, Where::local);
+  add("limit-open-files\nN\n"
+      "descriptors of each process",
+      &limits.open_files, Where::local);
+  add("limit-file-size\nSIZE\n"
+      "of each file that is written",
+      {Kind::size, &limits.file_size}, Where::local);
+  add("limit-disk\nSIZE\n"
+      "by which the disk may fill up during a command",
+      {Kind::size, &limits.disk}, Where::local);
+  add("execution-mode\nMODE\n"
+      "local: on this host (default); docker: in a container",
+      &config.execution_mode, Where::all);
+  add("docker-program\nPROGRAM\n"
+      "what speaks to the engine: docker (default), podman, nerdctl",
+      &box.engine.program, Where::containers);
+  add("docker-context\nNAME\n"
+      "of the engine, for the program's --context",
+      &box.engine.context, Where::containers);
+  add("docker-host\nADDRESS\n"
+      "of the engine, for the program's --host",
+      &box.engine.host, Where::containers);
+  add("docker-call-timeout\nSECONDS\n"
+      "of a small call of the program (default: 15)",
+      &box.engine.call_timeout, Where::containers);
+  add("docker-run-timeout\nSECONDS\n"
+      "of making a container (default: 60)",
+      &box.engine.run_timeout, Where::containers);
+  add("docker-pull-timeout\nSECONDS\n"
+      "of fetching an image (default: 600)",
+      &box.engine.pull_timeout, Where::containers);
+  add("docker-image\nIMAGE\n"
+      "default: codeexec/runtime:latest, or -sudo, or codeexec/executor",
+      &box.image, Where::containers);
+  add("docker-image-policy\nPOLICY\n"
+      "pull it: missing (default), never, always",
+      &config.image_policy, Where::containers);
+  add("docker-network-mode\nMODE\n"
+      "of the container: none (default), bridge, host",
+      &config.container_network, Where::containers);
+  add("docker-network\nNAME\n"
+      "a network of the engine's own, in place of a mode",
+      &box.network_name, Where::containers);
+  add("docker-dns\nADDRESS...\n"
+      "name servers",
+      &config.dns, Where::containers);
+  add("docker-add-host\nNAME:ADDRESS...\n"
+      "names with their addresses",
+      &config.add_host, Where::containers);
+  add("docker-runtime\nNAME\n"
+      "of the engine, such as runsc (gVisor)",
+      &config.runtime, Where::containers);
+  add("docker-gpus\nGPUS\n"
+      "such as all",
+      &config.gpus, Where::containers);
+  add("docker-option\nWORD...\n"
+      "more of its `run`, such as device=/dev/fuse; see the README",
+      &box.engine_options, Where::containers);
+  add("docker-memory-limit\nSIZE\n"
+      "of the container, such as 512m; 0: none (default: 2g)",
+      {Kind::size_or_0, &box.memory}, Where::containers);
+  add("docker-cpu-limit\nCPUS\n"
+      "such as 1.5; 0: none (default: 2)",
+      &box.cpus, Where::containers);
+  add("docker-pids-limit\nN\n"
+      "processes and threads; 0: none (default: 256)",
+      {Kind::whole_or_0, &box.pids}, Where::containers);
+  add("docker-shm-size\nSIZE\n"
+      "of /dev/shm (default: 64m)",
+      {Kind::size_or_0, &box.shm_size}, Where::containers);
+  add("docker-tmp-size\nSIZE\n"
+      "of /tmp (default: 512m)",
+      {Kind::size_or_0, &box.tmp_size}, Where::containers);
+  add("docker-read-only-root\nBOOL\n"
+      "default: true, unless sudo or packages need to write",
+      &box.read_only_root, Where::containers);
+  add("docker-user\nUSER\n"
+      "UID:GID or a name (default: the owner of the workspace)",
+      &box.user, Where::containers);
+  add("docker-mount\nSRC[:DST][:ro|:rw]...\n"
+      "more of the host; default: :ro",
+      &box.mounts, Where::containers);
+  add("docker-credentials\nJSON\n"
+      "what of the user's own it gets; see the README",
+      &config.credentials, Where::containers);
+  add("docker-packages\nJSON\n"
+      "to install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
+      &config.packages, Where::containers);
+  add("docker-packages-required\n\n"
+      "a package that cannot be had fails the container",
+      &config.packages_required, Where::containers);
+  add("docker-cache\nNAME\n"
+      "a volume that keeps what pip, uv, npm, cargo and go fetch",
+      &box.cache, Where::containers);
+  add("docker-persistent\n\n"
+      "keep the container and find it again (with its agent-id)",
+      &box.persistent, Where::containers);
+  add("docker-warm\nN\n"
+      "execs that are started ahead (default: 1)",
+      {Kind::whole_or_0, &config.warm}, Where::containers);
+  add("docker-start-timeout\nSECONDS\n"
+      "until a command has begun (default: 15)",
+      &box.start_timeout, Where::containers);
+  add("docker-log-file\nFILE\n"
+      "gets what happened in the container when it is removed",
+      &box.log_file, Where::containers);
+  add("tools-path\nDIR\n"
+      "/tools of the container (profile user-container: ./tools)",
+      &config.user.tools_dir, Where::containers);
+  add("skills-path\nDIR\n"
+      "/skills of the container (profile user-container: ./skills)",
+      &config.user.skills_dir, Where::containers);
+  add("profile\nNAME\n"
+      "commands (default); user-container: tools of one user's container",
+      &config.profile, Where::all);
+  add("user-id\nID\n"
+      "whose container, with profile user-container",
+      &config.user_id, Where::users);
+  add("workspace-size\nSIZE\n"
+      "of a user's /workspace (default: 512m)",
+      {Kind::size_or_0, &config.user.workspace_size}, Where::users);
+  add("artifacts-size\nSIZE\n"
+      "of a user's /artifacts (default: 256m)",
+      {Kind::size_or_0, &config.user.artifacts_size}, Where::users);
+  add("max-artifact-size\nSIZE\n"
+      "of a file of /artifacts that is given away (default: 50m)",
+      {Kind::size_or_0, &config.user.max_artifact}, Where::users);
+  add("agent-id\nID\n"
+      "for the audit log; whose container it is",
+      &local.agent_id);
+  add("instance-id\nID\n"
+      "which of its containers; has no effect in local mode",
+      &box.instance_id, Where::all);
+  add("enable-sudo\n\n"
+      "in a container, whose image then has it; no effect in local mode\ndocker_enable_sudo",
+      &config.enable_sudo, Where::all);
+  add("local-skills-directory\nDIR\n"
+      "linked as .agent/skills in the workspace, if not there",
+      &local.skills_dir, Where::local);
+  add("command-prefix\nWORDS\n"
+      "put before every command line, for instance \"uv run\"\ncommand_execution_prefix",
+      &local.environment.command_prefix);
+  add("venv-path\nDIR\n"
+      "Python virtual environment for every command\ncommand_execution_venv_path",
+      &local.environment.venv_path);
+  add("no-auto-venv\n\n"
+      "do not use the .venv of the work_dir or workspace",
+      &config.no_auto_venv);
+  add("keep-env\nNAME...\n"
+      "variables of the server that commands see, too",
+      &local.environment.keep, Where::local);
+  add("set-env\nNAME=VALUE...\n"
+      "variables for all commands",
+      &local.environment.set);
+  add("secret-env\nNAME...\n"
+      "the same, but their values are masked in what commands print",
+      &local.environment.secret);
+  add("shell\nPATH\n"
+      "runs the commands (default: /bin/sh)",
+      &local.shell);
+  add("audit-file\nFILE\n"
+      "append a line of JSON for every command",
+      &local.audit_file, Where::all);
+  add("audit-output\nSIZE\n"
+      "of each stream in these lines: its head and its tail (default: 0)",
+      {Kind::size_or_0, &config.audit_output}, Where::all);
+  add("spill-dir\nDIR\n"
+      "long outputs go whole to files here (default: a private folder)",
+      &local.spill_dir);
+  add("max-concurrent\nN\n"
+      "commands at a time; others wait (default: 16)",
+      &config.max_concurrent, Where::all);
+  add("run-in-background-after\nSECONDS\n"
+      "what still runs then goes on in the background",
+      &config.tools.run_in_background_after);
+  add("max-background-shells\nN\n"
+      "running in the background at a time (default: 10)",
+      &config.max_background_shells);
+  add("max-background-time\nSECONDS\n"
+      "the most one may take (default: no limit)",
+      &config.tools.shells.max_timeout);
+  add("calls-per-minute\nN\n"
+      "of each tool; more are refused (default: no limit)",
+      &config.tools.fair_use.calls_per_minute);
+  add("running-time\nSECONDS\n"
+      "of all commands together; then all are refused",
+      &config.tools.fair_use.running_time);
+  add("disable-tool\nNAME...\n"
+      "tools that are not offered",
+      &config.tools.disabled_tools);
+  add("full-results\n\n"
+      "all keys of a result, and the whole command in it",
+      &config.tools.full_results);
+  return table;
 }
 
 }  // namespace
@@ -37619,7 +37855,7 @@ std::vector<Option> option_table(ServerConfig& config) {
 namespace {
 
 std::string key_of(const Option& option) {
-  std::string key = option.name;
+  std::string key(option.name);
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
@@ -37641,59 +37877,55 @@ std::optional<double> parse_number(std::string_view text) {
   return value->as_number();
 }
 
-}  // namespace
-
-namespace {
-
-Expected<void> OptionSetter::operator()(std::string* target) const {
-  if (auto ok = single(); !ok) return ok;
-  *target = words_[0];
-  return {};
+Error not_given(std::string_view label, const char* what) {
+  return make_error(ErrorCode::invalid_argument, {label, " ", what, "; leave it out for no limit"});
 }
 
-Expected<void> OptionSetter::operator()(std::vector<std::string>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  target->insert(target->end(), words_.begin(), words_.end());
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(std::vector<Root>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& path : words_) target->push_back({path, Permission::write});
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(Variables* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& word : words_) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return bad_value(label_, word, "of the form NAME=VALUE");
-    target->emplace_back(word.substr(0, equals), word.substr(equals + 1));
+// An empty list must not quietly mean "no restriction". An empty word is what an unset variable of
+// a script leaves, and would mean "no limit" as well.
+Expected<void> check_values(std::string_view label, const std::vector<std::string>& words,
+                            bool list) {
+  if (list && words.empty()) return not_given(label, "needs at least one value");
+  if (!list && words.size() != 1)
+    return make_error(ErrorCode::invalid_argument,
+                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+  for (const std::string& word : words) {
+    if (word.empty()) return not_given(label, "must not be empty");
+    if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
   }
   return {};
 }
 
-Expected<void> OptionSetter::operator()(std::chrono::milliseconds* target) const {
-  if (auto ok = single(); !ok) return ok;
-  constexpr const char* expected = "a number of seconds greater than 0 and at most 31536000";
-  const std::optional<double> seconds = parse_number(words_[0]);
-  if (!seconds || !(*seconds > 0) || *seconds > 31536000.0)
-    return bad_value(label_, words_[0], expected);
-  *target = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000.0)));
-  return {};
+// These give what a word is not, or null when it is that and was put in its place.
+
+const char* add_variable(std::string_view word, Variables& variables) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
+  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(std::uint64_t* target) const {
-  return (*this)(Amount{target, false, false});
+const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
+  Mount mount;
+  if (ends_with(rest, ":rw")) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+  const std::size_t colon = std::min(rest.find(':'), rest.size());
+  mount.source = rest.substr(0, colon);
+  if (colon < rest.size()) mount.target = rest.substr(colon + 1);
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+  if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+    return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
+  mounts.push_back(std::move(mount));
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(Amount amount) const {
-  if (auto ok = single(); !ok) return ok;
+const char* set_number(std::string_view digits, Option::Target target) {
+  using Kind = Option::Target::Kind;
+  const bool is_size = target.kind == Kind::size || target.kind == Kind::size_or_0;
+  const bool may_be_0 = target.kind == Kind::whole_or_0 || target.kind == Kind::size_or_0;
   constexpr std::string_view units = "kmgt";
-  std::string_view digits = words_[0];
   double unit = 1;
-  if (amount.is_size && digits.size() > 1) {
+  if (is_size && digits.size() > 1) {
     if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
     const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
     if (found != std::string_view::npos) {
@@ -37702,87 +37934,91 @@ Expected<void> OptionSetter::operator()(Amount amount) const {
     }
   }
   const double number = parse_number(digits).value_or(-1) * unit;
-  const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
-  if (!whole || (number < 1 && !amount.may_be_0))
-    return bad_value(label_, words_[0],
-                     concat({amount.is_size ? "a number of bytes" : "a whole number",
-                             amount.may_be_0 ? "" : " greater than 0",
-                             amount.is_size ? ", or one with k, m, g or t after it" : ""}));
-  *amount.target = static_cast<std::uint64_t>(number);
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(double* target) const {
-  if (auto ok = single(); !ok) return ok;
-  const std::optional<double> number = parse_number(words_[0]);
-  if (!number || !(*number >= 0) || *number > 1e6)
-    return bad_value(label_, words_[0], "a number of processors");
-  *target = *number;
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(std::optional<bool>* target) const {
-  if (auto ok = single(); !ok) return ok;
-  return (*this)(&target->emplace());
-}
-
-Expected<void> OptionSetter::operator()(std::vector<Mount>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& word : words_) {
-    Mount mount;
-    std::string_view rest = word;
-    if (ends_with(rest, ":rw")) mount.permission = Permission::write;
-    if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    mount.source = std::string(rest.substr(0, colon));
-    if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
-    const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
-    if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
-      return bad_value(label_, word, "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
-    target->push_back(std::move(mount));
+  if (target.kind == Kind::seconds) {
+    if (!(number > 0) || number > 31536000.0)
+      return "a number of seconds greater than 0 and at most 31536000";
+    *static_cast<std::chrono::milliseconds*>(target.place) =
+        std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
+  } else if (target.kind == Kind::decimal) {
+    if (!(number >= 0) || number > 1e6) return "a number of processors";
+    *static_cast<double*>(target.place) = number;
+  } else {
+    const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
+    if (!whole || (number < 1 && !may_be_0))
+      return is_size    ? may_be_0 ? "a number of bytes, or one with k, m, g or t after it"
+                                   : "a number of bytes greater than 0, or one with k, m, g or t "
+                                     "after it"
+             : may_be_0 ? "a whole number"
+                        : "a whole number greater than 0";
+    *static_cast<std::uint64_t*>(target.place) = static_cast<std::uint64_t>(number);
   }
-  return {};
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(Json* target) const {
-  if (auto ok = single(); !ok) return ok;
+Expected<void> set_json(std::string_view label, std::string_view word, Json& json) {
   JsonLimits limits;
   limits.unique_names = true;
-  auto value = Json::parse(words_[0], limits);
-  if (!value) return with_prefix({label_, ": "}, value.error());
+  auto value = Json::parse(word, limits);
+  if (!value) return with_prefix({label, ": "}, value.error());
   if (!value->is_object())
-    return make_error(ErrorCode::invalid_argument, {label_, ": not a JSON object"});
-  *target = std::move(*value);
+    return make_error(ErrorCode::invalid_argument, {label, ": not a JSON object"});
+  json = std::move(*value);
   return {};
 }
 
-Expected<void> OptionSetter::operator()(bool* target) const {
-  if (!words_.empty() && words_[0] != "true" && words_[0] != "false")
-    return bad_value(label_, words_[0], "true or false");
-  if (words_.size() > 1) return bad_value(label_, words_[1], "wanted: it takes no value");
-  *target = words_.empty() || words_[0] == "true";
-  return {};
-}
-
-Expected<void> OptionSetter::single() const {
-  if (words_.size() == 1) return no_blanks();
-  return make_error(ErrorCode::invalid_argument,
-                    {label_, " needs exactly one value, and not ", std::to_string(words_.size())});
-}
-
-Expected<void> OptionSetter::some() const {
-  if (!words_.empty()) return no_blanks();
-  return make_error(ErrorCode::invalid_argument,
-                    {label_, " needs at least one value; leave it out for no limit"});
-}
-
-Expected<void> OptionSetter::no_blanks() const {
-  for (const std::string& word : words_) {
-    if (word.empty())
-      return make_error(ErrorCode::invalid_argument,
-                        {label_, " must not be empty; leave it out for no limit"});
-    if (has_nul(word)) return bad_value(label_, word, "free of NUL bytes");
+const char* set_word(const std::string& word, Option::Target target) {
+  using Kind = Option::Target::Kind;
+  void* const place = target.place;
+  switch (target.kind) {
+    case Kind::text:
+      *static_cast<std::string*>(place) = word;
+      return nullptr;
+    case Kind::texts:
+      static_cast<std::vector<std::string>*>(place)->push_back(word);
+      return nullptr;
+    case Kind::roots:
+      static_cast<std::vector<Root>*>(place)->push_back({word, Permission::write});
+      return nullptr;
+    case Kind::variables:
+      return add_variable(word, *static_cast<Variables*>(place));
+    case Kind::mounts:
+      return add_mount(word, *static_cast<std::vector<Mount>*>(place));
+    case Kind::flag:
+    case Kind::truth:
+      if (word != "true" && word != "false") return "true or false";
+      if (target.kind == Kind::flag)
+        *static_cast<bool*>(place) = word == "true";
+      else
+        *static_cast<std::optional<bool>*>(place) = word == "true";
+      return nullptr;
+    default:
+      return set_number(word, target);
   }
+}
+
+}  // namespace
+
+namespace {
+
+Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
+                          Option::Target target) {
+  using Kind = Option::Target::Kind;
+  if (target.kind == Kind::flag) {
+    if (words.empty()) {
+      *static_cast<bool*>(target.place) = true;
+      return {};
+    }
+    if (const char* const expected = set_word(words[0], target))
+      return bad_value(label, words[0], expected);
+    if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value");
+    return {};
+  }
+  if (auto ok = check_values(label, words, target.is_list()); !ok) return ok;
+  if (target.kind == Kind::json)
+    return set_json(label, words[0], *static_cast<Json*>(target.place));
+  for (const std::string& word : words)
+    if (const char* const expected = set_word(word, target))
+      return bad_value(label, word, expected);
   return {};
 }
 
@@ -37794,7 +38030,7 @@ Expected<void> OptionSetter::no_blanks() const {
 namespace {
 
 // A value of the configuration file as the words that the command line would have.
-Expected<std::vector<std::string>> config_words(const std::string& label, const Json& value) {
+Expected<std::vector<std::string>> config_words(std::string_view label, const Json& value) {
   const auto word = [](const Json& item) {
     return item.is_string() ? item.as_string() : item.dump();
   };
@@ -37828,27 +38064,35 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
 }
 
 // Lists must be written as lists and single values as single values, so that a typing error is not
-// taken for something else.
-Expected<void> check_shape(const std::string& label, const Option& option, const Json& value) {
-  const auto fail = [&](const char* expected) -> Expected<void> {
-    return bad_value(label, value.dump(), expected);
-  };
-  if (std::holds_alternative<std::string*>(option.target))
-    return value.is_string() ? Expected<void>() : fail("a string");
-  if (std::holds_alternative<bool*>(option.target) ||
-      std::holds_alternative<std::optional<bool>*>(option.target))
-    return value.is_bool() ? Expected<void>() : fail("true or false");
-  const auto* const amount = std::get_if<Amount>(&option.target);
-  if (amount && amount->is_size && value.is_string()) return {};
-  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
-      std::holds_alternative<double*>(option.target) ||
-      std::holds_alternative<std::chrono::milliseconds*>(option.target))
-    return value.is_number() ? Expected<void>() : fail("a number");
-  if (std::holds_alternative<Json*>(option.target))
-    return value.is_object() ? Expected<void>() : fail("an object");
-  if (std::holds_alternative<Variables*>(option.target))
-    return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
-  return value.is_array() ? Expected<void>() : fail("a list of strings");
+// taken for something else. What the value should have been, or null.
+const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
+  using Kind = Option::Target::Kind;
+  switch (kind) {
+    case Kind::text:
+      return value.is_string() ? nullptr : "a string";
+    case Kind::flag:
+    case Kind::truth:
+      return value.is_bool() ? nullptr : "true or false";
+    case Kind::size:
+    case Kind::size_or_0:
+      if (value.is_string()) return nullptr;
+      [[fallthrough]];
+    case Kind::whole:
+    case Kind::whole_or_0:
+    case Kind::decimal:
+    case Kind::seconds:
+      return value.is_number() ? nullptr : "a number";
+    case Kind::variables:
+      if (value.is_array()) return nullptr;
+      [[fallthrough]];
+    case Kind::json:
+      return value.is_object() ? nullptr : "an object";
+    case Kind::texts:
+    case Kind::roots:
+    case Kind::mounts:
+      break;
+  }
+  return value.is_array() ? nullptr : "a list of strings";
 }
 
 }  // namespace
@@ -37875,7 +38119,8 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
     const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
-      return key == key_of(candidate) || (*candidate.other_key && key == candidate.other_key);
+      return key == key_of(candidate) ||
+             (!candidate.other_key.empty() && key == candidate.other_key);
     });
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
@@ -37885,12 +38130,13 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
                         {label, ": another key sets ", key_of(*option), " already"});
     seen.push_back(&*option);
     if (contains(given, &*option)) continue;
-    if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
-    const bool is_json = std::holds_alternative<Json*>(option->target);
+    if (const char* const shape = wanted_shape(option->target.kind, member.value))
+      return bad_value(label, member.value.dump(), shape);
+    const bool is_json = option->target.kind == Option::Target::Kind::json;
     auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
                          : config_words(label, member.value);
     if (!words) return words.error();
-    if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
+    if (auto ok = set_option(label, *words, option->target); !ok) return ok;
   }
   given.insert(given.end(), seen.begin(), seen.end());
   return {};
@@ -37936,53 +38182,49 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   return arguments;
 }
 
+const Option* find_option(const std::vector<Option>& table, std::string_view name) {
+  for (const Option& option : table)
+    if (option.name == name) return &option;
+  return nullptr;
+}
+
 Error given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, {option, " is given twice"});
 }
 
-// Takes the options that are not settings of the server; true when `argument` was one.
-Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
-  const OptionSetter set(argument.name, argument.words);
-  const auto set_text = [&](std::optional<std::string>& target) -> Expected<void> {
-    if (target) return given_twice(argument.name);
-    return set(&target.emplace());
-  };
+// An option that is no setting of the server, and where it goes: one of the last two.
+struct Special {
+  char name[20];
+  bool Invocation::*flag;
+  std::optional<std::string> Invocation::*text;
+};
+
+constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
+                                {"--version", &Invocation::version, nullptr},
+                                {"--config", nullptr, &Invocation::config},
+                                {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--verify-audit", nullptr, &Invocation::verify_audit},
+                                {"--sandbox-report", &Invocation::sandbox_report, nullptr},
+                                {"--doctor", &Invocation::doctor, nullptr},
+                                {"--run", nullptr, &Invocation::run},
+                                {"--check", nullptr, &Invocation::check}};
+
+Expected<void> take_special(const Argument& argument, const Special& special,
+                            Invocation& invocation) {
+  if (special.flag) return set_option(argument.name, argument.words, &(invocation.*special.flag));
+  std::optional<std::string>& text = invocation.*special.text;
+  if (text) return given_twice(argument.name);
+  std::string& target = text.emplace();
   // To run nothing is allowed.
-  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
-    const bool empty = !target && argument.words == std::vector<std::string>{""};
-    if (!empty) return set_text(target);
-    target.emplace();
-    return {};
-  };
-  Expected<void> ok;
-  if (argument.name == "--help")
-    ok = set(&invocation.help);
-  else if (argument.name == "--version")
-    ok = set(&invocation.version);
-  else if (argument.name == "--config")
-    ok = set_text(invocation.config);
-  else if (argument.name == "--list-rules")
-    ok = set(&invocation.list_rules);
-  else if (argument.name == "--verify-audit")
-    ok = set_text(invocation.verify_audit);
-  else if (argument.name == "--sandbox-report")
-    ok = set(&invocation.sandbox_report);
-  else if (argument.name == "--doctor")
-    ok = set(&invocation.doctor);
-  else if (argument.name == "--run")
-    ok = set_command(invocation.run);
-  else if (argument.name == "--check")
-    ok = set_command(invocation.check);
-  else
-    return false;
-  if (!ok) return ok.error();
-  return true;
+  const bool command = &text == &invocation.run || &text == &invocation.check;
+  if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
+  return set_option(argument.name, argument.words, &target);
 }
 
 // Settles where commands run, and refuses what was given and means nothing there: who asks for it
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
-  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+  const auto invalid = [](const char* option, std::string_view value, const char* choices) {
     return make_error(ErrorCode::invalid_argument,
                       {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
   };
@@ -38026,21 +38268,21 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   const std::vector<Option> table = option_table(config);
   Options given;
   for (const Argument& argument : *arguments) {
-    const auto special = take_special(argument, invocation);
-    if (!special) return special.error();
-    if (*special) continue;
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
-      return argument.name == concat({"--", candidate.name});
-    });
-    if (option == table.end())
+    const Special* const special =
+        std::find_if(std::begin(specials), std::end(specials),
+                     [&](const Special& known) { return argument.name == known.name; });
+    if (special != std::end(specials)) {
+      if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
+      continue;
+    }
+    const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
+    if (!option)
       return make_error(ErrorCode::invalid_argument,
                         {"unknown option ", quoted(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
-    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
-    if (single && contains(given, &*option)) return given_twice(argument.name);
-    if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
-      return ok.error();
-    given.push_back(&*option);
+    if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
+    if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
+    given.push_back(option);
   }
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
@@ -38097,22 +38339,29 @@ std::string help_text() {
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
       "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
-  const auto line = [&](const std::string& name, const char* value, const char* help) {
-    std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
+  const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
+    std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
     text += concat({left, help, "\n"});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
-  line("config", "FILE", "read options from a JSON object; the command line wins");
-  line("run", "COMMAND", "run one command instead of serving");
-  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
-  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
-  line("verify-audit", "FILE", "is an audit log as it was written? prints the first bad line");
-  line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
-  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
-  line("help", nullptr, "print this and exit");
-  line("version", nullptr, "print the version and exit");
+  std::string_view others =
+      "config\tFILE\tread options from a JSON object; the command line wins\n"
+      "run\tCOMMAND\trun one command instead of serving\n"
+      "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
+      "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
+      "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
+      "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
+      "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "help\t\tprint this and exit\n"
+      "version\t\tprint the version and exit\n";
+  while (!others.empty()) {
+    std::string_view row = take_part(others, '\n');
+    const std::string_view name = take_part(row, '\t');
+    const std::string_view value = take_part(row, '\t');
+    line(name, value, row);
+  }
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
     rules += concat({rules.empty() ? "" : " ", rule.name});
@@ -38140,18 +38389,18 @@ std::string rules_text() {
 
 namespace {
 
-// The value whose name was given; `-` stands for `_`, too.
-template <class Enum>
-Expected<Enum> parse_enum(std::string_view option, std::string_view value,
-                          std::initializer_list<Enum> choices) {
+// The enumerator whose name was given; the names stand in the order of the enumeration, and `-`
+// stands for `_`, too.
+Expected<int> enumerator_of(std::string_view option, std::string_view value,
+                            std::string_view names) {
+  std::string_view left = names;
   std::string wanted(value);
   std::replace(wanted.begin(), wanted.end(), '-', '_');
-  std::string all;
-  for (const Enum choice : choices) {
-    if (wanted == name(choice)) return choice;
-    all += concat({all.empty() ? "" : ", ", name(choice)});
+  for (int place = 0; !left.empty(); ++place) {
+    if (take_part(left, ',') == wanted) return place;
+    if (!left.empty()) left.remove_prefix(1);
   }
-  return bad_value(option, value, concat({"one of ", all}));
+  return bad_value(option, value, concat({"one of ", names}));
 }
 
 // Clients start servers anywhere: where commands may not work, they start in the first place where
@@ -38170,32 +38419,29 @@ std::string workspace_of(const ServerConfig& config) {
 Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
   if (!config.sandbox.empty()) {
-    const auto mode = parse_enum("sandbox", config.sandbox,
-                                 {SandboxMode::off, SandboxMode::best_effort, SandboxMode::strict});
+    const auto mode = enumerator_of("sandbox", config.sandbox, "off, best_effort, strict");
     if (!mode) return mode.error();
-    options.sandbox.mode = *mode;
+    options.sandbox.mode = static_cast<SandboxMode>(*mode);
   }
-  const auto network =
-      parse_enum("network", config.network, {Network::host, Network::none, Network::loopback});
+  const auto network = enumerator_of("network", config.network, "host, none, loopback");
   if (!network) return network.error();
-  options.sandbox.network = *network;
-  const auto home = parse_enum("private_home", config.private_home,
-                               {PrivateHome::off, PrivateHome::command, PrivateHome::executor});
+  options.sandbox.network = static_cast<Network>(*network);
+  const auto home = enumerator_of("private_home", config.private_home, "off, command, executor");
   if (!home) return home.error();
-  options.private_home = *home;
+  options.private_home = static_cast<PrivateHome>(*home);
   options.watch_files = !config.no_watch_files;
   options.supervised = !config.no_supervisor;
   return {};
 }
 
-Expected<PolicyOptions> policy_options(const ServerConfig& config) {
-  PolicyOptions policy = config.local.policy;
+// `policy` is that of the configuration already.
+Expected<void> settle_policy(const ServerConfig& config, PolicyOptions& policy) {
   policy.enable_sudo = config.enable_sudo;
   if (config.policy_mode == "compat")
     policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  return policy;
+  return {};
 }
 
 // Output goes to a model: without colours, pagers and what else needs a terminal, unless the
@@ -38222,12 +38468,10 @@ void set_terminal(EnvironmentOptions& options) {
 // What is the same wherever commands run. To name what is read-only must not forbid everything
 // else; nor is everything given away where commands are confined: there the workspace may be
 // changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
-  ExecutorOptions options = config.local;
+// `options` are those of the configuration already.
+Expected<void> settle_common(const ServerConfig& config, bool confined, ExecutorOptions& options) {
   options.workspace = workspace_of(config);
-  auto policy = policy_options(config);
-  if (!policy) return policy.error();
-  options.policy = std::move(*policy);
+  if (auto ok = settle_policy(config, options.policy); !ok) return ok;
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({!confined                   ? "/"
                              : options.workspace.empty() ? "."
@@ -38240,8 +38484,8 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confin
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
-    options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
-  return options;
+    options.timeout = std::min(config.usual_timeout, options.max_timeout);
+  return {};
 }
 
 }  // namespace
@@ -38252,9 +38496,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
   const bool off = options.sandbox.mode == SandboxMode::off;
-  auto common = common_options(config, !off);
-  if (!common) return common.error();
-  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  if (auto ok = settle_common(config, !off, options); !ok) return ok.error();
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
@@ -38263,10 +38505,10 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
   options.on_progress = [](std::string_view what) { warn(printable(what)); };
-  const auto policy = parse_enum("docker_image_policy", config.image_policy,
-                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  const auto policy =
+      enumerator_of("docker_image_policy", config.image_policy, "never, missing, always");
   if (!policy) return policy.error();
-  options.image_policy = *policy;
+  options.image_policy = static_cast<ImagePolicy>(*policy);
   options.sudo = config.enable_sudo;
   const auto add = [&options](const char* option, const std::string& value) {
     if (!value.empty()) options.engine_options.push_back(concat({option, "=", value}));
@@ -38296,9 +38538,8 @@ namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
-  auto common = common_options(config, true);
-  if (!common) return common.error();
-  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
+  if (auto ok = settle_common(config, true, options); !ok) return ok.error();
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
@@ -38327,42 +38568,30 @@ std::unique_ptr<const Executor> owned(T&& executor) {
 namespace {
 
 Error in_our_words(Error error, bool container) {
-  using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {{"cache", "docker_cache"},
-                                    {"cpus", "docker_cpu_limit"},
-                                    {"credentials", "docker_credentials"},
-                                    {"image", "docker_image"},
-                                    {"engine_options", "docker_option"},
-                                    {"log_file", "docker_log_file"},
-                                    {"memory", "docker_memory_limit"},
-                                    {"mounts", "docker_mount"},
-                                    {"network", "docker_network"},
-                                    {"packages", "docker_packages"},
-                                    {"skills_dir", "skills_path"},
-                                    {"tools_dir", "tools_path"},
-                                    {"user", "docker_user"},
-                                    {"warm", "docker_warm"}};
-  constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
-                             {"disabled_tools", "disable_tool"},
-                             {"keep", "keep_env"},
-                             {"max_output", "max_output_size"},
-                             {"secret", "secret_env"},
-                             {"set", "set_env"},
-                             {"skills_dir", "local_skills_directory"}};
+  // Each name with what it is called here.
+  constexpr std::string_view of_containers =
+      "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
+      "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
+      "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
+      "tools_dir tools_path user docker_user warm docker_warm ";
+  constexpr std::string_view of_all =
+      "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "max_output max_output_size secret secret_env set set_env "
+      "skills_dir local_skills_directory ";
   constexpr std::string_view limits = "limits: ";
   constexpr std::string_view engine = "engine ";
-  if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
-  if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
-  const std::string_view first =
-      std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  const auto rename = [&](const Name* begin, const Name* end) {
-    const Name* const found =
-        std::find_if(begin, end, [first](const Name& entry) { return entry.first == first; });
-    if (found != end) error.message.replace(0, first.size(), found->second);
-    return found != end;
-  };
-  if (!container || !rename(std::begin(of_containers), std::end(of_containers)))
-    rename(std::begin(of_all), std::end(of_all));
+  std::string& message = error.message;
+  if (starts_with(message, limits)) message.replace(0, limits.size(), "limit_");
+  if (starts_with(message, engine)) message.replace(0, engine.size(), "docker_");
+  const std::string_view first = std::string_view(message).substr(0, message.find_first_of(": "));
+  for (std::string_view names : {container ? of_containers : of_all, of_all})
+    while (!names.empty()) {
+      const std::string_view name = take_part(names, ' ');
+      const std::string_view ours = take_part(names, ' ');
+      if (name != first) continue;
+      message.replace(0, first.size(), ours);
+      return error;
+    }
   return error;
 }
 
@@ -38375,9 +38604,8 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  auto policy = policy_options(config);
-  if (!policy) return policy.error();
-  options.policy = std::move(*policy);
+  options.policy = config.local.policy;
+  if (auto ok = settle_policy(config, options.policy); !ok) return ok.error();
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
   options.audit_output = static_cast<std::size_t>(config.audit_output);
@@ -38488,7 +38716,8 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      answer.set("error", concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error",
+                 concat({"line ", std::to_string(number), ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
@@ -38684,12 +38913,12 @@ void warn_of_gaps(const SandboxReport& report) {
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
-  Json object = Json::object();
-  object.set("mode", name(report.mode));
-  object.set("network", name(report.network));
-  object.set("landlock_abi", report.landlock_abi);
-  object.set("enforced", list_of(report.enforced));
-  object.set("missing", list_of(report.missing));
+  Json object;
+  set_member(object, "mode", name(report.mode));
+  set_member(object, "network", name(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
   if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
   return report.missing.empty() ? 0 : 1;
 }
@@ -38751,8 +38980,8 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
+int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
+  ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);

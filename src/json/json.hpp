@@ -41,7 +41,8 @@ class Json {
   Json(double value) noexcept;
   Json(const char* text);
   Json(std::string_view text);
-  Json(std::string text) noexcept;
+  Json(const std::string& text);
+  Json(std::string&& text) noexcept;
   Json(Array items);
   Json(Object members);  // of members with the same name the last one wins, as in parse()
 

@@ -31,6 +31,29 @@ const char* json_run_out(const char* at, const char* end);
 
 Utf8Step json_utf8_step(const char* at, const char* end);
 
+// Json::set() without a temporary value where it is called, which is in many places.
+void set_member(Json& object, const char* name, const char* text);
+void set_member(Json& object, const char* name, const std::string& text);
+void set_member(Json& object, const char* name, std::string&& text);
+void set_member(Json& object, const char* name, bool value);
+void set_member(Json& object, const char* name, double value);
+void set_member(Json& object, const char* name, long long value);
+void set_member(Json& object, const char* name, unsigned long long value);
+void set_member(Json& object, const char* name, const Json& value);
+void set_member(Json& object, const char* name, Json&& value);
+inline void set_member(Json& object, const char* name, int value) {
+  set_member(object, name, static_cast<long long>(value));
+}
+inline void set_member(Json& object, const char* name, long value) {
+  set_member(object, name, static_cast<long long>(value));
+}
+inline void set_member(Json& object, const char* name, unsigned value) {
+  set_member(object, name, static_cast<unsigned long long>(value));
+}
+inline void set_member(Json& object, const char* name, unsigned long value) {
+  set_member(object, name, static_cast<unsigned long long>(value));
+}
+
 // Of members with one name the last value stays, in the place of the first.
 void json_keep_last(Json::Object& members);
 

@@ -98,7 +98,8 @@ Json::Json(double value) noexcept : Json() {
 
 Json::Json(const char* text) : Json(std::string(text)) {}
 Json::Json(std::string_view text) : Json(std::string(text)) {}
-Json::Json(std::string text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
+Json::Json(const std::string& text) : string_(text), kind_(Kind::string) {}
+Json::Json(std::string&& text) noexcept : string_(std::move(text)), kind_(Kind::string) {}
 
 Json::Json(Array items) : Json() {
   make_array();
@@ -377,6 +378,28 @@ Json& Json::push_back(Json value) {
   array_.items.push_back(std::move(value));
   return *this;
 }
+
+inline namespace inner {
+
+void set_member(Json& object, const char* name, const char* text) { object.set(name, Json(text)); }
+void set_member(Json& object, const char* name, const std::string& text) {
+  object.set(name, Json(text));
+}
+void set_member(Json& object, const char* name, std::string&& text) {
+  object.set(name, Json(std::move(text)));
+}
+void set_member(Json& object, const char* name, bool value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, double value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, long long value) { object.set(name, Json(value)); }
+void set_member(Json& object, const char* name, unsigned long long value) {
+  object.set(name, Json(value));
+}
+void set_member(Json& object, const char* name, const Json& value) { object.set(name, value); }
+void set_member(Json& object, const char* name, Json&& value) {
+  object.set(name, std::move(value));
+}
+
+}  // namespace inner
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -7,11 +7,39 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace mcp {
+namespace {
+
+Content of_type(const char* type) {
+  Content content;
+  set_member(content.block, "type", type);
+  return content;
+}
+
+Content of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
+  Content content = of_type(type);
+  set_member(content.block, "data", to_base64(bytes));
+  set_member(content.block, "mimeType", mime_type);
+  return content;
+}
+
+Content of_resource(const std::string& uri, const std::string& mime_type, const char* key,
+                    std::string&& value) {
+  Json resource;
+  set_member(resource, "uri", uri);
+  set_member(resource, "mimeType", mime_type);
+  set_member(resource, key, std::move(value));
+  Content content = of_type("resource");
+  set_member(content.block, "resource", std::move(resource));
+  return content;
+}
+
+}  // namespace
 
 Content Content::raw(Json block) {
   Content content;
@@ -20,40 +48,35 @@ Content Content::raw(Json block) {
 }
 
 Content Content::text(std::string text) {
-  return raw(Json::object({{"type", "text"}, {"text", std::move(text)}}));
+  Content content = of_type("text");
+  set_member(content.block, "text", std::move(text));
+  return content;
 }
 
 Content Content::image(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "image"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("image", bytes, mime_type);
 }
 
 Content Content::audio(std::string_view bytes, std::string mime_type) {
-  return raw(Json::object(
-      {{"type", "audio"}, {"data", to_base64(bytes)}, {"mimeType", std::move(mime_type)}}));
+  return of_bytes("audio", bytes, mime_type);
 }
 
 Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"text", std::move(text)}})}}));
+  return of_resource(uri, mime_type, "text", std::move(text));
 }
 
 Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
-  return raw(Json::object({{"type", "resource"},
-                           {"resource", Json::object({{"uri", std::move(uri)},
-                                                      {"mimeType", std::move(mime_type)},
-                                                      {"blob", to_base64(bytes)}})}}));
+  return of_resource(uri, mime_type, "blob", to_base64(bytes));
 }
 
 Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
                                std::string description) {
-  Json block =
-      Json::object({{"type", "resource_link"}, {"uri", std::move(uri)}, {"name", std::move(name)}});
-  if (!mime_type.empty()) block.set("mimeType", std::move(mime_type));
-  if (!description.empty()) block.set("description", std::move(description));
-  return raw(std::move(block));
+  Content content = of_type("resource_link");
+  set_member(content.block, "uri", uri);
+  set_member(content.block, "name", name);
+  if (!mime_type.empty()) set_member(content.block, "mimeType", mime_type);
+  if (!description.empty()) set_member(content.block, "description", description);
+  return content;
 }
 
 ToolResult ToolResult::text(std::string text) {

@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -70,7 +71,7 @@ namespace {
 
 Json annotations_of(const Tool& tool) {
   Json annotations = Json::object();
-  if (!tool.title.empty()) annotations.set("title", tool.title);
+  if (!tool.title.empty()) set_member(annotations, "title", tool.title);
   const auto add = [&](const char* name, const std::optional<bool>& hint) {
     if (hint) annotations.set(name, *hint);
   };
@@ -86,14 +87,15 @@ Json annotations_of(const Tool& tool) {
 inline namespace inner {
 
 std::string listing_of(const Tool& tool) {
-  Json listing = Json::object({{"name", tool.name}});
-  if (!tool.title.empty()) listing.set("title", tool.title);
-  if (!tool.description.empty()) listing.set("description", tool.description);
-  listing.set("inputSchema",
-              tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
-  if (!tool.output_schema.is_null()) listing.set("outputSchema", tool.output_schema);
+  Json listing;
+  set_member(listing, "name", tool.name);
+  if (!tool.title.empty()) set_member(listing, "title", tool.title);
+  if (!tool.description.empty()) set_member(listing, "description", tool.description);
+  set_member(listing, "inputSchema",
+             tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
+  if (!tool.output_schema.is_null()) set_member(listing, "outputSchema", tool.output_schema);
   Json annotations = annotations_of(tool);
-  if (annotations.size() > 0) listing.set("annotations", std::move(annotations));
+  if (annotations.size() > 0) set_member(listing, "annotations", std::move(annotations));
   return listing.dump();
 }
 

@@ -94,7 +94,7 @@ std::string reply_text(std::string_view id, std::string_view result);
 // An empty id is left out: JSON-RPC's null does not fit the protocol's schema.
 std::string error_text(std::string_view id, const RpcError& error);
 
-RpcError rpc_error(int code, std::string message);
+RpcError rpc_error(int code, std::string_view message);
 
 // {"name":...,"version":...}
 std::string server_info_of(const ServerOptions& options);

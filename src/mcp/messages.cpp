@@ -55,10 +55,10 @@ std::string error_text(std::string_view id, const RpcError& error) {
   return text;
 }
 
-RpcError rpc_error(int code, std::string message) {
+RpcError rpc_error(int code, std::string_view message) {
   RpcError error;
   error.code = code;
-  error.message = std::move(message);
+  error.message = message;
   return error;
 }
 

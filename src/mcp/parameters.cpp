@@ -5,6 +5,7 @@
 
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -176,38 +177,44 @@ Json number_value(double number) {
 }
 
 Json schema_of(const Parameter& parameter) {
-  Json schema = Json::object();
+  Json schema;
   if (parameter.nullable) {
-    schema.set("type", Json::array({type_name(parameter.type), "null"}));
+    set_member(schema, "type", Json::array({type_name(parameter.type), "null"}));
   } else {
-    schema.set("type", type_name(parameter.type));
+    set_member(schema, "type", type_name(parameter.type));
   }
-  if (!parameter.description.empty()) schema.set("description", parameter.description);
-  if (parameter.items) schema.set("items", Json::object({{"type", type_name(*parameter.items)}}));
+  if (!parameter.description.empty()) set_member(schema, "description", parameter.description);
+  if (parameter.items) {
+    Json items;
+    set_member(items, "type", type_name(*parameter.items));
+    set_member(schema, "items", std::move(items));
+  }
   if (!parameter.choices.empty()) {
     Json choices = Json::array();
     for (const std::string& choice : parameter.choices) choices.push_back(choice);
     if (parameter.nullable) choices.push_back(nullptr);
-    schema.set("enum", std::move(choices));
+    set_member(schema, "enum", std::move(choices));
   }
-  if (parameter.minimum) schema.set("minimum", number_value(*parameter.minimum));
-  if (parameter.greater_than) schema.set("exclusiveMinimum", number_value(*parameter.greater_than));
-  if (parameter.maximum) schema.set("maximum", number_value(*parameter.maximum));
-  if (!parameter.default_value.is_null()) schema.set("default", parameter.default_value);
+  if (parameter.minimum) set_member(schema, "minimum", number_value(*parameter.minimum));
+  if (parameter.greater_than)
+    set_member(schema, "exclusiveMinimum", number_value(*parameter.greater_than));
+  if (parameter.maximum) set_member(schema, "maximum", number_value(*parameter.maximum));
+  if (!parameter.default_value.is_null()) set_member(schema, "default", parameter.default_value);
   return schema;
 }
 
 Json schema_of(const std::vector<Parameter>& parameters) {
-  Json schema = Json::object({{"type", "object"}});
+  Json schema;
+  set_member(schema, "type", "object");
   Json properties = Json::object();
   Json required = Json::array();
   for (const Parameter& parameter : parameters) {
     properties.set(parameter.name, schema_of(parameter));
     if (parameter.required) required.push_back(parameter.name);
   }
-  if (!parameters.empty()) schema.set("properties", std::move(properties));
-  if (required.size() > 0) schema.set("required", std::move(required));
-  schema.set("additionalProperties", false);
+  if (!parameters.empty()) set_member(schema, "properties", std::move(properties));
+  if (required.size() > 0) set_member(schema, "required", std::move(required));
+  set_member(schema, "additionalProperties", false);
   return schema;
 }
 

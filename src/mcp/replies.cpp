@@ -50,6 +50,11 @@ void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id,
   deliver(batch, error_text(id, error));
 }
 
+void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+                   std::string_view message) {
+  fail(batch, id, rpc_error(code, message));
+}
+
 void Session::deliver(const std::shared_ptr<Batch>& batch, std::string text) {
   if (!batch) {
     text += '\n';

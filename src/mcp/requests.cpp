@@ -19,14 +19,14 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
     std::unique_lock<std::mutex> lock(mutex_);
     if (open_.count(id.key) > 0 || subscriptions_.count(id.key) > 0) {
       lock.unlock();
-      fail(batch, id.spelling,
-           rpc_error(invalid_request, "Invalid request: the id is that of a running request"));
+      fail(batch, id.spelling, invalid_request,
+           "Invalid request: the id is that of a running request");
       return nullptr;
     }
   }
   const Json* params = message.find("params");
   if (params && !params->is_object()) {
-    fail(batch, id.spelling, rpc_error(invalid_params, "Invalid params: must be an object"));
+    fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
   const std::string& method = message["method"].as_string();
@@ -50,8 +50,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   }
   return nullptr;
 }
@@ -64,12 +63,10 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling,
-         rpc_error(method_not_found, concat({"Method not found: ", quoted(method)})));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
   } else if (negotiated_.empty()) {
-    fail(batch, id.spelling,
-         rpc_error(invalid_params,
-                   "Not initialized: send initialize first, or per-request _meta (2026-07-28)"));
+    fail(batch, id.spelling, invalid_params,
+         "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), false, batch);
   } else {
@@ -80,12 +77,11 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: initialize in a batch"));
+    return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
   const Json& wanted = params["protocolVersion"];
   if (!wanted.is_string())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: protocolVersion must be a string"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
   client_ = client_text(params["clientInfo"]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
@@ -132,19 +128,18 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor"))
-    return fail(batch, id.spelling, rpc_error(invalid_params, "Invalid cursor"));
+  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (!params["notifications"].is_object())
-    return fail(batch, id.spelling,
-                rpc_error(invalid_params, "Invalid params: notifications must be an object"));
+    return fail(batch, id.spelling, invalid_params,
+                "Invalid params: notifications must be an object");
   if (batch)
-    return fail(batch, id.spelling,
-                rpc_error(invalid_request, "Invalid request: subscriptions/listen in a batch"));
+    return fail(batch, id.spelling, invalid_request,
+                "Invalid request: subscriptions/listen in a batch");
   bool full = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -152,9 +147,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
     if (!full) subscriptions_.emplace(id.key, id.spelling);
   }
   if (full)
-    return fail(batch, id.spelling,
-                rpc_error(internal_error, concat({"Too many subscriptions: at most ",
-                                                  std::to_string(most_subscriptions)})));
+    return fail(batch, id.spelling, internal_error,
+                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -167,8 +161,8 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   call->message = std::move(message);
   const Json& params = call->message["params"];
   const Json& name = params["name"];
-  const auto refuse = [&](std::string text) -> CallPtr {
-    fail(batch, id.spelling, rpc_error(invalid_params, std::move(text)));
+  const auto refuse = [&](std::string_view text) -> CallPtr {
+    fail(batch, id.spelling, invalid_params, text);
     return nullptr;
   };
   if (!name.is_string()) return refuse("Invalid params: name must be a string");

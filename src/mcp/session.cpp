@@ -75,11 +75,11 @@ void Session::on_too_long(const Id& id) {
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
 // be the echo of our own answers. A client waits for the answer to an id, so those are more.
-void Session::refuse_line(const Id& id, int code, std::string message) {
+void Session::refuse_line(const Id& id, int code, std::string_view message) {
   if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
-    fail(nullptr, id.spelling, rpc_error(code, std::move(message)));
+    fail(nullptr, id.spelling, code, message);
   } else {
     log(concat({"not answered: ", message}));
   }
@@ -106,13 +106,13 @@ void Session::on_batch(Json messages) {
 }
 
 CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
-  const auto refuse = [&](const Id& id, std::string text) -> CallPtr {
-    text.insert(0, "Invalid request: ");
+  const auto refuse = [&](const Id& id, std::string_view problem) -> CallPtr {
+    const std::string text = concat({"Invalid request: ", problem});
     if (batch || !id.spelling.empty()) {
       count_up(batch);
-      fail(batch, id.spelling, rpc_error(invalid_request, std::move(text)));
+      fail(batch, id.spelling, invalid_request, text);
     } else {
-      refuse_line(id, invalid_request, std::move(text));
+      refuse_line(id, invalid_request, text);
     }
     return nullptr;
   };

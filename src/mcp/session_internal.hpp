@@ -164,13 +164,15 @@ class Session : public std::enable_shared_from_this<Session> {
   CallPtr on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch);
   CallPtr dispatch(CallPtr call);
   void cancel(const std::string& key);
-  void refuse_line(const Id& id, int code, std::string message);
+  void refuse_line(const Id& id, int code, std::string_view message);
 
   // replies
   std::string discover_result() const;
   std::string list_result(bool modern) const;
   void reply(const std::shared_ptr<Batch>& batch, std::string_view id, std::string_view result);
   void fail(const std::shared_ptr<Batch>& batch, std::string_view id, const RpcError& error);
+  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
+            std::string_view message);
   void deliver(const std::shared_ptr<Batch>& batch, std::string text);
   static void count_up(const std::shared_ptr<Batch>& batch);
   void count_down(Batch& batch);
@@ -210,8 +212,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
-  std::deque<CallPtr> waiting_ = {};
+  std::atomic<std::size_t> open_weight_{0};                // of all calls that are not answered
+  std::vector<CallPtr> waiting_ = {};                      // the next one first
   std::map<std::string, CallPtr> open_ = {};               // calls by id
   std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
 };

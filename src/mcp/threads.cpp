@@ -67,7 +67,7 @@ void Session::rest(std::unique_lock<std::mutex>& lock) {
 CallPtr Session::take_waiting() {
   if (waiting_.empty() || running_ == options_.max_concurrent) return nullptr;
   CallPtr call = std::move(waiting_.front());
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());
   ++running_;
   return call;
 }
@@ -169,7 +169,7 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 
 // Calls that are cancelled because the server ends are still answered, with what they have.
 void Session::cancel_everything() {
-  std::deque<CallPtr> waiting;
+  std::vector<CallPtr> waiting;
   std::map<std::string, CallPtr> running;
   std::map<std::string, std::string> subscriptions;
   {

@@ -45,53 +45,49 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   return arguments;
 }
 
+const Option* find_option(const std::vector<Option>& table, std::string_view name) {
+  for (const Option& option : table)
+    if (option.name == name) return &option;
+  return nullptr;
+}
+
 Error given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, {option, " is given twice"});
 }
 
-// Takes the options that are not settings of the server; true when `argument` was one.
-Expected<bool> take_special(const Argument& argument, Invocation& invocation) {
-  const OptionSetter set(argument.name, argument.words);
-  const auto set_text = [&](std::optional<std::string>& target) -> Expected<void> {
-    if (target) return given_twice(argument.name);
-    return set(&target.emplace());
-  };
+// An option that is no setting of the server, and where it goes: one of the last two.
+struct Special {
+  char name[20];
+  bool Invocation::*flag;
+  std::optional<std::string> Invocation::*text;
+};
+
+constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
+                                {"--version", &Invocation::version, nullptr},
+                                {"--config", nullptr, &Invocation::config},
+                                {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--verify-audit", nullptr, &Invocation::verify_audit},
+                                {"--sandbox-report", &Invocation::sandbox_report, nullptr},
+                                {"--doctor", &Invocation::doctor, nullptr},
+                                {"--run", nullptr, &Invocation::run},
+                                {"--check", nullptr, &Invocation::check}};
+
+Expected<void> take_special(const Argument& argument, const Special& special,
+                            Invocation& invocation) {
+  if (special.flag) return set_option(argument.name, argument.words, &(invocation.*special.flag));
+  std::optional<std::string>& text = invocation.*special.text;
+  if (text) return given_twice(argument.name);
+  std::string& target = text.emplace();
   // To run nothing is allowed.
-  const auto set_command = [&](std::optional<std::string>& target) -> Expected<void> {
-    const bool empty = !target && argument.words == std::vector<std::string>{""};
-    if (!empty) return set_text(target);
-    target.emplace();
-    return {};
-  };
-  Expected<void> ok;
-  if (argument.name == "--help")
-    ok = set(&invocation.help);
-  else if (argument.name == "--version")
-    ok = set(&invocation.version);
-  else if (argument.name == "--config")
-    ok = set_text(invocation.config);
-  else if (argument.name == "--list-rules")
-    ok = set(&invocation.list_rules);
-  else if (argument.name == "--verify-audit")
-    ok = set_text(invocation.verify_audit);
-  else if (argument.name == "--sandbox-report")
-    ok = set(&invocation.sandbox_report);
-  else if (argument.name == "--doctor")
-    ok = set(&invocation.doctor);
-  else if (argument.name == "--run")
-    ok = set_command(invocation.run);
-  else if (argument.name == "--check")
-    ok = set_command(invocation.check);
-  else
-    return false;
-  if (!ok) return ok.error();
-  return true;
+  const bool command = &text == &invocation.run || &text == &invocation.check;
+  if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
+  return set_option(argument.name, argument.words, &target);
 }
 
 // Settles where commands run, and refuses what was given and means nothing there: who asks for it
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
-  const auto invalid = [](const char* option, const std::string& value, const char* choices) {
+  const auto invalid = [](const char* option, std::string_view value, const char* choices) {
     return make_error(ErrorCode::invalid_argument,
                       {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
   };
@@ -135,21 +131,21 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   const std::vector<Option> table = option_table(config);
   Options given;
   for (const Argument& argument : *arguments) {
-    const auto special = take_special(argument, invocation);
-    if (!special) return special.error();
-    if (*special) continue;
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
-      return argument.name == concat({"--", candidate.name});
-    });
-    if (option == table.end())
+    const Special* const special =
+        std::find_if(std::begin(specials), std::end(specials),
+                     [&](const Special& known) { return argument.name == known.name; });
+    if (special != std::end(specials)) {
+      if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
+      continue;
+    }
+    const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
+    if (!option)
       return make_error(ErrorCode::invalid_argument,
                         {"unknown option ", quoted(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
-    const bool single = !std::visit([](auto target) { return is_list(target); }, option->target);
-    if (single && contains(given, &*option)) return given_twice(argument.name);
-    if (auto ok = std::visit(OptionSetter(argument.name, argument.words), option->target); !ok)
-      return ok.error();
-    given.push_back(&*option);
+    if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
+    if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
+    given.push_back(option);
   }
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
@@ -206,22 +202,29 @@ std::string help_text() {
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
       "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
-  const auto line = [&](const std::string& name, const char* value, const char* help) {
-    std::string left = concat({"  --", name, value ? " " : "", value ? value : ""});
+  const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
+    std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
     text += concat({left, help, "\n"});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
-  line("config", "FILE", "read options from a JSON object; the command line wins");
-  line("run", "COMMAND", "run one command instead of serving");
-  line("check", "COMMAND", "judge one without running it; - reads JSON strings, one per line");
-  line("list-rules", nullptr, "print what the sanitizer's rules refuse, and exit");
-  line("verify-audit", "FILE", "is an audit log as it was written? prints the first bad line");
-  line("sandbox-report", nullptr, "print what is in force and what is missing here, and exit");
-  line("doctor", nullptr, "the same in lines; of containers: engine, image, limits and so on");
-  line("help", nullptr, "print this and exit");
-  line("version", nullptr, "print the version and exit");
+  std::string_view others =
+      "config\tFILE\tread options from a JSON object; the command line wins\n"
+      "run\tCOMMAND\trun one command instead of serving\n"
+      "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
+      "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
+      "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
+      "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
+      "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "help\t\tprint this and exit\n"
+      "version\t\tprint the version and exit\n";
+  while (!others.empty()) {
+    std::string_view row = take_part(others, '\n');
+    const std::string_view name = take_part(row, '\t');
+    const std::string_view value = take_part(row, '\t');
+    line(name, value, row);
+  }
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
     rules += concat({rules.empty() ? "" : " ", rule.name});

@@ -73,7 +73,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }
-  const auto end = set.shells.wait(call.argument("shell_id").as_string(), until);
+  const auto end = set.shells.wait(argument_text(call, "shell_id"), until);
   --set.waiters;
   if (!end) return end.error();
   return std::optional<ShellWaitEnd>(*end);
@@ -81,17 +81,17 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
 
 Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
-  Json object = Json::object();
-  object.set("shell_id", shell.id);
-  object.set("status", name(shell.state));
-  object.set("exit_code", shell_exit_code(shell));
-  object.set("pid", r.pid);
-  object.set("command", std::string(utf8_prefix(echoed(options, r.command), room)));
-  object.set("cwd", r.work_dir);
-  object.set("start_time", shell.start_time);
-  object.set("duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
-  object.set("stdout_bytes", r.out_counts.total_bytes);
-  object.set("stderr_bytes", r.err_counts.total_bytes);
+  Json object;
+  set_member(object, "shell_id", shell.id);
+  set_member(object, "status", name(shell.state));
+  set_member(object, "exit_code", shell_exit_code(shell));
+  set_member(object, "pid", r.pid);
+  set_member(object, "command", std::string(utf8_prefix(echoed(options, r.command), room)));
+  set_member(object, "cwd", r.work_dir);
+  set_member(object, "start_time", shell.start_time);
+  set_member(object, "duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
+  set_member(object, "stdout_bytes", r.out_counts.total_bytes);
+  set_member(object, "stderr_bytes", r.err_counts.total_bytes);
   if (shell.state == ShellState::running) return object;
   // What else there is to tell of an end, with the names that execute_command has for it.
   Result end = r;
@@ -128,18 +128,18 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
                                  : "Failed to start background shell: ";
     return failed(concat({what, shell.error().message}), failure.rule);
   }
-  Json object = Json::object();
-  object.set("shell_id", shell->id);
-  object.set("status", name(shell->state));
-  object.set("command", echoed(set.options, shell->result.command));
-  object.set("pid", shell->result.pid);
-  object.set("work_dir", shell->result.work_dir);
-  if (!shell->result.notes.empty()) object.set("notes", list_of(shell->result.notes));
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", shell->id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "command", echoed(set.options, shell->result.command));
+  set_member(object, "pid", shell->result.pid);
+  set_member(object, "work_dir", shell->result.work_dir);
+  if (!shell->result.notes.empty()) set_member(object, "notes", list_of(shell->result.notes));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& id = argument_text(call, "shell_id");
   ShellCursor since;
   if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
@@ -179,25 +179,24 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
       notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
   }
-  Json object = Json::object();
-  object.set("shell_id", id);
-  object.set("stdout", std::move(out));
-  object.set("stderr", std::move(err));
-  object.set("status", name(output->status.state));
-  object.set("exit_code", shell_exit_code(output->status));
-  object.set("next", cursor_text({output->out.next, output->err.next}));
-  if (*waited) object.set("wait", name(**waited));
-  if (missed[0] > 0) object.set("stdout_missed_bytes", missed[0]);
-  if (missed[1] > 0) object.set("stderr_missed_bytes", missed[1]);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "stdout", std::move(out));
+  set_member(object, "stderr", std::move(err));
+  set_member(object, "status", name(output->status.state));
+  set_member(object, "exit_code", shell_exit_code(output->status));
+  set_member(object, "next", cursor_text({output->out.next, output->err.next}));
+  if (*waited) set_member(object, "wait", name(**waited));
+  if (missed[0] > 0) set_member(object, "stdout_missed_bytes", missed[0]);
+  if (missed[1] > 0) set_member(object, "stderr_missed_bytes", missed[1]);
+  if (notes.size() > 0) set_member(object, "notes", std::move(notes));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
-  const auto shell = set.shells.status(call.argument("shell_id").as_string());
+  const auto shell = set.shells.status(argument_text(call, "shell_id"));
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(
-      shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
+  return answer_with(shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
@@ -207,13 +206,15 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   Json list = Json::array();
   for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
   const auto size = list.size();
-  return mcp::ToolResult::with_structured(
-      Json::object({{"shells", std::move(list)}, {"count", size}}));
+  Json object;
+  set_member(object, "shells", std::move(list));
+  set_member(object, "count", size);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
-  const std::string& input = call.argument("input").as_string();
+  const std::string& id = argument_text(call, "shell_id");
+  const std::string& input = argument_text(call, "input");
   if (!input.empty()) {
     const auto written = set.shells.write(id, input);
     Command asked = command_of(call, "");
@@ -233,20 +234,25 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   }
   const auto shell = set.shells.status(id);
   if (!shell) return failed(shell.error().message);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"shell_id", id}, {"status", name(shell->state)}, {"written", input.size()}}));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "written", input.size());
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = call.argument("shell_id").as_string();
+  const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.shells.kill(id);
   if (!was_running) return failed(was_running.error().message);
   const auto shell = set.shells.status(id);
   if (!shell) return failed(shell.error().message);
-  Json object = Json::object({{"shell_id", id}, {"status", name(shell->state)}});
-  object.set("signal", *was_running ? Json("SIGTERM") : Json());
-  if (!*was_running) object.set("message", "Process already terminated");
-  return mcp::ToolResult::with_structured(std::move(object));
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "status", name(shell->state));
+  set_member(object, "signal", *was_running ? Json("SIGTERM") : Json());
+  if (!*was_running) set_member(object, "message", "Process already terminated");
+  return answer_with(std::move(object));
 }
 
 }  // namespace inner

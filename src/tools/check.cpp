@@ -90,7 +90,8 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      answer.set("error", concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error",
+                 concat({"line ", std::to_string(number), ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }

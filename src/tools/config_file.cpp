@@ -14,7 +14,7 @@ inline namespace v0_1 {
 namespace {
 
 // A value of the configuration file as the words that the command line would have.
-Expected<std::vector<std::string>> config_words(const std::string& label, const Json& value) {
+Expected<std::vector<std::string>> config_words(std::string_view label, const Json& value) {
   const auto word = [](const Json& item) {
     return item.is_string() ? item.as_string() : item.dump();
   };
@@ -48,27 +48,35 @@ Expected<std::vector<std::string>> config_words(const std::string& label, const 
 }
 
 // Lists must be written as lists and single values as single values, so that a typing error is not
-// taken for something else.
-Expected<void> check_shape(const std::string& label, const Option& option, const Json& value) {
-  const auto fail = [&](const char* expected) -> Expected<void> {
-    return bad_value(label, value.dump(), expected);
-  };
-  if (std::holds_alternative<std::string*>(option.target))
-    return value.is_string() ? Expected<void>() : fail("a string");
-  if (std::holds_alternative<bool*>(option.target) ||
-      std::holds_alternative<std::optional<bool>*>(option.target))
-    return value.is_bool() ? Expected<void>() : fail("true or false");
-  const auto* const amount = std::get_if<Amount>(&option.target);
-  if (amount && amount->is_size && value.is_string()) return {};
-  if (amount || std::holds_alternative<std::uint64_t*>(option.target) ||
-      std::holds_alternative<double*>(option.target) ||
-      std::holds_alternative<std::chrono::milliseconds*>(option.target))
-    return value.is_number() ? Expected<void>() : fail("a number");
-  if (std::holds_alternative<Json*>(option.target))
-    return value.is_object() ? Expected<void>() : fail("an object");
-  if (std::holds_alternative<Variables*>(option.target))
-    return value.is_object() || value.is_array() ? Expected<void>() : fail("an object");
-  return value.is_array() ? Expected<void>() : fail("a list of strings");
+// taken for something else. What the value should have been, or null.
+const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
+  using Kind = Option::Target::Kind;
+  switch (kind) {
+    case Kind::text:
+      return value.is_string() ? nullptr : "a string";
+    case Kind::flag:
+    case Kind::truth:
+      return value.is_bool() ? nullptr : "true or false";
+    case Kind::size:
+    case Kind::size_or_0:
+      if (value.is_string()) return nullptr;
+      [[fallthrough]];
+    case Kind::whole:
+    case Kind::whole_or_0:
+    case Kind::decimal:
+    case Kind::seconds:
+      return value.is_number() ? nullptr : "a number";
+    case Kind::variables:
+      if (value.is_array()) return nullptr;
+      [[fallthrough]];
+    case Kind::json:
+      return value.is_object() ? nullptr : "an object";
+    case Kind::texts:
+    case Kind::roots:
+    case Kind::mounts:
+      break;
+  }
+  return value.is_array() ? nullptr : "a list of strings";
 }
 
 }  // namespace
@@ -95,7 +103,8 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
     const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
-      return key == key_of(candidate) || (*candidate.other_key && key == candidate.other_key);
+      return key == key_of(candidate) ||
+             (!candidate.other_key.empty() && key == candidate.other_key);
     });
     const std::string label = concat({quoted(path), ": ", printable(member.name)});
     if (option == table.end())
@@ -105,12 +114,13 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
                         {label, ": another key sets ", key_of(*option), " already"});
     seen.push_back(&*option);
     if (contains(given, &*option)) continue;
-    if (auto ok = check_shape(label, *option, member.value); !ok) return ok;
-    const bool is_json = std::holds_alternative<Json*>(option->target);
+    if (const char* const shape = wanted_shape(option->target.kind, member.value))
+      return bad_value(label, member.value.dump(), shape);
+    const bool is_json = option->target.kind == Option::Target::Kind::json;
     auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
                          : config_words(label, member.value);
     if (!words) return words.error();
-    if (auto ok = std::visit(OptionSetter(label, *words), option->target); !ok) return ok;
+    if (auto ok = set_option(label, *words, option->target); !ok) return ok;
   }
   given.insert(given.end(), seen.begin(), seen.end());
   return {};

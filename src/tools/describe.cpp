@@ -14,77 +14,79 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Adds a sentence.
+void say(std::string& text, Pieces sentence) {
+  if (!text.empty()) text += ' ';
+  text += concat(sentence);
+}
+
+}  // namespace
+
 std::string describe(const Executor& executor, const ToolOptions& options) {
   const ExecutorOptions& settings = executor.options();
-  std::vector<std::string> sentences;
+  std::string text;
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
-    sentences.push_back(concat(
-        {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-         ". A command may take ", count_of_seconds(executor.options().timeout),
-         " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-         "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
-         " bytes are shown, the beginning and the end",
-         settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."}));
+    say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
+               ". A command may take ", count_of_seconds(executor.options().timeout),
+               " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
+               "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+               " bytes are shown, the beginning and the end",
+               settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
-    sentences.push_back(
-        concat({"What still runs after ", count_of_seconds(options.run_in_background_after),
-                " goes on in the background."}));
+    say(text, {"What still runs after ", count_of_seconds(options.run_in_background_after),
+               " goes on in the background."});
   if (has_tool("start_background_shell"))
-    sentences.push_back(
-        concat({"For servers and long work use start_background_shell (at most ",
-                std::to_string(options.shells.max_running), " at a time)",
-                has_tool("get_background_shell_output")
-                    ? ", and get_background_shell_output with wait_for and since to follow it."
-                    : "."}));
+    say(text, {"For servers and long work use start_background_shell (at most ",
+               std::to_string(options.shells.max_running), " at a time)",
+               has_tool("get_background_shell_output")
+                   ? ", and get_background_shell_output with wait_for and since to follow it."
+                   : "."});
   const bool runs_commands =
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
   if (runs_commands)
-    sentences.emplace_back(
-        "Some commands are refused before anything of them runs; the answer then says by which "
-        "rule.");
+    say(text,
+        {"Some commands are refused before anything of them runs; the answer then says by which "
+         "rule."});
   const PolicyOptions& policy = settings.policy;
   if (runs_commands && !policy.allowed.empty())
-    sentences.push_back(concat({"Only commands that match one of these patterns may run: ",
-                                to_utf8(joined(policy.allowed, "  ")), " ."}));
+    say(text, {"Only commands that match one of these patterns may run: ",
+               to_utf8(joined(policy.allowed, "  ")), " ."});
   if (runs_commands && !policy.blocked.empty())
-    sentences.push_back(concat({"Commands that match one of these patterns are refused: ",
-                                to_utf8(joined(policy.blocked, "  ")), " ."}));
-  if (runs_commands && executor.delete_guard())
-    sentences.emplace_back("Read a file before you delete it.");
+    say(text, {"Commands that match one of these patterns are refused: ",
+               to_utf8(joined(policy.blocked, "  ")), " ."});
+  if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    sentences.push_back(concat(
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."}));
+    say(text,
+        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
-    sentences.push_back(
-        concat({"All commands together may take ", count_of_seconds(use.running_time), "."}));
+    say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
-    sentences.push_back(place);
-  return joined(sentences, " ");
+    say(text, {place});
+  return text;
 }
 
 std::string describe(const UserContainers& containers) {
   const UserContainerOptions& options = containers.options();
-  std::vector<std::string> sentences = {
-      concat({"execute_bash runs commands in a container of your own, in /workspace. A command may "
-              "take ",
-              count_of_seconds(options.timeout), " unless it asks for more."})};
+  std::string text;
+  say(text, {"execute_bash runs commands in a container of your own, in /workspace. A command may "
+             "take ",
+             count_of_seconds(options.timeout), " unless it asks for more."});
   if (!options.tools_dir.empty())
-    sentences.emplace_back(
-        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+    say(text,
+        {"/tools has Python modules: look at them with ls and read_docstring, then import them."});
   const std::string skills = list_skills(options.skills_dir);
   if (!skills.empty())
-    sentences.push_back(
-        concat({"Before work that one of these skills is about, read its "
-                "/skills/NAME/SKILL.md:",
-                skills, "."}));
-  sentences.emplace_back(
-      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
-      "container runs.");
-  if (options.container.network == ContainerNetwork::none)
-    sentences.emplace_back("There is no network.");
-  return joined(sentences, " ");
+    say(text, {"Before work that one of these skills is about, read its "
+               "/skills/NAME/SKILL.md:",
+               skills, "."});
+  say(text, {"Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+             "container runs."});
+  if (options.container.network == ContainerNetwork::none) say(text, {"There is no network."});
+  return text;
 }
 
 }  // namespace v0_1

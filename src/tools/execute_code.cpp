@@ -105,8 +105,8 @@ class BlockSum {
 inline namespace inner {
 
 mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
-  const std::string& code = call.argument("code").as_string();
-  const std::string& language = call.argument("language").as_string();
+  const std::string& code = argument_text(call, "code");
+  const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
   // Code may hold fences, too, in its texts.
   const std::string inferred = language.empty() ? infer_language(code) : language;
@@ -148,11 +148,11 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   show_as_on_terminal(all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {
-    object.set("code_file", files.size() > 0 ? files[0] : Json());
-    object.set("files", std::move(files));
+    set_member(object, "code_file", files.size() > 0 ? files[0] : Json());
+    set_member(object, "files", std::move(files));
   }
-  if (full || sum.blocks() != 1) object.set("blocks", sum.blocks());
-  return mcp::ToolResult::with_structured(std::move(object));
+  if (full || sum.blocks() != 1) set_member(object, "blocks", sum.blocks());
+  return answer_with(std::move(object));
 }
 
 }  // namespace inner

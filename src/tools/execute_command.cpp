@@ -19,17 +19,18 @@ namespace {
 // The reference's keys and what they mean while a command is still running.
 Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std::size_t room) {
   Result so_far = shell.result;
-  if (const auto output = set.shells.read(shell.id)) {
-    so_far.out = output->out.text;
-    so_far.err = output->err.text;
-    so_far.out_counts.total_bytes = output->out.next;
-    so_far.err_counts.total_bytes = output->err.next;
-    so_far.out_counts.dropped_bytes = output->out.missed;
-    so_far.err_counts.dropped_bytes = output->err.missed;
-    so_far.out_file = output->out.file;
-    so_far.err_file = output->err.file;
-    so_far.out_counts.file_bytes = output->out.next;
-    so_far.err_counts.file_bytes = output->err.next;
+  if (const auto read = set.shells.read(shell.id)) {
+    const ShellOutput& output = *read;
+    so_far.out = output.out.text;
+    so_far.err = output.err.text;
+    so_far.out_counts.total_bytes = output.out.next;
+    so_far.err_counts.total_bytes = output.err.next;
+    so_far.out_counts.dropped_bytes = output.out.missed;
+    so_far.err_counts.dropped_bytes = output.err.missed;
+    so_far.out_file = output.out.file;
+    so_far.err_file = output.err.file;
+    so_far.out_counts.file_bytes = output.out.next;
+    so_far.err_counts.file_bytes = output.err.next;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -42,11 +43,11 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   so_far.notes.push_back(note);
   const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
-  object.set("success", true);
-  object.set("exit_code", Json());
-  object.set("stderr", err);
-  object.set("outcome", "running");
-  object.set("shell_id", shell.id);
+  set_member(object, "success", true);
+  set_member(object, "exit_code", Json());
+  set_member(object, "stderr", err);
+  set_member(object, "outcome", "running");
+  set_member(object, "shell_id", shell.id);
   return object;
 }
 
@@ -66,12 +67,12 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
-  command.input = call.argument("stdin").as_string();
+  command.input = argument_text(call, "stdin");
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
-  if (call.argument("encoding").as_string() == "base64") {
+  if (argument_text(call, "encoding") == "base64") {
     raw = std::make_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
@@ -103,17 +104,16 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {
-    run.result = run.shell.result;
     object = running_json(set, run.shell, most, room);
   }
-  if (raw) raw->put(object, run.result);
+  if (raw) raw->put(object, run.ended ? run.result : run.shell.result);
   if (command.session) {
     const std::string folder = command.session->work_dir();
-    object.set("session_id", session_id);
-    object.set("session_work_dir",
+    set_member(object, "session_id", session_id);
+    set_member(object, "session_work_dir",
                shown_path(set, folder.empty() ? set.executor.workspace() : folder));
   }
-  return mcp::ToolResult::with_structured(std::move(object));
+  return answer_with(std::move(object));
 }
 
 }  // namespace inner

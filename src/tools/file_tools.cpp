@@ -18,24 +18,23 @@ inline namespace v0_1 {
 namespace {
 
 // What a file tool did, as a record of the audit log: its words are shown as a command line.
-template <class T>
-void record_file(const ToolSet& set, const mcp::Call& call, const Expected<T>& done,
-                 std::string content = {}) {
+void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
+                 const std::string& content = {}) {
   Result result;
   result.command = script_of_argv(
-      {call.tool(), call.argument(call.tool() == "list_files" ? "path" : "file_path").as_string()});
+      {call.tool(), argument_text(call, call.tool() == "list_files" ? "path" : "file_path")});
   result.work_dir = set.executor.workspace();
   result.outcome = Outcome::exited;
   result.exit_code = 0;
   if (!done) {
-    const bool denied = done.error().code == ErrorCode::permission_denied;
-    result.outcome = denied ? Outcome::refused : Outcome::exited;
+    const bool denied = error.code == ErrorCode::permission_denied;
+    if (denied) result.outcome = Outcome::refused;
     if (denied) result.rule = "paths";
     result.exit_code = denied ? -1 : 1;
-    result.message = done.error().message;
+    result.message = error.message;
   }
   Command asked = command_of(call, "");
-  if (done) asked.input = std::move(content);
+  if (done) asked.input = content;
   set.executor.record(result, asked);
 }
 
@@ -51,69 +50,73 @@ inline namespace inner {
 
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
-  if (call.argument("unit").as_string() == "bytes") range.unit = FileRange::Unit::bytes;
+  if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
   if (const Json& offset = call.argument("offset"); offset.is_number())
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
   // A byte takes at most 13 of a reply, see bytes_in_reply().
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
-  auto file = set.files.read(call.argument("file_path").as_string(), range);
-  record_file(set, call, file);
-  if (!file) return failed(set.executor.redact(file.error().message));
-  const bool wants_base64 = call.argument("encoding").as_string() == "base64";
-  Json object = Json::object();
-  const std::string path = shown_path(set, file->path);
-  object.set("file_path", path);
-  const bool is_image = !file->mime_type.empty() && !wants_base64;
-  if (is_image) {
+  const std::string& asked = argument_text(call, "file_path");
+  const auto read = set.files.read(asked, range);
+  record_file(set, call, read.has_value(), read.error());
+  if (!read) return failed_here(set, read.error());
+  const FileContent& file = *read;
+  const bool wants_base64 = argument_text(call, "encoding") == "base64";
+  Json object;
+  const std::string path = shown_path(set, file.path);
+  set_member(object, "file_path", path);
+  if (!file.mime_type.empty() && !wants_base64) {
     // An image is of use only as a whole.
     range = {};
     range.unit = FileRange::Unit::bytes;
     range.max_bytes = call.max_result_bytes() / 2;
-    file = set.files.read(call.argument("file_path").as_string(), range);
-    if (!file) return failed(set.executor.redact(file.error().message));
-    if (file->more)
-      return failed(concat({quoted(path), " is an image of ", std::to_string(file->size),
+    const auto whole = set.files.read(asked, range);
+    if (!whole) return failed_here(set, whole.error());
+    const FileContent& image = *whole;
+    if (image.more)
+      return failed(concat({quoted(path), " is an image of ", std::to_string(image.size),
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
-    remember_read(set, *file);
-    object.set("mime_type", file->mime_type);
-    object.set("size", file->size);
+    remember_read(set, image);
+    set_member(object, "mime_type", image.mime_type);
+    set_member(object, "size", image.size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content = {mcp::Content::image(set.executor.redact(file->bytes), file->mime_type)};
+    result.content[0] = mcp::Content::image(set.executor.redact(image.bytes), image.mime_type);
     return result;
   }
-  if (file->binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file->size),
+  if (file.binary && !wants_base64)
+    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file.size),
                           " bytes; read it with encoding base64"}));
-  remember_read(set, *file);
-  const std::string content = set.executor.redact(file->bytes);
-  object.set("content", wants_base64 ? to_base64(content) : to_utf8(content));
-  object.set("encoding", wants_base64 ? "base64" : "utf-8");
-  object.set("size", file->size);
-  object.set("offset", range.offset);
-  object.set("begin", file->begin);
-  object.set("lines", file->lines);
-  object.set("next", file->next);
-  object.set("more", file->more);
-  if (file->cut_line) object.set("cut_line", true);
-  return mcp::ToolResult::with_structured(std::move(object));
+  remember_read(set, file);
+  const std::string content = set.executor.redact(file.bytes);
+  set_member(object, "content", wants_base64 ? to_base64(content) : to_utf8(content));
+  set_member(object, "encoding", wants_base64 ? "base64" : "utf-8");
+  set_member(object, "size", file.size);
+  set_member(object, "offset", range.offset);
+  set_member(object, "begin", file.begin);
+  set_member(object, "lines", file.lines);
+  set_member(object, "next", file.next);
+  set_member(object, "more", file.more);
+  if (file.cut_line) set_member(object, "cut_line", true);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
-  std::string bytes = call.argument("content").as_string();
-  if (call.argument("encoding").as_string() == "base64") {
+  std::string bytes = argument_text(call, "content");
+  if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
     if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
     bytes = std::move(*decoded);
   }
-  const auto written = set.files.write(call.argument("file_path").as_string(), bytes);
-  const std::size_t size = bytes.size();
-  record_file(set, call, written, std::move(bytes));
-  if (!written) return failed(set.executor.redact(written.error().message));
+  const auto written = set.files.write(argument_text(call, "file_path"), bytes);
+  record_file(set, call, written.has_value(), written.error(), bytes);
+  if (!written) return failed_here(set, written.error());
   if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_created(*written);
-  return mcp::ToolResult::with_structured(
-      Json::object({{"success", true}, {"file_path", shown_path(set, *written)}, {"bytes", size}}));
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", shown_path(set, *written));
+  set_member(object, "bytes", bytes.size());
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
@@ -123,8 +126,8 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list =
       set.files.list(path.is_string() ? path.as_string() : ".", static_cast<std::size_t>(levels));
-  record_file(set, call, list);
-  if (!list) return failed(set.executor.redact(list.error().message));
+  record_file(set, call, list.has_value(), list.error());
+  if (!list) return failed_here(set, list.error());
   std::size_t room = room_for_texts(call.max_result_bytes());
   Json entries = Json::array();
   bool more = list->more;
@@ -135,15 +138,19 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
     more = more || size > room;
     if (size > room) break;
     room -= size;
-    Json shown_entry = Json::object({{"path", name_shown},
-                                     {"type", name(entry.type)},
-                                     {"size", entry.size},
-                                     {"modified", entry.modified}});
-    if (entry.closed) shown_entry.set("closed", true);
+    Json shown_entry;
+    set_member(shown_entry, "path", name_shown);
+    set_member(shown_entry, "type", name(entry.type));
+    set_member(shown_entry, "size", entry.size);
+    set_member(shown_entry, "modified", entry.modified);
+    if (entry.closed) set_member(shown_entry, "closed", true);
     entries.push_back(std::move(shown_entry));
   }
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"path", shown_path(set, list->path)}, {"entries", std::move(entries)}, {"more", more}}));
+  Json object;
+  set_member(object, "path", shown_path(set, list->path));
+  set_member(object, "entries", std::move(entries));
+  set_member(object, "more", more);
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
@@ -151,13 +158,13 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   range.unit = FileRange::Unit::bytes;
   range.max_bytes = longest_source;
-  const auto file = set.files.read(call.argument("file_path").as_string(), range);
-  record_file(set, call, file);
-  if (!file) return failed(set.executor.redact(file.error().message));
+  const auto file = set.files.read(argument_text(call, "file_path"), range);
+  record_file(set, call, file.has_value(), file.error());
+  if (!file) return failed_here(set, file.error());
   if (file->more)
     return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
                           " bytes, too long for a source file"}));
-  const std::string& function = call.argument("function_name").as_string();
+  const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
@@ -167,9 +174,11 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object({{"file_path", shown_path(set, file->path)},
-                                                        {"function_name", function},
-                                                        {"docstring", std::move(text)}}));
+  Json object;
+  set_member(object, "file_path", shown_path(set, file->path));
+  set_member(object, "function_name", function);
+  set_member(object, "docstring", std::move(text));
+  return answer_with(std::move(object));
 }
 
 }  // namespace inner

@@ -16,7 +16,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string key_of(const Option& option) {
-  std::string key = option.name;
+  std::string key(option.name);
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
@@ -38,59 +38,55 @@ std::optional<double> parse_number(std::string_view text) {
   return value->as_number();
 }
 
-}  // namespace
-
-inline namespace inner {
-
-Expected<void> OptionSetter::operator()(std::string* target) const {
-  if (auto ok = single(); !ok) return ok;
-  *target = words_[0];
-  return {};
+Error not_given(std::string_view label, const char* what) {
+  return make_error(ErrorCode::invalid_argument, {label, " ", what, "; leave it out for no limit"});
 }
 
-Expected<void> OptionSetter::operator()(std::vector<std::string>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  target->insert(target->end(), words_.begin(), words_.end());
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(std::vector<Root>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& path : words_) target->push_back({path, Permission::write});
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(Variables* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& word : words_) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return bad_value(label_, word, "of the form NAME=VALUE");
-    target->emplace_back(word.substr(0, equals), word.substr(equals + 1));
+// An empty list must not quietly mean "no restriction". An empty word is what an unset variable of
+// a script leaves, and would mean "no limit" as well.
+Expected<void> check_values(std::string_view label, const std::vector<std::string>& words,
+                            bool list) {
+  if (list && words.empty()) return not_given(label, "needs at least one value");
+  if (!list && words.size() != 1)
+    return make_error(ErrorCode::invalid_argument,
+                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+  for (const std::string& word : words) {
+    if (word.empty()) return not_given(label, "must not be empty");
+    if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
   }
   return {};
 }
 
-Expected<void> OptionSetter::operator()(std::chrono::milliseconds* target) const {
-  if (auto ok = single(); !ok) return ok;
-  constexpr const char* expected = "a number of seconds greater than 0 and at most 31536000";
-  const std::optional<double> seconds = parse_number(words_[0]);
-  if (!seconds || !(*seconds > 0) || *seconds > 31536000.0)
-    return bad_value(label_, words_[0], expected);
-  *target = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000.0)));
-  return {};
+// These give what a word is not, or null when it is that and was put in its place.
+
+const char* add_variable(std::string_view word, Variables& variables) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
+  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(std::uint64_t* target) const {
-  return (*this)(Amount{target, false, false});
+const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
+  Mount mount;
+  if (ends_with(rest, ":rw")) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+  const std::size_t colon = std::min(rest.find(':'), rest.size());
+  mount.source = rest.substr(0, colon);
+  if (colon < rest.size()) mount.target = rest.substr(colon + 1);
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+  if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+    return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
+  mounts.push_back(std::move(mount));
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(Amount amount) const {
-  if (auto ok = single(); !ok) return ok;
+const char* set_number(std::string_view digits, Option::Target target) {
+  using Kind = Option::Target::Kind;
+  const bool is_size = target.kind == Kind::size || target.kind == Kind::size_or_0;
+  const bool may_be_0 = target.kind == Kind::whole_or_0 || target.kind == Kind::size_or_0;
   constexpr std::string_view units = "kmgt";
-  std::string_view digits = words_[0];
   double unit = 1;
-  if (amount.is_size && digits.size() > 1) {
+  if (is_size && digits.size() > 1) {
     if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
     const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
     if (found != std::string_view::npos) {
@@ -99,87 +95,91 @@ Expected<void> OptionSetter::operator()(Amount amount) const {
     }
   }
   const double number = parse_number(digits).value_or(-1) * unit;
-  const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
-  if (!whole || (number < 1 && !amount.may_be_0))
-    return bad_value(label_, words_[0],
-                     concat({amount.is_size ? "a number of bytes" : "a whole number",
-                             amount.may_be_0 ? "" : " greater than 0",
-                             amount.is_size ? ", or one with k, m, g or t after it" : ""}));
-  *amount.target = static_cast<std::uint64_t>(number);
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(double* target) const {
-  if (auto ok = single(); !ok) return ok;
-  const std::optional<double> number = parse_number(words_[0]);
-  if (!number || !(*number >= 0) || *number > 1e6)
-    return bad_value(label_, words_[0], "a number of processors");
-  *target = *number;
-  return {};
-}
-
-Expected<void> OptionSetter::operator()(std::optional<bool>* target) const {
-  if (auto ok = single(); !ok) return ok;
-  return (*this)(&target->emplace());
-}
-
-Expected<void> OptionSetter::operator()(std::vector<Mount>* target) const {
-  if (auto ok = some(); !ok) return ok;
-  for (const std::string& word : words_) {
-    Mount mount;
-    std::string_view rest = word;
-    if (ends_with(rest, ":rw")) mount.permission = Permission::write;
-    if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    mount.source = std::string(rest.substr(0, colon));
-    if (colon < rest.size()) mount.target = std::string(rest.substr(colon + 1));
-    const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
-    if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
-      return bad_value(label_, word, "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw");
-    target->push_back(std::move(mount));
+  if (target.kind == Kind::seconds) {
+    if (!(number > 0) || number > 31536000.0)
+      return "a number of seconds greater than 0 and at most 31536000";
+    *static_cast<std::chrono::milliseconds*>(target.place) =
+        std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
+  } else if (target.kind == Kind::decimal) {
+    if (!(number >= 0) || number > 1e6) return "a number of processors";
+    *static_cast<double*>(target.place) = number;
+  } else {
+    const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
+    if (!whole || (number < 1 && !may_be_0))
+      return is_size    ? may_be_0 ? "a number of bytes, or one with k, m, g or t after it"
+                                   : "a number of bytes greater than 0, or one with k, m, g or t "
+                                     "after it"
+             : may_be_0 ? "a whole number"
+                        : "a whole number greater than 0";
+    *static_cast<std::uint64_t*>(target.place) = static_cast<std::uint64_t>(number);
   }
-  return {};
+  return nullptr;
 }
 
-Expected<void> OptionSetter::operator()(Json* target) const {
-  if (auto ok = single(); !ok) return ok;
+Expected<void> set_json(std::string_view label, std::string_view word, Json& json) {
   JsonLimits limits;
   limits.unique_names = true;
-  auto value = Json::parse(words_[0], limits);
-  if (!value) return with_prefix({label_, ": "}, value.error());
+  auto value = Json::parse(word, limits);
+  if (!value) return with_prefix({label, ": "}, value.error());
   if (!value->is_object())
-    return make_error(ErrorCode::invalid_argument, {label_, ": not a JSON object"});
-  *target = std::move(*value);
+    return make_error(ErrorCode::invalid_argument, {label, ": not a JSON object"});
+  json = std::move(*value);
   return {};
 }
 
-Expected<void> OptionSetter::operator()(bool* target) const {
-  if (!words_.empty() && words_[0] != "true" && words_[0] != "false")
-    return bad_value(label_, words_[0], "true or false");
-  if (words_.size() > 1) return bad_value(label_, words_[1], "wanted: it takes no value");
-  *target = words_.empty() || words_[0] == "true";
-  return {};
-}
-
-Expected<void> OptionSetter::single() const {
-  if (words_.size() == 1) return no_blanks();
-  return make_error(ErrorCode::invalid_argument,
-                    {label_, " needs exactly one value, and not ", std::to_string(words_.size())});
-}
-
-Expected<void> OptionSetter::some() const {
-  if (!words_.empty()) return no_blanks();
-  return make_error(ErrorCode::invalid_argument,
-                    {label_, " needs at least one value; leave it out for no limit"});
-}
-
-Expected<void> OptionSetter::no_blanks() const {
-  for (const std::string& word : words_) {
-    if (word.empty())
-      return make_error(ErrorCode::invalid_argument,
-                        {label_, " must not be empty; leave it out for no limit"});
-    if (has_nul(word)) return bad_value(label_, word, "free of NUL bytes");
+const char* set_word(const std::string& word, Option::Target target) {
+  using Kind = Option::Target::Kind;
+  void* const place = target.place;
+  switch (target.kind) {
+    case Kind::text:
+      *static_cast<std::string*>(place) = word;
+      return nullptr;
+    case Kind::texts:
+      static_cast<std::vector<std::string>*>(place)->push_back(word);
+      return nullptr;
+    case Kind::roots:
+      static_cast<std::vector<Root>*>(place)->push_back({word, Permission::write});
+      return nullptr;
+    case Kind::variables:
+      return add_variable(word, *static_cast<Variables*>(place));
+    case Kind::mounts:
+      return add_mount(word, *static_cast<std::vector<Mount>*>(place));
+    case Kind::flag:
+    case Kind::truth:
+      if (word != "true" && word != "false") return "true or false";
+      if (target.kind == Kind::flag)
+        *static_cast<bool*>(place) = word == "true";
+      else
+        *static_cast<std::optional<bool>*>(place) = word == "true";
+      return nullptr;
+    default:
+      return set_number(word, target);
   }
+}
+
+}  // namespace
+
+inline namespace inner {
+
+Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
+                          Option::Target target) {
+  using Kind = Option::Target::Kind;
+  if (target.kind == Kind::flag) {
+    if (words.empty()) {
+      *static_cast<bool*>(target.place) = true;
+      return {};
+    }
+    if (const char* const expected = set_word(words[0], target))
+      return bad_value(label, words[0], expected);
+    if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value");
+    return {};
+  }
+  if (auto ok = check_values(label, words, target.is_list()); !ok) return ok;
+  if (target.kind == Kind::json)
+    return set_json(label, words[0], *static_cast<Json*>(target.place));
+  for (const std::string& word : words)
+    if (const char* const expected = set_word(word, target))
+      return bad_value(label, word, expected);
   return {};
 }
 

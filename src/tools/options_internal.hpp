@@ -31,28 +31,29 @@ struct ServerConfig {
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = {};
-  std::uint64_t max_output = ToolOptions().max_output;
+  std::chrono::milliseconds usual_timeout = local.timeout;
+  ToolOptions tools = {};
+  std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
-  std::uint64_t max_concurrent = mcp::ServerOptions{}.max_concurrent;
+  std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
   std::string sandbox = {};  // not given: best_effort when the paths are, else off
   std::string network = "host";
-  std::string private_home = name(LocalOptions().private_home);
+  std::string private_home = name(local.private_home);
   bool no_watch_files = false;
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
-  ToolOptions tools = {};
-  std::uint64_t max_background_shells = ShellOptions().max_running;
+  std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
   ContainerOptions container = {};
-  std::string image_policy = name(ContainerOptions().image_policy);
-  std::string container_network = name(ContainerOptions().network);
-  std::uint64_t warm = ContainerOptions().warm;
+  std::string image_policy = name(container.image_policy);
+  std::string container_network = name(container.network);
+  std::uint64_t warm = container.warm;
   std::string runtime = {};
   std::string gpus = {};
   std::vector<std::string> add_host = {};
@@ -64,18 +65,42 @@ struct ServerConfig {
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
-// A whole number; a size may have a unit, such as 512m.
-struct Amount {
-  std::uint64_t* target;
-  bool is_size;
-  bool may_be_0 = true;
-};
-
-// Where the value of an option goes decides its kind.
 struct Option {
-  using Target = std::variant<std::string*, std::vector<std::string>*, std::chrono::milliseconds*,
-                              std::uint64_t*, bool*, std::vector<Root>*, Variables*, Amount,
-                              double*, std::optional<bool>*, std::vector<Mount>*, Json*>;
+  // Where its value goes, which decides what it may be. A size may have a unit, such as 512m.
+  struct Target {
+    enum class Kind {
+      text,
+      texts,
+      roots,
+      variables,
+      mounts,
+      seconds,
+      whole,
+      whole_or_0,
+      size,
+      size_or_0,
+      decimal,
+      flag,
+      truth,
+      json
+    };
+    Target(std::string* text) : kind(Kind::text), place(text) {}
+    Target(std::vector<std::string>* texts) : kind(Kind::texts), place(texts) {}
+    Target(std::vector<Root>* roots) : kind(Kind::roots), place(roots) {}
+    Target(Variables* variables) : kind(Kind::variables), place(variables) {}
+    Target(std::vector<Mount>* mounts) : kind(Kind::mounts), place(mounts) {}
+    Target(std::chrono::milliseconds* time) : kind(Kind::seconds), place(time) {}
+    Target(std::uint64_t* number) : kind(Kind::whole), place(number) {}
+    Target(Kind number_kind, std::uint64_t* number) : kind(number_kind), place(number) {}
+    Target(double* number) : kind(Kind::decimal), place(number) {}
+    Target(bool* flag) : kind(Kind::flag), place(flag) {}
+    Target(std::optional<bool>* truth) : kind(Kind::truth), place(truth) {}
+    Target(Json* json) : kind(Kind::json), place(json) {}
+    bool is_list() const { return kind >= Kind::texts && kind <= Kind::mounts; }
+
+    Kind kind;
+    void* place;
+  };
   // What it has an effect in; a set. Everywhere else it is an error.
   enum Where : unsigned {
     local = 1,
@@ -85,24 +110,15 @@ struct Option {
     containers = docker | users,
     all = commands | users
   };
-  const char* name;   // of the command line; the configuration's key has `_` for `-`
-  const char* value;  // what --help calls it
-  const char* help;
+  std::string_view name;   // of the command line; the configuration's key has `_` for `-`
+  std::string_view value;  // what --help calls it; empty: it has none
+  std::string_view help;
+  std::string_view other_key;  // another key that means the same, or empty
   Target target;
-  Where use = commands;
-  const char* other_key = "";  // another key that means the same
+  Where use;
 };
 
 std::vector<Option> option_table(ServerConfig& config);
-
-template <class T>
-bool is_list(std::vector<T>*) {
-  return true;
-}
-template <class T>
-bool is_list(const T&) {
-  return false;
-}
 
 std::string key_of(const Option& option);
 
@@ -110,33 +126,8 @@ Error bad_value(std::string_view option, std::string_view value, std::string_vie
 
 // Puts the words that follow an option on the command line, or stand in the configuration, where
 // they belong. `label` is how the user wrote the option.
-class OptionSetter {
- public:
-  OptionSetter(std::string label, const std::vector<std::string>& words)
-      : label_(std::move(label)), words_(words) {}
-
-  Expected<void> operator()(std::string* target) const;
-  Expected<void> operator()(std::vector<std::string>* target) const;
-  Expected<void> operator()(std::vector<Root>* target) const;
-  Expected<void> operator()(Variables* target) const;
-  Expected<void> operator()(std::chrono::milliseconds* target) const;
-  Expected<void> operator()(std::uint64_t* target) const;
-  Expected<void> operator()(Amount amount) const;
-  Expected<void> operator()(double* target) const;
-  Expected<void> operator()(std::optional<bool>* target) const;
-  Expected<void> operator()(std::vector<Mount>* target) const;
-  Expected<void> operator()(Json* target) const;
-  Expected<void> operator()(bool* target) const;
-
- private:
-  Expected<void> single() const;
-  // An empty list must not quietly mean "no restriction".
-  Expected<void> some() const;
-  // An empty word is what an unset variable of a script leaves, and would mean "no limit" as well.
-  Expected<void> no_blanks() const;
-  std::string label_;
-  const std::vector<std::string>& words_;
-};
+Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
+                          Option::Target target);
 
 using Options = std::vector<const Option*>;
 

@@ -19,18 +19,18 @@ inline namespace v0_1 {
 
 namespace {
 
-// The value whose name was given; `-` stands for `_`, too.
-template <class Enum>
-Expected<Enum> parse_enum(std::string_view option, std::string_view value,
-                          std::initializer_list<Enum> choices) {
+// The enumerator whose name was given; the names stand in the order of the enumeration, and `-`
+// stands for `_`, too.
+Expected<int> enumerator_of(std::string_view option, std::string_view value,
+                            std::string_view names) {
+  std::string_view left = names;
   std::string wanted(value);
   std::replace(wanted.begin(), wanted.end(), '-', '_');
-  std::string all;
-  for (const Enum choice : choices) {
-    if (wanted == name(choice)) return choice;
-    all += concat({all.empty() ? "" : ", ", name(choice)});
+  for (int place = 0; !left.empty(); ++place) {
+    if (take_part(left, ',') == wanted) return place;
+    if (!left.empty()) left.remove_prefix(1);
   }
-  return bad_value(option, value, concat({"one of ", all}));
+  return bad_value(option, value, concat({"one of ", names}));
 }
 
 // Clients start servers anywhere: where commands may not work, they start in the first place where
@@ -49,32 +49,29 @@ std::string workspace_of(const ServerConfig& config) {
 Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
   if (!config.sandbox.empty()) {
-    const auto mode = parse_enum("sandbox", config.sandbox,
-                                 {SandboxMode::off, SandboxMode::best_effort, SandboxMode::strict});
+    const auto mode = enumerator_of("sandbox", config.sandbox, "off, best_effort, strict");
     if (!mode) return mode.error();
-    options.sandbox.mode = *mode;
+    options.sandbox.mode = static_cast<SandboxMode>(*mode);
   }
-  const auto network =
-      parse_enum("network", config.network, {Network::host, Network::none, Network::loopback});
+  const auto network = enumerator_of("network", config.network, "host, none, loopback");
   if (!network) return network.error();
-  options.sandbox.network = *network;
-  const auto home = parse_enum("private_home", config.private_home,
-                               {PrivateHome::off, PrivateHome::command, PrivateHome::executor});
+  options.sandbox.network = static_cast<Network>(*network);
+  const auto home = enumerator_of("private_home", config.private_home, "off, command, executor");
   if (!home) return home.error();
-  options.private_home = *home;
+  options.private_home = static_cast<PrivateHome>(*home);
   options.watch_files = !config.no_watch_files;
   options.supervised = !config.no_supervisor;
   return {};
 }
 
-Expected<PolicyOptions> policy_options(const ServerConfig& config) {
-  PolicyOptions policy = config.local.policy;
+// `policy` is that of the configuration already.
+Expected<void> settle_policy(const ServerConfig& config, PolicyOptions& policy) {
   policy.enable_sudo = config.enable_sudo;
   if (config.policy_mode == "compat")
     policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
     return bad_value("policy", config.policy_mode, "strict or compat");
-  return policy;
+  return {};
 }
 
 // Output goes to a model: without colours, pagers and what else needs a terminal, unless the
@@ -101,12 +98,10 @@ void set_terminal(EnvironmentOptions& options) {
 // What is the same wherever commands run. To name what is read-only must not forbid everything
 // else; nor is everything given away where commands are confined: there the workspace may be
 // changed.
-Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confined) {
-  ExecutorOptions options = config.local;
+// `options` are those of the configuration already.
+Expected<void> settle_common(const ServerConfig& config, bool confined, ExecutorOptions& options) {
   options.workspace = workspace_of(config);
-  auto policy = policy_options(config);
-  if (!policy) return policy.error();
-  options.policy = std::move(*policy);
+  if (auto ok = settle_policy(config, options.policy); !ok) return ok;
   if (options.roots.empty() && !config.read_only.empty())
     options.roots.push_back({!confined                   ? "/"
                              : options.workspace.empty() ? "."
@@ -119,8 +114,8 @@ Expected<ExecutorOptions> common_options(const ServerConfig& config, bool confin
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
   if (options.timeout.count() == 0)
-    options.timeout = std::min(ExecutorOptions().timeout, options.max_timeout);
-  return options;
+    options.timeout = std::min(config.usual_timeout, options.max_timeout);
+  return {};
 }
 
 }  // namespace
@@ -131,9 +126,7 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
   if (auto ok = set_sandbox(config, options); !ok) return ok.error();
   const bool off = options.sandbox.mode == SandboxMode::off;
-  auto common = common_options(config, !off);
-  if (!common) return common.error();
-  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  if (auto ok = settle_common(config, !off, options); !ok) return ok.error();
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
@@ -142,10 +135,10 @@ Expected<LocalOptions> local_options(const ServerConfig& config) {
 Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
   options.on_progress = [](std::string_view what) { warn(printable(what)); };
-  const auto policy = parse_enum("docker_image_policy", config.image_policy,
-                                 {ImagePolicy::never, ImagePolicy::missing, ImagePolicy::always});
+  const auto policy =
+      enumerator_of("docker_image_policy", config.image_policy, "never, missing, always");
   if (!policy) return policy.error();
-  options.image_policy = *policy;
+  options.image_policy = static_cast<ImagePolicy>(*policy);
   options.sudo = config.enable_sudo;
   const auto add = [&options](const char* option, const std::string& value) {
     if (!value.empty()) options.engine_options.push_back(concat({option, "=", value}));
@@ -175,9 +168,8 @@ namespace {
 
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
-  auto common = common_options(config, true);
-  if (!common) return common.error();
-  static_cast<ExecutorOptions&>(options) = std::move(*common);
+  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
+  if (auto ok = settle_common(config, true, options); !ok) return ok.error();
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
@@ -206,42 +198,30 @@ std::unique_ptr<const Executor> owned(T&& executor) {
 inline namespace inner {
 
 Error in_our_words(Error error, bool container) {
-  using Name = std::pair<std::string_view, std::string_view>;
-  constexpr Name of_containers[] = {{"cache", "docker_cache"},
-                                    {"cpus", "docker_cpu_limit"},
-                                    {"credentials", "docker_credentials"},
-                                    {"image", "docker_image"},
-                                    {"engine_options", "docker_option"},
-                                    {"log_file", "docker_log_file"},
-                                    {"memory", "docker_memory_limit"},
-                                    {"mounts", "docker_mount"},
-                                    {"network", "docker_network"},
-                                    {"packages", "docker_packages"},
-                                    {"skills_dir", "skills_path"},
-                                    {"tools_dir", "tools_path"},
-                                    {"user", "docker_user"},
-                                    {"warm", "docker_warm"}};
-  constexpr Name of_all[] = {{"disabled_rules", "disable_rule"},
-                             {"disabled_tools", "disable_tool"},
-                             {"keep", "keep_env"},
-                             {"max_output", "max_output_size"},
-                             {"secret", "secret_env"},
-                             {"set", "set_env"},
-                             {"skills_dir", "local_skills_directory"}};
+  // Each name with what it is called here.
+  constexpr std::string_view of_containers =
+      "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
+      "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
+      "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
+      "tools_dir tools_path user docker_user warm docker_warm ";
+  constexpr std::string_view of_all =
+      "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "max_output max_output_size secret secret_env set set_env "
+      "skills_dir local_skills_directory ";
   constexpr std::string_view limits = "limits: ";
   constexpr std::string_view engine = "engine ";
-  if (starts_with(error.message, limits)) error.message.replace(0, limits.size(), "limit_");
-  if (starts_with(error.message, engine)) error.message.replace(0, engine.size(), "docker_");
-  const std::string_view first =
-      std::string_view(error.message).substr(0, error.message.find_first_of(": "));
-  const auto rename = [&](const Name* begin, const Name* end) {
-    const Name* const found =
-        std::find_if(begin, end, [first](const Name& entry) { return entry.first == first; });
-    if (found != end) error.message.replace(0, first.size(), found->second);
-    return found != end;
-  };
-  if (!container || !rename(std::begin(of_containers), std::end(of_containers)))
-    rename(std::begin(of_all), std::end(of_all));
+  std::string& message = error.message;
+  if (starts_with(message, limits)) message.replace(0, limits.size(), "limit_");
+  if (starts_with(message, engine)) message.replace(0, engine.size(), "docker_");
+  const std::string_view first = std::string_view(message).substr(0, message.find_first_of(": "));
+  for (std::string_view names : {container ? of_containers : of_all, of_all})
+    while (!names.empty()) {
+      const std::string_view name = take_part(names, ' ');
+      const std::string_view ours = take_part(names, ' ');
+      if (name != first) continue;
+      message.replace(0, first.size(), ours);
+      return error;
+    }
   return error;
 }
 
@@ -254,9 +234,8 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
   auto container = container_options(config);
   if (!container) return container.error();
   options.container = std::move(*container);
-  auto policy = policy_options(config);
-  if (!policy) return policy.error();
-  options.policy = std::move(*policy);
+  options.policy = config.local.policy;
+  if (auto ok = settle_policy(config, options.policy); !ok) return ok.error();
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
   options.audit_output = static_cast<std::size_t>(config.audit_output);

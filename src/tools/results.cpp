@@ -96,35 +96,42 @@ std::string closing_message(const Result& result) {
 }
 
 Json execution_schema() {
-  const auto type = [](const char* type_name, const char* description) {
-    return Json::object({{"type", type_name}, {"description", description}});
-  };
-  Json properties = Json::object();
-  properties.set("success",
-                 type("boolean", "The command left with exit code 0, in time, or still runs."));
-  Json exit_code = type("integer",
-                        "Minus the signal's number when a signal killed it; -1 when it timed out, "
-                        "was refused or did not start; null while it runs.");
-  exit_code.set("type", Json::array({"integer", "null"}));
-  properties.set("exit_code", std::move(exit_code));
-  properties.set("stdout",
-                 type("string", "What it printed; the middle is left out when too long."));
-  properties.set("stderr", type("string", "The same for standard error, and why it did not run."));
-  properties.set("execution_time", type("number", "Seconds."));
-  properties.set("command", type("string", "The command, or its beginning."));
-  properties.set("work_dir", type("string", "The directory it ran in."));
-  Json required = Json::array();
-  for (const Json::Member& member : properties.members()) required.push_back(member.name);
-  properties.set("outcome", type("string", "How it ended; not told: exited."));
-  properties.set("timed_out", type("boolean", "It was stopped at its deadline."));
-  properties.set("stdout_bytes", type("integer", "Bytes it wrote in all, when they are not here."));
-  properties.set("stderr_bytes", type("integer", "The same for stderr."));
-  properties.set("stdout_truncated", type("boolean", "stdout leaves something out."));
-  properties.set("stderr_truncated", type("boolean", "stderr leaves something out."));
-  Json schema = Json::object();
-  schema.set("type", "object");
-  schema.set("properties", std::move(properties));
-  schema.set("required", std::move(required));
+  // Name, type and description, if any; those up to the empty line are always there.
+  std::string_view rows =
+      "success\tboolean\tExit code 0, in time; or it still runs.\n"
+      "exit_code\tinteger\t-N: killed by signal N; -1: timed out, refused or not started; null: it "
+      "runs.\n"
+      "stdout\tstring\tWhat it printed, without the middle when too long.\n"
+      "stderr\tstring\tThe same, and why it did not run.\n"
+      "execution_time\tnumber\tSeconds.\n"
+      "command\tstring\tThe command, or its beginning.\n"
+      "work_dir\tstring\n"
+      "\n"
+      "outcome\tstring\tHow it ended; not told: exited.\n"
+      "timed_out\tboolean\n"
+      "stdout_bytes\tinteger\tBytes it wrote in all, when not here.\n"
+      "stderr_bytes\tinteger\n"
+      "stdout_truncated\tboolean\n"
+      "stderr_truncated\tboolean\n";
+  Json properties;
+  Json required;
+  bool always = true;
+  while (!rows.empty()) {
+    std::string_view row = take_part(rows, '\n');
+    const std::string_view name = take_part(row, '\t');
+    always = always && !name.empty();
+    if (name.empty()) continue;
+    const std::string_view type = take_part(row, '\t');
+    Json property;
+    set_member(property, "type", name == "exit_code" ? Json::array({type, "null"}) : Json(type));
+    set_member(property, "description", row);
+    properties.set(name, std::move(property));
+    if (always) required.push_back(name);
+  }
+  Json schema;
+  set_member(schema, "type", "object");
+  set_member(schema, "properties", std::move(properties));
+  set_member(schema, "required", std::move(required));
   return schema;
 }
 
@@ -187,40 +194,40 @@ Json json_of(const Result& result, bool full) {
   err += closing;
 
   const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
-  Json object = Json::object();
-  object.set("success", result.succeeded());
-  object.set("exit_code", json_exit_code(result));
-  object.set("stdout", result.out);
-  object.set("stderr", std::move(err));
-  object.set("execution_time", seconds);
-  object.set("command", result.command);
-  object.set("work_dir", result.work_dir);
+  Json object;
+  set_member(object, "success", result.succeeded());
+  set_member(object, "exit_code", json_exit_code(result));
+  set_member(object, "stdout", result.out);
+  set_member(object, "stderr", std::move(err));
+  set_member(object, "execution_time", seconds);
+  set_member(object, "command", result.command);
+  set_member(object, "work_dir", result.work_dir);
   const bool timed_out = result.outcome == Outcome::timed_out;
-  const auto differs = [full](const OutputCounts& counts) {
-    return full || counts.dropped_bytes > 0 || counts.invalid_bytes > 0;
-  };
-  const bool out_cut = result.out_counts.dropped_bytes > 0;
-  const bool err_cut = result.err_counts.dropped_bytes > 0;
-  if (full || result.outcome != Outcome::exited) object.set("outcome", name(result.outcome));
-  if (full || timed_out) object.set("timed_out", timed_out);
-  if (differs(result.out_counts)) object.set("stdout_bytes", result.out_counts.total_bytes);
-  if (differs(result.err_counts)) object.set("stderr_bytes", result.err_counts.total_bytes);
-  if (full || out_cut) object.set("stdout_truncated", out_cut);
-  if (full || err_cut) object.set("stderr_truncated", err_cut);
-  if (result.signal != 0) object.set("signal", result.signal);
-  if (!result.rule.empty()) object.set("rule", result.rule);
-  if (result.out_counts.invalid_bytes > 0)
-    object.set("stdout_invalid_bytes", result.out_counts.invalid_bytes);
-  if (result.err_counts.invalid_bytes > 0)
-    object.set("stderr_invalid_bytes", result.err_counts.invalid_bytes);
-  if (!result.out_file.empty()) object.set("stdout_file", result.out_file);
-  if (!result.err_file.empty()) object.set("stderr_file", result.err_file);
-  if (result.pipe_held) object.set("output_held_open", true);
+  const OutputCounts& out = result.out_counts;
+  const OutputCounts& err_counts = result.err_counts;
+  if (full || result.outcome != Outcome::exited)
+    set_member(object, "outcome", name(result.outcome));
+  if (full || timed_out) set_member(object, "timed_out", timed_out);
+  if (full || out.dropped_bytes > 0 || out.invalid_bytes > 0)
+    set_member(object, "stdout_bytes", out.total_bytes);
+  if (full || err_counts.dropped_bytes > 0 || err_counts.invalid_bytes > 0)
+    set_member(object, "stderr_bytes", err_counts.total_bytes);
+  if (full || out.dropped_bytes > 0) set_member(object, "stdout_truncated", out.dropped_bytes > 0);
+  if (full || err_counts.dropped_bytes > 0)
+    set_member(object, "stderr_truncated", err_counts.dropped_bytes > 0);
+  if (result.signal != 0) set_member(object, "signal", result.signal);
+  if (!result.rule.empty()) set_member(object, "rule", result.rule);
+  if (out.invalid_bytes > 0) set_member(object, "stdout_invalid_bytes", out.invalid_bytes);
+  if (err_counts.invalid_bytes > 0)
+    set_member(object, "stderr_invalid_bytes", err_counts.invalid_bytes);
+  if (!result.out_file.empty()) set_member(object, "stdout_file", result.out_file);
+  if (!result.err_file.empty()) set_member(object, "stderr_file", result.err_file);
+  if (result.pipe_held) set_member(object, "output_held_open", true);
   Json notes = Json::array();
   for (const std::string& note : result.notes) notes.push_back(note);
   const bool told_elsewhere = !closing.empty() && closing.find(result.message) != std::string::npos;
   if (!result.message.empty() && !told_elsewhere) notes.push_back(result.message);
-  if (notes.size() > 0) object.set("notes", std::move(notes));
+  if (notes.size() > 0) set_member(object, "notes", std::move(notes));
   set_sandbox_fields(object, result);
   return object;
 }
@@ -252,12 +259,26 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
   return json_of(result, options.full_results);
 }
 
-mcp::ToolResult failed(const std::string& message, const std::string& rule) {
-  Json object = Json::object({{"success", false}, {"error", to_utf8(message)}});
-  if (!rule.empty()) object.set("rule", rule);
+mcp::ToolReply failed(std::string_view message, std::string_view rule) {
+  Json object;
+  set_member(object, "success", false);
+  set_member(object, "error", to_utf8(message));
+  if (!rule.empty()) set_member(object, "rule", rule);
   mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
   result.is_error = true;
   return result;
+}
+
+mcp::ToolReply failed_here(const ToolSet& set, const Error& error) {
+  return failed(set.executor.redact(error.message));
+}
+
+mcp::ToolReply answer_with(Json&& object) {
+  return mcp::ToolResult::with_structured(std::move(object));
+}
+
+const std::string& argument_text(const mcp::Call& call, const char* name) {
+  return call.argument(name).as_string();
 }
 
 std::chrono::milliseconds milliseconds_of(const Json& seconds) {
@@ -269,7 +290,7 @@ std::uint64_t count_of(const Json& number) {
   return static_cast<std::uint64_t>(std::min(number.as_number(), 9e15));
 }
 
-bool is_disabled(const ToolOptions& options, const std::string& tool) {
+bool is_disabled(const ToolOptions& options, std::string_view tool) {
   const std::vector<std::string>& disabled = options.disabled_tools;
   return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
 }
@@ -288,13 +309,12 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   return result;
 }
 
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message) {
+mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                      std::string message) {
   Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
-  return mcp::ToolResult::with_structured(
-      result_json(set.options, result, room_for_texts(call.max_result_bytes())));
+  return answer_with(result_json(set.options, result, room_for_texts(call.max_result_bytes())));
 }
 
 bool is_empty_script(const std::string& script) {
@@ -324,7 +344,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
   command.request = call.request_id();
   if (const Json& id = call.argument("session_id"); id.is_string())
     command.session_id = id.as_string();
-  command.work_dir = call.argument("work_dir").as_string();
+  command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
   return command;
@@ -350,12 +370,12 @@ Json to_json(const Result& result) { return json_of(result, true); }
 
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
-  Json object = Json::object();
-  object.set("allowed", verdict.allowed);
-  object.set("rule", verdict ? Json() : Json(verdict.rule));
-  object.set("message", verdict ? Json() : Json(verdict.message));
-  object.set("begin", verdict ? Json() : Json(verdict.begin));
-  object.set("end", verdict ? Json() : Json(verdict.end));
+  Json object;
+  set_member(object, "allowed", verdict.allowed);
+  set_member(object, "rule", verdict ? Json() : Json(verdict.rule));
+  set_member(object, "message", verdict ? Json() : Json(verdict.message));
+  set_member(object, "begin", verdict ? Json() : Json(verdict.begin));
+  set_member(object, "end", verdict ? Json() : Json(verdict.end));
   Json commands = Json::array();
   for (const shell::Command& command : judgement.commands) {
     if (command.compound) continue;
@@ -367,14 +387,14 @@ Json to_json(const Judgement& judgement) {
       assignments.push_back(assignment.value.known()
                                 ? Json(concat({assignment.name, "=", assignment.value.text}))
                                 : Json());
-    Json entry = Json::object();
-    entry.set("words", std::move(words));
-    if (assignments.size() > 0) entry.set("assignments", std::move(assignments));
-    entry.set("begin", command.begin);
-    entry.set("end", command.end);
+    Json entry;
+    set_member(entry, "words", std::move(words));
+    if (assignments.size() > 0) set_member(entry, "assignments", std::move(assignments));
+    set_member(entry, "begin", command.begin);
+    set_member(entry, "end", command.end);
     commands.push_back(std::move(entry));
   }
-  object.set("commands", std::move(commands));
+  set_member(object, "commands", std::move(commands));
   return object;
 }
 

@@ -150,12 +150,12 @@ void warn_of_gaps(const SandboxReport& report) {
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
-  Json object = Json::object();
-  object.set("mode", name(report.mode));
-  object.set("network", name(report.network));
-  object.set("landlock_abi", report.landlock_abi);
-  object.set("enforced", list_of(report.enforced));
-  object.set("missing", list_of(report.missing));
+  Json object;
+  set_member(object, "mode", name(report.mode));
+  set_member(object, "network", name(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
   if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
   return report.missing.empty() ? 0 : 1;
 }
@@ -217,8 +217,8 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
-int serve(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
-  ToolOptions tools = config.tools;
+int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
+  ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);

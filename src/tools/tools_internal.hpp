@@ -9,6 +9,7 @@
 #include "executor/executor.hpp"
 #include "files/files.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
@@ -33,6 +34,8 @@ int json_exit_code(const Result& result);
 std::string closing_message(const Result& result);
 
 Json execution_schema();
+
+struct ToolSet;
 
 // What stands in a reply at most of what the client has given, unless it wants full results.
 inline constexpr std::size_t longest_echo = 200;
@@ -76,7 +79,16 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room);
 std::string echoed(const ToolOptions& options, const std::string& text);
 
 // A failure that no command has caused, and the rule of a refusal.
-mcp::ToolResult failed(const std::string& message, const std::string& rule = {});
+mcp::ToolReply failed(std::string_view message, std::string_view rule = {});
+
+// The same of what the executor's secrets may be in.
+mcp::ToolReply failed_here(const ToolSet& set, const Error& error);
+
+// An answer that is an object.
+mcp::ToolReply answer_with(Json&& object);
+
+// An argument that is a text, or an empty one.
+const std::string& argument_text(const mcp::Call& call, const char* name);
 
 // Anything above a thousand years is as good as that, and still fits the clock.
 std::chrono::milliseconds milliseconds_of(const Json& seconds);
@@ -96,19 +108,19 @@ class RawOutput {
   // Instead of the text in `object`; bytes that are not in it are told as truncated.
   void put(Json& object, const Result& result) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    object.set("stdout", to_base64(out_));
-    object.set("stderr", to_base64(err_));
-    set_cut(object, "stdout", result.out_counts.total_bytes, out_.size());
-    set_cut(object, "stderr", result.err_counts.total_bytes, err_.size());
-    object.set("encoding", "base64");
+    set_member(object, "stdout", to_base64(out_));
+    set_member(object, "stderr", to_base64(err_));
+    set_cut(object, "stdout_truncated", "stdout_bytes", result.out_counts.total_bytes, out_.size());
+    set_cut(object, "stderr_truncated", "stderr_bytes", result.err_counts.total_bytes, err_.size());
+    set_member(object, "encoding", "base64");
   }
 
  private:
-  static void set_cut(Json& object, const std::string& stream, std::uint64_t total,
+  static void set_cut(Json& object, const char* truncated, const char* bytes, std::uint64_t total,
                       std::uint64_t kept) {
     const bool cut = total > kept;
-    if (cut || object.find(stream + "_truncated")) object.set(stream + "_truncated", cut);
-    if (cut) object.set(stream + "_bytes", total);
+    if (cut || object.find(truncated)) set_member(object, truncated, cut);
+    if (cut) set_member(object, bytes, total);
   }
 
   const std::size_t max_bytes_;
@@ -139,7 +151,8 @@ class UseCounter {
 
   const FairUse bounds_;
   mutable std::mutex mutex_ = {};
-  std::map<std::string, std::deque<Clock::time_point>> calls_ = {};  // of the last minute
+  // Of each tool those of the last minute, the oldest first.
+  std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
   int running_ = 0;
   Clock::duration starts_{0};  // the sum of when those that run began
   Clock::duration finished_{0};
@@ -186,14 +199,14 @@ struct ToolSet {
   BackgroundShells shells;
 };
 
-bool is_disabled(const ToolOptions& options, const std::string& tool);
+bool is_disabled(const ToolOptions& options, std::string_view tool);
 
 // Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                       std::string message);
+mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                      std::string message);
 
 // A name, too, may have a secret in it.
 // A command of nothing but blanks.
@@ -253,17 +266,22 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
-mcp::Parameter required(const char* name, std::string description);
+// Adds a parameter that may be left out; it stays where it is until the next one.
+mcp::Parameter& add_parameter(mcp::Tool& tool, const char* name, mcp::ParameterType type,
+                              std::string_view description);
 
-mcp::Parameter count(const char* name, std::string description);
+// A text that may not be left out.
+void required(mcp::Tool& tool, const char* name, std::string_view description);
 
-mcp::Parameter seconds(const char* name, std::string description);
+mcp::Parameter& count(mcp::Tool& tool, const char* name, std::string_view description);
+
+void seconds(mcp::Tool& tool, const char* name, std::string_view description);
 
 // What a tool may do to the world, for the client's questions to its user.
 enum class Effect { reads, writes_files, runs };
 
-mcp::Tool make_tool(const char* name, const char* title, Effect effect, std::string description,
-                    std::vector<mcp::Parameter> parameters);
+mcp::Tool make_tool(const char* name, const char* title, Effect effect,
+                    std::string_view description);
 
 Expected<void> check_disabled(const Executor& executor, const ToolOptions& options);
 

@@ -15,9 +15,14 @@ inline namespace inner {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::deque<Clock::time_point>& calls = calls_[tool];
+  auto found = std::find_if(calls_.begin(), calls_.end(),
+                            [&](const auto& known) { return known.first == tool; });
+  if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
+  std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
-  while (!calls.empty() && now - calls.front() >= window) calls.pop_front();
+  auto recent = calls.begin();
+  while (recent != calls.end() && now - *recent >= window) ++recent;
+  calls.erase(calls.begin(), recent);
   if (calls.size() < bounds_.calls_per_minute) {
     calls.push_back(now);
     return {};

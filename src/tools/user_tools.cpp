@@ -19,10 +19,7 @@ inline namespace v0_1 {
 
 namespace {
 
-struct UserTool {
-  mcp::Tool tool;
-  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
-};
+using UserHandler = mcp::ToolReply (*)(const UserContainers&, const std::string&, const mcp::Call&);
 
 mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
                             const mcp::Call& call) {
@@ -35,13 +32,12 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
   fit_output(usual, usual.max_output, *result);
-  return mcp::ToolResult::with_structured(
-      result_json(usual, *result, room_for_texts(call.max_result_bytes())));
+  return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
                               const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
+  const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
   if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
   auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
@@ -49,32 +45,39 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
   std::string content = to_utf8(*text);
   shorten({&content}, room_for_texts(call.max_result_bytes()),
           [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(
-      Json::object({{"file_path", path}, {"content", std::move(content)}}));
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
                                const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
-  const auto bytes = containers.write_file(user_id, path, call.argument("content").as_string());
+  const std::string& path = argument_text(call, "file_path");
+  const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
   if (!bytes) return failed(bytes.error().message);
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"success", true},
-       {"file_path", path},
-       {"bytes", *bytes},
-       {"message", concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path})}}));
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", path);
+  set_member(object, "bytes", *bytes);
+  set_member(object, "message",
+             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
                                    const mcp::Call& call) {
-  const std::string& path = call.argument("file_path").as_string();
-  const std::string& function = call.argument("function_name").as_string();
+  const std::string& path = argument_text(call, "file_path");
+  const std::string& function = argument_text(call, "function_name");
   const auto found = containers.read_docstring(user_id, path, function);
   if (!found) return failed(found.error().message);
   std::string text = to_utf8(*found);
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  return mcp::ToolResult::with_structured(Json::object(
-      {{"file_path", path}, {"function_name", function}, {"docstring", std::move(text)}}));
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "function_name", function);
+  set_member(object, "docstring", std::move(text));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
@@ -82,24 +85,32 @@ mcp::ToolReply list_artifacts(const UserContainers& containers, const std::strin
   const auto artifacts = containers.list_artifacts(user_id);
   if (!artifacts) return failed(artifacts.error().message);
   Json list = Json::array();
-  for (const Artifact& artifact : *artifacts)
-    list.push_back(Json::object({{"name", to_utf8(artifact.name)}, {"size", artifact.size}}));
-  return mcp::ToolResult::with_structured(Json::object({{"artifacts", std::move(list)}}));
+  for (const Artifact& artifact : *artifacts) {
+    Json entry;
+    set_member(entry, "name", to_utf8(artifact.name));
+    set_member(entry, "size", artifact.size);
+    list.push_back(std::move(entry));
+  }
+  Json object;
+  set_member(object, "artifacts", std::move(list));
+  return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
                             const mcp::Call& call) {
-  const std::string& name = call.argument("name").as_string();
+  const std::string& name = argument_text(call, "name");
   const auto bytes = containers.get_artifact(user_id, name);
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
     return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
                           " bytes, too many for one reply: split it into parts"}));
-  return mcp::ToolResult::with_structured(Json::object({{"name", name},
-                                                        {"size", bytes->size()},
-                                                        {"encoding", "base64"},
-                                                        {"content", std::move(content)}}));
+  Json object;
+  set_member(object, "name", name);
+  set_member(object, "size", bytes->size());
+  set_member(object, "encoding", "base64");
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
 }
 
 }  // namespace
@@ -145,45 +156,48 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  using mcp::ParameterType;
-  const char* const path_help = "A path in the container; relative ones begin at /workspace.";
-  const UserTool tools[] = {
-      {make_tool("execute_bash", "Run a command", Effect::runs,
-                 "Runs a shell command in your container and returns its exit code, stdout and "
-                 "stderr.",
-                 {required("command", "The command line, for bash."),
-                  seconds("timeout", concat({"Seconds; default: ",
-                                             seconds_text(containers.options().timeout), "."}))}),
-       execute_bash},
-      {make_tool("read_file", "Read a file", Effect::reads,
-                 "Reads a text file of your container, or some of its lines.",
-                 {required("file_path", path_help),
-                  count("offset", "How many lines to skip; default: 0."),
-                  count("line_count", "How many lines to read; default: all.")}),
-       read_user_file},
-      {make_tool("write_file", "Write a file", Effect::writes_files,
-                 "Writes a file of your container, or replaces it.",
-                 {required("file_path", path_help), required("content", "The whole new text.")}),
-       write_user_file},
-      {make_tool("read_docstring", "Read a docstring", Effect::reads,
-                 "Reads what a Python function says of itself, without running it.",
-                 {required("file_path", "A Python file, or a module of /tools (\"pkg.module\")."),
-                  required("function_name", "The function, or Class.method.")}),
-       read_user_docstring},
-      {make_tool("list_artifacts", "List artifacts", Effect::reads,
-                 "Lists the files in /artifacts, which are what is handed over.", {}),
-       list_artifacts},
-      {make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.",
-                 {required("name", "Its name, without a directory.")}),
-       get_artifact}};
-  for (const UserTool& bound : tools) {
-    mcp::Tool tool = bound.tool;
-    tool.handler = [&containers, user_id, handler = bound.handler](const mcp::Call& call) {
+  constexpr std::string_view path_help =
+      "A path in the container; relative ones begin at /workspace.";
+  Expected<void> ok;
+  const auto add = [&](mcp::Tool&& tool, UserHandler handler) {
+    if (!ok) return;
+    tool.handler = [&containers, user_id, handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
-    if (auto ok = server.add(std::move(tool)); !ok) return ok;
-  }
-  return {};
+    ok = server.add(std::move(tool));
+  };
+  mcp::Tool bash = make_tool(
+      "execute_bash", "Run a command", Effect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.");
+  required(bash, "command", "The command line, for bash.");
+  seconds(bash, "timeout",
+          concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
+  add(std::move(bash), execute_bash);
+  mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
+                             "Reads a text file of your container, or some of its lines.");
+  required(read, "file_path", path_help);
+  count(read, "offset", "How many lines to skip; default: 0.");
+  count(read, "line_count", "How many lines to read; default: all.");
+  add(std::move(read), read_user_file);
+  mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
+                              "Writes a file of your container, or replaces it.");
+  required(write, "file_path", path_help);
+  required(write, "content", "The whole new text.");
+  add(std::move(write), write_user_file);
+  mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
+                                  "Reads what a Python function says of itself, without running "
+                                  "it.");
+  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\").");
+  required(docstring, "function_name", "The function, or Class.method.");
+  add(std::move(docstring), read_user_docstring);
+  add(make_tool("list_artifacts", "List artifacts", Effect::reads,
+                "Lists the files in /artifacts, which are what is handed over."),
+      list_artifacts);
+  mcp::Tool get =
+      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.");
+  required(get, "name", "Its name, without a directory.");
+  add(std::move(get), get_artifact);
+  return ok;
 }
 
 }  // namespace v0_1

@@ -86,6 +86,22 @@ TEST_CASE("nothing sends the model to a tool that is disabled") {
         Json("the command goes on in the background as " + r["shell_id"].as_string()));
 }
 
+TEST_CASE("what a model is told at the start takes less than 11000 bytes") {
+  const TempDir place;
+  for (const char* option : {"--workspace", "--allowed-paths"}) {
+    Server server(Strings{option, place.path()});
+    const Json tools = server.ask("tools/list")["result"]["tools"];
+    const std::string instructions = server.greeting["result"]["instructions"].as_string();
+    CHECK(tools.size() == 12);
+    CHECK(tools.dump().size() + instructions.size() < 11000);
+    // What a model can not guess, and what goes wrong without it.
+    const std::string told = tools[0].dump();
+    for (const char* part : {"`&`", "start_background_shell", "same session_id"})
+      CHECK_MESSAGE(has(told, part), told);
+    CHECK(has(instructions, "a note names the file that has the whole"));
+  }
+}
+
 TEST_CASE("the instructions tell what is in force") {
   const TempDir place;
   place.directory("venv/bin");
