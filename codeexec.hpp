@@ -24533,14 +24533,12 @@ Expected<void> Process::write(std::string_view bytes) const {
   constexpr std::size_t most = std::size_t{1} << 20;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends) {
-      Error closed = system_error(EPIPE, "");
-      closed.message = concat({"cannot write to standard input: it was ",
-                               state_->options.keep_input_open
-                                   ? "closed, by the program or by close_input()"
-                                   : "not kept open: start the command with keep_input_open"});
-      return closed;
-    }
+    if (!state_->input_open || state_->input_ends)
+      return with_message(system_error(EPIPE, ""),
+                          concat({"cannot write to standard input: it was ",
+                                  state_->options.keep_input_open
+                                      ? "closed, by the program or by close_input()"
+                                      : "not kept open: start the command with keep_input_open"}));
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
                         "cannot write to standard input: 1 MiB waits to be read already");
