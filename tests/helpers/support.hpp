@@ -349,6 +349,17 @@ inline bool become_ordinary_user() {
          (::setgroups(0, nullptr) == 0 && ::setgid(65534) == 0 && ::setuid(65534) == 0);
 }
 
+// What is written to a pipe until nobody has its other end; closes it.
+inline std::string read_to_end(int fd) {
+  std::string text;
+  char buffer[4096];
+  ssize_t size = 0;
+  while ((size = ::read(fd, buffer, sizeof buffer)) > 0)
+    text.append(buffer, static_cast<std::size_t>(size));
+  ::close(fd);
+  return text;
+}
+
 // Runs `body` in a fork of this program, where it may damage what belongs to the whole process. It
 // returns an empty text, or what went wrong.
 template <class Body>
@@ -365,12 +376,7 @@ std::string in_other_host(Body body) {
     ::_exit(problem.empty() ? 0 : 1);
   }
   ::close(ends[1]);
-  std::string problem;
-  char buffer[4096];
-  ssize_t size = 0;
-  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
-    problem.append(buffer, static_cast<std::size_t>(size));
-  ::close(ends[0]);
+  std::string problem = read_to_end(ends[0]);
   int status = 0;
   ::waitpid(pid, &status, 0);
   if (problem.empty() && status != 0) problem = "the other host died: " + std::to_string(status);

@@ -76,12 +76,7 @@ std::string last_words(Body body) {
     ::_exit(0);
   }
   ::close(ends[1]);
-  std::string words;
-  char buffer[4096];
-  ssize_t size = 0;
-  while ((size = ::read(ends[0], buffer, sizeof buffer)) > 0)
-    words.append(buffer, static_cast<std::size_t>(size));
-  ::close(ends[0]);
+  const std::string words = support::read_to_end(ends[0]);
   int status = 0;
   ::waitpid(pid, &status, 0);
   const bool aborted = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
@@ -145,13 +140,17 @@ TEST_CASE("a handle that is dropped in a callback has its program killed") {
 TEST_CASE("wait() in a callback of a started program ends this one with a message") {
   if (support::thread_sanitizer) return;
   const std::string words = last_words([] {
-    auto other = Process::start(child({"sleep"}));
+    ProcessOptions waiting = shell("read x");
+    waiting.keep_input_open = true;  // it ends with this program, which nobody else would end
+    auto other = Process::start(waiting);
+    std::fprintf(stderr, "%d\n", other->pid());
     ProcessOptions options = shell("echo");
     options.on_output = [&](Stream, std::string_view) { (void)other->wait(); };
     auto process = Process::start(options);
     (void)process->wait();
   });
   CHECK_MESSAGE(has(words, "codeexec: wait() was called in a callback"), words);
+  CHECK(dies(support::first_number(words)));
 }
 
 TEST_CASE("wait() is allowed in callbacks of run_process(), which has no other thread") {

@@ -255,12 +255,7 @@ TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
       for (;;) ::pause();
     }
     ::close(report[1]);
-    std::string text;
-    char buffer[4096];
-    ssize_t size = 0;
-    while ((size = ::read(report[0], buffer, sizeof buffer)) > 0)
-      text.append(buffer, static_cast<std::size_t>(size));
-    ::close(report[0]);
+    const std::string text = support::read_to_end(report[0]);
     CHECK(::kill(host, SIGKILL) == 0);
     ::waitpid(host, nullptr, 0);
     const std::vector<std::string> lines = support::lines_of(text);
