@@ -3033,10 +3033,10 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
+// The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
 
 Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
@@ -35516,9 +35516,9 @@ inline constexpr std::size_t longest_echo = 200;
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
 
-// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, and tells
-// of each cut. Each step halves the text it shortens, hence all of them together cost no more than
-// a few times the first.
+// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
+// more than longest_echo bytes, and tells of each cut. Each step halves the text it shortens, hence
+// all of them together cost no more than a few times the first.
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
@@ -35680,10 +35680,10 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-// A name, too, may have a secret in it.
 // A command of nothing but blanks.
 bool is_empty_script(const std::string& script);
 
+// A name, too, may have a secret in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -35919,6 +35919,8 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
+    // The line that tells of a cut is longer than what it would take away.
+    if (longest.size() <= longest_echo) return;
     const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
     cut(longest, omitted);
   }
@@ -36240,8 +36242,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    so_far.out_counts.file_bytes = output.out.next;
-    so_far.err_counts.file_bytes = output.err.next;
+    const std::uint64_t max_spill = set.executor.options().max_spill;
+    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
+    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36252,11 +36255,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
   set_member(object, "exit_code", Json());
-  set_member(object, "stderr", err);
+  set_member(object, "stderr", so_far.err);
   set_member(object, "outcome", "running");
   set_member(object, "shell_id", shell.id);
   return object;
@@ -36492,7 +36494,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
+                                   std::min(chunk.next, set.executor.options().max_spill)));
   }
   Json object;
   set_member(object, "shell_id", id);
@@ -39230,6 +39233,8 @@ std::size_t unfinished_escape(std::string_view text) {
   constexpr std::size_t longest = 1024;
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  // A byte that is no UTF-8 has become three: who counts bytes cannot go back over it.
+  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 
