@@ -177,6 +177,16 @@ TEST_CASE("without a file the note says so") {
   CHECK(!result.find("stdout_file"));
 }
 
+TEST_CASE("a server without a folder for temporary files says so, and goes on") {
+  Server::Options options;
+  options.environment = {"TMPDIR=/nowhere"};
+  Server server(options);
+  const Json r = server.execute("seq 1 30000");
+  CHECK(!r.find("stdout_file"));
+  CHECK(ends(note_of(r, "stdout"), "; send it to a file to read it in parts"));
+  CHECK(begins(server.logged(), "codeexec-mcp: private_spill_dir: cannot make a directory in "));
+}
+
 TEST_CASE("the files of a killed server are removed by the next, and no others") {
   const TempDir temporary;
   std::string left;
