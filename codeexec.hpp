@@ -26321,7 +26321,7 @@ namespace {
 enum class Cause : char {
   none,
   dialect,
-  shared_memory,
+  semaphores,
   shims,
   identity,
   signals,
@@ -26343,7 +26343,7 @@ struct Symptoms {
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
      "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
-    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
@@ -26400,7 +26400,7 @@ bool possible(Cause cause, const Result& told, Network network) {
       return confined && (names(told.sandbox->enforced, "processes") ||
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
-    case Cause::shared_memory:
+    case Cause::semaphores:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -26441,7 +26441,7 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::dialect:
       return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
              "execute_code with language bash";
-    case Cause::shared_memory:
+    case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
@@ -26943,7 +26943,7 @@ bool make_usable(int parent, const char* entry) {
 }
 
 // To be listed; a directory without the rights for that is given them.
-UniqueFd open_for_removal(int parent, const char* entry) {
+UniqueFd open_for_listing(int parent, const char* entry) {
   UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
   if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
   return open_subdirectory(parent, entry, listed_directory_flags);
@@ -27004,7 +27004,7 @@ bool TreeRemoval::remove(int parent, const char* entry) {
 
 void TreeRemoval::empty_and_remove(const char* entry) {
   if (remove(root_, entry)) return;
-  const UniqueFd directory = open_for_removal(root_, entry);
+  const UniqueFd directory = open_for_listing(root_, entry);
   if (!directory) return;
   ::fchmod(directory.get(), 0700);
   for_each_entry_in(directory.get(), [&](const char* inner) {
@@ -27044,7 +27044,7 @@ void remove_left_folders(int parent, std::string_view prefix) {
     };
     struct stat status {};
     if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status)) return true;
-    const UniqueFd home = open_for_removal(parent, entry);
+    const UniqueFd home = open_for_listing(parent, entry);
     if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
     if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
     TreeRemoval(home.get()).run();
@@ -27066,7 +27066,8 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
       error = errno;
       continue;
     }
-    UniqueFd fd(above_standard_streams(::openat(directory, name.c_str(), listed_directory_flags)));
+    // A umask may take its owner's rights, too.
+    UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
       return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
@@ -27091,6 +27092,9 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
+  // An empty one is removed without a descriptor more, of which there may be none.
+  ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
+  if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
@@ -38995,7 +38999,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
-  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
   return status;
 }
 

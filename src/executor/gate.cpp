@@ -23,7 +23,7 @@ namespace {
 enum class Cause : char {
   none,
   dialect,
-  shared_memory,
+  semaphores,
   shims,
   identity,
   signals,
@@ -45,7 +45,7 @@ struct Symptoms {
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
      "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
-    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
@@ -102,7 +102,7 @@ bool possible(Cause cause, const Result& told, Network network) {
       return confined && (names(told.sandbox->enforced, "processes") ||
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
-    case Cause::shared_memory:
+    case Cause::semaphores:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -143,7 +143,7 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::dialect:
       return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
              "execute_code with language bash";
-    case Cause::shared_memory:
+    case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";

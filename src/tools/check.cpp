@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy.hpp"

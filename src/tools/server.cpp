@@ -213,7 +213,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
-  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
   return status;
 }
 
