@@ -3033,10 +3033,10 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
+// The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
 
 Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
@@ -25551,7 +25551,8 @@ std::string_view audit_hash(std::string_view line) {
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
   if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
-  return line.substr(audit_end.size(), sha256_digits);
+  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
+  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }
 
 }  // namespace
@@ -27057,8 +27058,12 @@ void remove_left_folders(int parent, std::string_view prefix) {
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
+  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  const auto may_be_had = [](int error) {
+    return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
+  };
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+  for (int tries = 0; tries < most_tries && may_be_had(error); ++tries) {
     const std::string random = random_hex(random_size / 2);
     const std::string name = concat({prefix, random});
     if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
@@ -27101,8 +27106,7 @@ Executor::PrivateFolder::~PrivateFolder() {
 int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
-  if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
-  return errno == ENOENT ? EWOULDBLOCK : errno;
+  return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
@@ -29445,7 +29449,8 @@ class EnvFileReader {
         next_ = following;
         if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
       }
-      at_ = next_;
+      lines_ += newlines_before(next_);
+      begin_ = at_ = next_;
     }
     // The last value of each name, where that stood first.
     Variables result;
@@ -29461,9 +29466,14 @@ class EnvFileReader {
  private:
   // Never shows the line: what is written wrong may be a secret.
   Error wrong(std::size_t at, std::string_view what) const {
-    const auto lines =
-        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return make_error(ErrorCode::parse, {"line ", std::to_string(lines + 1), " ", what}, at);
+    const auto line = std::to_string(lines_ + newlines_before(at) + 1);
+    return make_error(ErrorCode::parse, {"line ", line, " ", what}, at);
+  }
+
+  // From the line on that is read.
+  std::ptrdiff_t newlines_before(std::size_t end) const {
+    const std::string_view part = text_.substr(begin_, end - begin_);
+    return std::count(part.begin(), part.end(), '\n');
   }
 
   // Of the line that at_ is in.
@@ -29509,10 +29519,11 @@ class EnvFileReader {
     const std::size_t start = at_;
     skip_blanks();
     if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    const std::string_view line = text_.substr(0, end_);
     std::size_t comment = start;
-    do comment = text_.find('#', comment + 1);
-    while (comment < end_ && !is_shell_blank(text_[comment - 1]));
-    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    do comment = line.find('#', comment + 1);
+    while (comment < end_ && !is_shell_blank(line[comment - 1]));
+    value = trim_blanks(line.substr(start, comment - start));
     return {};
   }
 
@@ -29543,8 +29554,10 @@ class EnvFileReader {
   std::string_view text_;
   std::vector<std::string>* skipped_;
   std::size_t at_ = 0;
-  std::size_t end_ = 0;   // of the line, without its line end
-  std::size_t next_ = 0;  // where the next line begins
+  std::size_t begin_ = 0;     // of the line that is read
+  std::ptrdiff_t lines_ = 0;  // those before it
+  std::size_t end_ = 0;       // of the line, without its line end
+  std::size_t next_ = 0;      // where the next line begins
   std::vector<std::string> names_ = {};
   std::map<std::string, std::string> values_ = {};
 };
@@ -35510,9 +35523,9 @@ inline constexpr std::size_t longest_echo = 200;
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
 
-// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, and tells
-// of each cut. Each step halves the text it shortens, hence all of them together cost no more than
-// a few times the first.
+// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
+// more than longest_echo bytes, and tells of each cut. Each step halves the text it shortens, hence
+// all of them together cost no more than a few times the first.
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
@@ -35674,10 +35687,10 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-// A name, too, may have a secret in it.
 // A command of nothing but blanks.
 bool is_empty_script(const std::string& script);
 
+// A name, too, may have a secret in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -35913,6 +35926,8 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
+    // The line that tells of a cut is longer than what it would take away.
+    if (longest.size() <= longest_echo) return;
     const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
     cut(longest, omitted);
   }
@@ -36234,8 +36249,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    so_far.out_counts.file_bytes = output.out.next;
-    so_far.err_counts.file_bytes = output.err.next;
+    const std::uint64_t max_spill = set.executor.options().max_spill;
+    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
+    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36246,11 +36262,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
   set_member(object, "exit_code", Json());
-  set_member(object, "stderr", err);
+  set_member(object, "stderr", so_far.err);
   set_member(object, "outcome", "running");
   set_member(object, "shell_id", shell.id);
   return object;
@@ -36486,7 +36501,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
+                                   std::min(chunk.next, set.executor.options().max_spill)));
   }
   Json object;
   set_member(object, "shell_id", id);
@@ -38731,17 +38747,21 @@ int check_lines(const Executor& executor) {
 }
 
 // What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
-// it, and becomes its own; empty before the first record.
-const char* problem_of_record(const InputLines& lines, std::string& previous) {
+// it, and becomes its own; empty before the first record, of which `start` becomes what it has for
+// that. `first`: no line stands before it.
+const char* problem_of_record(const InputLines& lines, bool first, std::string& previous,
+                              std::string& start) {
   const std::string_view line = lines.line();
   const std::string_view hash = audit_hash(line);
   if (!lines.ended() || lines.too_long() || hash.empty())
     return "is cut, or is no record of this log";
   const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
   if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
-  const std::string_view told = line.substr(audit_begin.size(), sha256_digits);
-  if (!previous.empty() && told != previous)
+  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (told[0] == '"') told = {};
+  if (!first && told != previous)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  if (first) start = told;
   previous = hash;
   return nullptr;
 }
@@ -38756,6 +38776,7 @@ int verify_audit(const std::string& path) {
   if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
+  std::string start;
   std::size_t older = 0;
   std::size_t number = 0;
   while (lines.next()) {
@@ -38765,7 +38786,7 @@ int verify_audit(const std::string& path) {
       ++older;
       continue;
     }
-    if (const char* const problem = problem_of_record(lines, previous)) {
+    if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
       print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
       return 1;
     }
@@ -38775,7 +38796,8 @@ int verify_audit(const std::string& path) {
   const std::string text =
       concat({path, ": ", std::to_string(number - older), " records as they were written",
               older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
-              previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+              start.empty() ? "" : ", the first after a record that is not here and has the hash ",
+              start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
 }
 
@@ -39054,7 +39076,13 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
-  const auto place = create_place(config);
+  auto place = create_place(config);
+  // A place without a folder for temporary files has none for long output.
+  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+    warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
+    config.local.private_spill_dir = false;
+    place = create_place(config);
+  }
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)
@@ -39218,6 +39246,8 @@ std::size_t unfinished_escape(std::string_view text) {
   constexpr std::size_t longest = 1024;
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  // A byte that is no UTF-8 has become three: who counts bytes cannot go back over it.
+  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 

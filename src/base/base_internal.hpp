@@ -36,10 +36,10 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
+// The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
 
 Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);

@@ -174,8 +174,12 @@ void remove_left_folders(int parent, std::string_view prefix) {
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
+  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  const auto may_be_had = [](int error) {
+    return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
+  };
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+  for (int tries = 0; tries < most_tries && may_be_had(error); ++tries) {
     const std::string random = random_hex(random_size / 2);
     const std::string name = concat({prefix, random});
     if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
@@ -218,8 +222,7 @@ Executor::PrivateFolder::~PrivateFolder() {
 int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
-  if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
-  return errno == ENOENT ? EWOULDBLOCK : errno;
+  return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
