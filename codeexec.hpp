@@ -3211,6 +3211,9 @@ std::string utc_time(time_t seconds);
 // the signal that comes with it would end this program.
 ssize_t write_to_file(int fd, std::string_view bytes);
 
+// As write(2), to what may have no reader any more: that is EPIPE and no signal for this program.
+ssize_t write_to_pipe(int fd, std::string_view bytes);
+
 // 0 or errno. What has no disk under it needs none.
 int flush_to_disk(int fd);
 
@@ -3986,6 +3989,16 @@ ssize_t write_to_file(int fd, std::string_view bytes) {
   if (size < 0 && errno == EFBIG) {
     guard.take_back();
     errno = EFBIG;
+  }
+  return size;
+}
+
+ssize_t write_to_pipe(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+  if (size < 0 && errno == EPIPE) {
+    guard.take_back();
+    errno = EPIPE;
   }
   return size;
 }
@@ -24136,11 +24149,9 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  const ssize_t size = write_to_pipe(input.get(), unwritten.substr(0, most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
-    guard.take_back();
     close_input();
   } else if (size >= 0) {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
@@ -24363,9 +24374,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  HeldSignal guard(SIGPIPE);
-  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
-  if (written < 0 && errno == EPIPE) guard.take_back();
+  const ssize_t written = write_to_pipe(supervisor.orders.get(), {&byte, 1});
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
   return written == 1;
 }
@@ -31656,8 +31665,9 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
               where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
-  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
-  if (written != static_cast<ssize_t>(script.size()))
+  const ssize_t written = write_to_pipe(carrier->line_.input.get(), script);
+  // What a client that has ended already says of it is told by begin().
+  if (written != static_cast<ssize_t>(script.size()) && errno != EPIPE)
     return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
@@ -31716,13 +31726,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      HeldSignal guard(SIGPIPE);
-      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      const ssize_t size = write_to_pipe(line_.input.get(), request);
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
-      if (size < 0 && errno == EPIPE) {
-        guard.take_back();
-        request = {};
-      }
+      if (size < 0 && errno == EPIPE) request = {};
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (!set[i].revents) continue;
@@ -31764,11 +31770,8 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  HeldSignal guard(SIGPIPE);
   signalled_ = true;
-  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
-  if (written < 0 && errno == EPIPE) guard.take_back();
-  return written > 0;
+  return write_to_pipe(line_.input.get(), order) > 0;
 }
 
 void ContainerExecutor::Exec::kill() {
@@ -34489,8 +34492,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  HeldSignal guard(SIGPIPE);
-  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+  write_to_pipe(2, line);
 }
 
 }  // namespace
