@@ -1348,10 +1348,11 @@ struct OutputCounts {
 class Capture {
  public:
   struct Chunk {
-    std::string text = {};     // well-formed UTF-8
-    std::uint64_t next = 0;    // the cursor for the next call
-    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
-    std::string file = {};     // the spill file, when there is one; set by Process::read()
+    std::string text = {};         // well-formed UTF-8
+    std::uint64_t next = 0;        // the cursor for the next call
+    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+    std::string file = {};         // the spill file, when there is one; set by Process::read()
+    std::uint64_t file_bytes = 0;  // in that file
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
@@ -23475,7 +23476,7 @@ struct Process::State {
   struct Spill {
     UniqueFd file = UniqueFd();
     std::string path = {};
-    std::uint64_t written = 0;
+    std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
   };
@@ -24111,7 +24112,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
 void Process::State::write_spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written);
+  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
@@ -24827,6 +24828,7 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
   Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
   chunk.file = output.spill.path;
+  chunk.file_bytes = output.spill.written;
   return chunk;
 }
 
@@ -36249,9 +36251,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    const std::uint64_t max_spill = set.executor.options().max_spill;
-    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
-    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
+    so_far.out_counts.file_bytes = output.out.file_bytes;
+    so_far.err_counts.file_bytes = output.err.file_bytes;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36501,8 +36502,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
-                                   std::min(chunk.next, set.executor.options().max_spill)));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.file_bytes));
   }
   Json object;
   set_member(object, "shell_id", id);
