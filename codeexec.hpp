@@ -24863,6 +24863,7 @@ class AuditFile {
   std::mutex mutex_ = {};
   UniqueFd file_ = {};
   bool regular_ = false;
+  bool locked_ = false;
   off_t size_ = -1;            // of the file after our last line
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
@@ -25638,8 +25639,9 @@ int AuditFile::write_line(std::string_view record) {
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
-    // Half a line is taken back; where that fails, the next line begins behind it.
-    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    // Half a line is taken back, unless others may have written behind it; where it stays, the next
+    // line begins behind it.
+    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
     return error;
   }
   if (size_ >= 0) size_ += written;
@@ -25654,7 +25656,6 @@ std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
-  bool locked = false;
   if (regular_) {
     struct stat here {};
     struct stat named {};
@@ -25668,8 +25669,8 @@ std::string AuditFile::append(std::string_view record) {
       error = open_file();
     }
   }
+  locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    locked = lock();
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
@@ -25680,7 +25681,7 @@ std::string AuditFile::append(std::string_view record) {
     error = write_line(take_part(after, '\n'));
     if (error == 0) rest = after;
   }
-  if (locked) ::flock(file_.get(), LOCK_UN);
+  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
