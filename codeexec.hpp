@@ -3212,6 +3212,9 @@ std::string utc_time(time_t seconds);
 // the signal that comes with it would end this program.
 ssize_t write_to_file(int fd, std::string_view bytes);
 
+// As write(2), to what may have no reader any more: that is EPIPE and no signal for this program.
+ssize_t write_to_pipe(int fd, std::string_view bytes);
+
 // 0 or errno. What has no disk under it needs none.
 int flush_to_disk(int fd);
 
@@ -3987,6 +3990,16 @@ ssize_t write_to_file(int fd, std::string_view bytes) {
   if (size < 0 && errno == EFBIG) {
     guard.take_back();
     errno = EFBIG;
+  }
+  return size;
+}
+
+ssize_t write_to_pipe(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+  if (size < 0 && errno == EPIPE) {
+    guard.take_back();
+    errno = EPIPE;
   }
   return size;
 }
@@ -21415,6 +21428,7 @@ struct Supervision {
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
   int reports = -1;
+  int command = -1;        // a pidfd
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
@@ -22200,8 +22214,9 @@ namespace {
 // It shares the memory with threads that go on running: it may use nothing but raw system calls and
 // what lies in its Supervision, which must stay until it has ended.
 
-// Where it keeps its descriptors, in a table of its own.
-enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+// Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
+// command is given anew.
+enum SupervisorDescriptor : int { orders_fd, host_fd, reports_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   // Without memory for a pipe there may be some in a moment, and no other way to tell.
@@ -22215,31 +22230,17 @@ CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   return written > 0;
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
-// already, so this must not fail for want of a free descriptor: those of the command's streams are
-// at least two, and at most two are in the way, as the host's lie above 2.
-CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
-  const int kept[] = {run.orders, run.host, command, run.reports};
-  long high[first_other_fd];
-  bool has_room = false;
+// Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
+  const int kept[] = {run.orders, run.host, run.reports};
   for (int i = 0; i < first_other_fd; ++i) {
-    high[i] = kept[i];
-    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
-    if (!has_room)
-      for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
-        raw(SYS_close, fd);
-    has_room = true;
-    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0) return high[i];
+    // All sources are above 2.
+    const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
+    if (moved < 0 && kept[i] >= 0) return moved;
   }
-  for (int i = 0; i < first_other_fd; ++i) {
-    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : raw(SYS_close, i);
-    if (moved < 0 && high[i] >= 0) return moved;
-  }
-  run.orders = orders_fd;
   run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
-  close_from(first_other_fd, -1);
   return 0;
 }
 
@@ -22383,7 +22384,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
     pollfd set[4];
     set[0].fd = orders_fd;
     set[1].fd = run.host;
-    set[2].fd = command_fd;
+    set[2].fd = run.command;
     set[3].fd = run.child_ended;
     for (pollfd& entry : set) {
       entry.events = POLLIN;
@@ -22435,16 +22436,16 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   }
   ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
-  int command = -1;
-  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  result = move_descriptors(run);
+  if (result == 0)
+    result = clone_child(plan, run.command_stack, sizeof run.command_stack, &run.command);
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::start, result);
     return result;
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  const long kept = plan.failed_error == 0 ? keep_descriptors(run, command) : 0;
-  if (kept < 0) run.report.failure = failed_at(SpawnStep::start, kept);
+  close_from(first_other_fd, run.command);
   if (run.report.failure.error != 0) {
     end_command(run);
     return -run.report.failure.error;
@@ -24149,11 +24150,9 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  const ssize_t size = write_to_pipe(input.get(), unwritten.substr(0, most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
-    guard.take_back();
     close_input();
   } else if (size >= 0) {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
@@ -24376,9 +24375,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  HeldSignal guard(SIGPIPE);
-  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
-  if (written < 0 && errno == EPIPE) guard.take_back();
+  const ssize_t written = write_to_pipe(supervisor.orders.get(), {&byte, 1});
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
   return written == 1;
 }
@@ -31688,8 +31685,9 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
               where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
-  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
-  if (written != static_cast<ssize_t>(script.size()))
+  const ssize_t written = write_to_pipe(carrier->line_.input.get(), script);
+  // What a client that has ended already says of it is told by begin().
+  if (written != static_cast<ssize_t>(script.size()) && errno != EPIPE)
     return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
@@ -31748,13 +31746,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      HeldSignal guard(SIGPIPE);
-      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      const ssize_t size = write_to_pipe(line_.input.get(), request);
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
-      if (size < 0 && errno == EPIPE) {
-        guard.take_back();
-        request = {};
-      }
+      if (size < 0 && errno == EPIPE) request = {};
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (!set[i].revents) continue;
@@ -31796,11 +31790,8 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  HeldSignal guard(SIGPIPE);
   signalled_ = true;
-  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
-  if (written < 0 && errno == EPIPE) guard.take_back();
-  return written > 0;
+  return write_to_pipe(line_.input.get(), order) > 0;
 }
 
 void ContainerExecutor::Exec::kill() {
@@ -34523,8 +34514,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  HeldSignal guard(SIGPIPE);
-  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+  write_to_pipe(2, line);
 }
 
 }  // namespace

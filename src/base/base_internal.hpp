@@ -214,6 +214,9 @@ std::string utc_time(time_t seconds);
 // the signal that comes with it would end this program.
 ssize_t write_to_file(int fd, std::string_view bytes);
 
+// As write(2), to what may have no reader any more: that is EPIPE and no signal for this program.
+ssize_t write_to_pipe(int fd, std::string_view bytes);
+
 // 0 or errno. What has no disk under it needs none.
 int flush_to_disk(int fd);
 
