@@ -1348,10 +1348,11 @@ struct OutputCounts {
 class Capture {
  public:
   struct Chunk {
-    std::string text = {};     // well-formed UTF-8
-    std::uint64_t next = 0;    // the cursor for the next call
-    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
-    std::string file = {};     // the spill file, when there is one; set by Process::read()
+    std::string text = {};         // well-formed UTF-8
+    std::uint64_t next = 0;        // the cursor for the next call
+    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+    std::string file = {};         // the spill file, when there is one; set by Process::read()
+    std::uint64_t file_bytes = 0;  // in that file
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
@@ -23476,7 +23477,7 @@ struct Process::State {
   struct Spill {
     UniqueFd file = UniqueFd();
     std::string path = {};
-    std::uint64_t written = 0;
+    std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
   };
@@ -24112,7 +24113,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
 void Process::State::write_spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written);
+  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
@@ -24824,6 +24825,7 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
   Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
   chunk.file = output.spill.path;
+  chunk.file_bytes = output.spill.written;
   return chunk;
 }
 
@@ -24858,6 +24860,7 @@ class AuditFile {
   std::mutex mutex_ = {};
   UniqueFd file_ = {};
   bool regular_ = false;
+  bool locked_ = false;
   off_t size_ = -1;            // of the file after our last line
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
@@ -25633,8 +25636,9 @@ int AuditFile::write_line(std::string_view record) {
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
-    // Half a line is taken back; where that fails, the next line begins behind it.
-    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    // Half a line is taken back, unless others may have written behind it; where it stays, the next
+    // line begins behind it.
+    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
     return error;
   }
   if (size_ >= 0) size_ += written;
@@ -25649,7 +25653,6 @@ std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
-  bool locked = false;
   if (regular_) {
     struct stat here {};
     struct stat named {};
@@ -25663,8 +25666,8 @@ std::string AuditFile::append(std::string_view record) {
       error = open_file();
     }
   }
+  locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    locked = lock();
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
@@ -25675,7 +25678,7 @@ std::string AuditFile::append(std::string_view record) {
     error = write_line(take_part(after, '\n'));
     if (error == 0) rest = after;
   }
-  if (locked) ::flock(file_.get(), LOCK_UN);
+  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
@@ -33796,8 +33799,10 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
     const std::string other = name_without_case(parameter.name);
     const bool alike =
         other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+    std::string_view about = parameter.description;
+    if (ends_with(about, ".")) about.remove_suffix(1);
     if (alike && std::min(plain.size(), other.size()) >= shortest)
-      return concat({"is unknown; ", parameter.name, " is known: ", parameter.description});
+      return concat({"is unknown; ", parameter.name, " is known: ", about});
   }
   return "is unknown";
 }
@@ -36239,9 +36244,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    const std::uint64_t max_spill = set.executor.options().max_spill;
-    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
-    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
+    so_far.out_counts.file_bytes = output.out.file_bytes;
+    so_far.err_counts.file_bytes = output.err.file_bytes;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36513,8 +36517,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
-                                   std::min(chunk.next, set.executor.options().max_spill)));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.file_bytes));
   }
   Json object;
   set_member(object, "shell_id", id);
@@ -36608,8 +36611,8 @@ class BlockSum {
   BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
       : options_(options),
         most_(*command.max_output),
-        out_(3 * most_ + longest_line),
-        err_(3 * most_ + longest_line) {
+        out_(most_ + longest_line),
+        err_(most_ + longest_line) {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
@@ -36659,8 +36662,7 @@ class BlockSum {
   std::size_t blocks() const { return blocks_; }
 
  private:
-  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
-  // tells what was left out.
+  // The text of one command always fits: a line tells what was left out of it.
   static constexpr std::size_t longest_line = 256;
   static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
@@ -36675,7 +36677,7 @@ class BlockSum {
   }
 
   const ToolOptions& options_;
-  const std::size_t most_;  // of each stream of a block
+  const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
   Result all_ = {};  // but for the output

@@ -43,6 +43,7 @@ class AuditFile {
   std::mutex mutex_ = {};
   UniqueFd file_ = {};
   bool regular_ = false;
+  bool locked_ = false;
   off_t size_ = -1;            // of the file after our last line
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record

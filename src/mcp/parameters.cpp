@@ -140,8 +140,10 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
     const std::string other = name_without_case(parameter.name);
     const bool alike =
         other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+    std::string_view about = parameter.description;
+    if (ends_with(about, ".")) about.remove_suffix(1);
     if (alike && std::min(plain.size(), other.size()) >= shortest)
-      return concat({"is unknown; ", parameter.name, " is known: ", parameter.description});
+      return concat({"is unknown; ", parameter.name, " is known: ", about});
   }
   return "is unknown";
 }
