@@ -754,7 +754,18 @@ struct PolicyOptions {
   };
   Mode mode = Mode::strict;
 
-  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
+  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
+  // names and without variables before them:
+  //   : [ basename break cat cd cksum cmp comm continue cut df diff dirname du echo egrep exit
+  //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
+  //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
+  //   test tr tree true type uname uniq wc which whoami
+  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
+  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
+  // of [, test and printf only what is known of their words counts. Where output is redirected to
+  // is not judged, as with `allowed`. Strict mode only.
+  bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
@@ -810,7 +821,8 @@ class Policy {
  public:
   // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
   // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it.
+  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
+  // its first words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
@@ -12181,6 +12193,19 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
+// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
+// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
+// take words for arithmetic, which may run commands: a[$(x)].
+inline constexpr std::string_view usual_programs =
+    "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
+    "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
+    "sha1sum sha256sum sleep stat tac tail tr true type uname uniq wc which whoami :\n"
+    "[ break continue exit printf test|v R\n"
+    "find|-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls\n"
+    "rg|pre hostname-bin z search-zip\n"
+    "sort|T temporary-directory compress-program\n"
+    "tree|R\n";
+
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr std::string_view reserved_words =
     "case coproc do done elif else esac fi for function if in select then time until while";
@@ -12208,6 +12233,9 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
+
+// What PolicyOptions::allow_usual allows, for a model to read.
+std::string usual_commands();
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
@@ -13026,8 +13054,11 @@ inline std::string shown(std::string_view text) {
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::vector<Regex>& allowed;
+  bool allow_usual = false;
   const std::vector<Regex>& blocked;
   std::string_view allowed_message = {};
+
+  bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
@@ -13298,6 +13329,8 @@ class Judge {
   std::string with_assignments(std::string_view words) const;
 
   void check_allowed();
+  // Whether it is a command of usual_programs that only reads or prints.
+  bool is_usual() const;
 
   // What the command may come to; one pattern must match all of it. False: that cannot be told.
   bool texts_to_allow(std::vector<std::string>& texts) const;
@@ -13362,8 +13395,7 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->holes && !command_->compound &&
-      !case_.terms.allowed.empty())
+  if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())
     check_allowed();
 }
 
@@ -14879,6 +14911,34 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
 
 namespace {
 
+// Whether a run cannot make something else of a word.
+bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+bool may_be_several(const shell::Word& word) {
+  return word.split || word.assumed || (word.glob && is_pattern(word.text));
+}
+
+// Whether it may become an option, or be followed by one.
+bool may_be_option(const shell::Word& word) {
+  if (word.process || is_certain(word)) return false;
+  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
+}
+
+}  // namespace
+
+namespace {
+
+std::string usual_commands() {
+  std::string text;
+  for (std::string_view table = usual_programs; !table.empty();) {
+    std::string_view row = take_part(table, '\n');
+    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+  }
+  return text;
+}
+
 void Judge::check_blocked(const Form& form) {
   if (blocked_rank >= case_.rank) return;
   const std::string text = join(form);
@@ -14921,8 +14981,43 @@ std::string Judge::with_assignments(std::string_view words) const {
   return text;
 }
 
+bool Judge::is_usual() const {
+  const Form form = whole();
+  if (!command_->assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
+  const std::string_view name = form.words[0].text;
+  std::string_view names, refused;
+  for (std::string_view table = usual_programs; !has_entry(names, name);) {
+    if (table.empty()) return false;
+    refused = take_part(table, '\n');
+    names = take_part(refused, '|');
+  }
+  FileProgram program;
+  find_file_program(name, program);
+  const bool counts = has_entry(names, "["sv);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  bool harmless = true, options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
+        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+      harmless = false;
+  }
+  std::size_t operands = 0;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part&) {
+        if (lists_option(refused, option) || lists_option(program.writes, option)) harmless = false;
+      },
+      [&](const Part&) { ++operands; });
+  return harmless && (!filters || operands < 2);
+}
+
 void Judge::check_allowed() {
-  if (allowed_rank >= case_.rank) return;
+  if (allowed_rank >= case_.rank || (case_.terms.allow_usual && is_usual())) return;
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
@@ -14947,7 +15042,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
   for (std::size_t i = 0; i < command_->words.size(); ++i) {
     const shell::Word& word = command_->words[i];
     const bool certain = word.known() && !word.assumed;
-    if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
+    if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
     if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
     known = known && certain;
@@ -15039,6 +15134,7 @@ struct Policy::Compiled {
   std::uint32_t rules = 0;            // strict: the bits of those in force
   std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
+  bool allow_usual = false;
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
@@ -15099,7 +15195,7 @@ struct Policy::Compiled {
   // `judgement`, when given, gets all but the verdict.
   Verdict check_strict(std::string_view script, std::string_view work_dir,
                        Judgement* judgement) const {
-    const Terms terms = {rules, allowed, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
     if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
@@ -15135,7 +15231,7 @@ struct Policy::Compiled {
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
     judge.finish();
     // A name that the script defines may mean anything from then on.
-    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+    if (!judged.terms.allows_all() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
@@ -15161,6 +15257,9 @@ struct Policy::Compiled {
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
   const bool compat = options.mode == PolicyOptions::Mode::compat;
+  if (compat && options.allow_usual)
+    return make_error(ErrorCode::invalid_argument,
+                      {"allow_usual: compat judges a script by its first words: use strict"});
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
@@ -15184,6 +15283,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
     message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->allow_usual = options.allow_usual;
+  if (options.allow_usual)
+    message += concat(
+        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -37350,9 +37453,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Some commands are refused before anything of them runs; the answer then says by which "
          "rule."});
   const PolicyOptions& policy = settings.policy;
+  const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " ."});
+               to_utf8(joined(policy.allowed, "  ")), " .",
+               usual.empty() ? "" : " So may, to read or print: ", usual});
+  else if (runs_commands && !usual.empty())
+    say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
                to_utf8(joined(policy.blocked, "  ")), " ."});
@@ -37601,6 +37708,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("allowed-commands\nPATTERN...\n"
       "every command of a script must match one of these\nwhitelist_patterns",
       &local.policy.allowed, Where::all);
+  add("allow-usual\n\n"
+      "and cd, echo, cat, grep, head ... where they only read or print",
+      &local.policy.allow_usual, Where::all);
   add("blocked-commands\nPATTERN...\n"
       "no command of a script may match one of these\nblacklist_patterns",
       &local.policy.blocked, Where::all);

@@ -58,6 +58,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("allowed-commands\nPATTERN...\n"
       "every command of a script must match one of these\nwhitelist_patterns",
       &local.policy.allowed, Where::all);
+  add("allow-usual\n\n"
+      "and cd, echo, cat, grep, head ... where they only read or print",
+      &local.policy.allow_usual, Where::all);
   add("blocked-commands\nPATTERN...\n"
       "no command of a script may match one of these\nblacklist_patterns",
       &local.policy.blocked, Where::all);

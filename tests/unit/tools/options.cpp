@@ -181,6 +181,7 @@ const Row rows[] = {
     {"max-output-size", {"2048"}, {}, "seq 1 2000", is_cut},
     {"policy", {"compat"}, {}, "echo dd", breaks, "dd"},
     {"allowed-commands", {"echo.*", "cat.*"}, {}, "true", breaks, "allowed-commands"},
+    {"allow-usual", {}, {"--allowed-commands", "git.*"}, "cd / && pwd", prints, "/"},
     {"blocked-commands", {"echo.*", "true.*"}, {}, "true", breaks, "blocked-commands"},
     {"disable-rule",
      {"dd", "su"},
