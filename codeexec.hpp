@@ -1839,6 +1839,12 @@ struct ExecutorOptions {
   bool private_spill_dir = false;
   std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
+  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // Where commands have a HOME that is not this process's user's, in a private home or a container,
+  // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
+  // files for git say them when the executor is made, so that `git commit` works; with nothing else
+  // of them. What the repository or a variable says is stronger.
+  bool git_identity = true;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
@@ -1967,7 +1973,6 @@ struct LocalOptions : ExecutorOptions {
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
-  std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};
@@ -2266,7 +2271,8 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// What of the user's own a container gets. Nothing by default, but for git_identity of
+// ExecutorOptions. Values never stand in an argv, a
 // log, an audit record or an error; they are masked in the output of commands, but for those of
 // fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
 struct CredentialOptions {
@@ -2465,7 +2471,6 @@ struct ContainerExecutorOptions : ExecutorOptions {
   ContainerOptions container = {};
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
   EnvironmentOptions environment = {};
-  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -25008,6 +25013,10 @@ Expected<UniqueFd> anonymous_file(std::string_view content);
 
 bool is_program(const std::string& path);
 
+// A .gitconfig with the name and address of this process's user, as git's own files have them:
+// user.name and user.email. Empty where they do not have both.
+std::string git_identity();
+
 // The canonical path of a directory that an option names, with the rights `mode` of access(2) to
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
@@ -26548,8 +26557,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
-      return "the user's git configuration is not seen here: set user.name and user.email in the "
-             "repository";
+      return "no user.name and user.email are known here: set them in the repository, with `git "
+             "config`";
     case Cause::signals:
       return "a command can signal only what it has started itself; kill_background_shell ends a "
              "background command";
@@ -26948,6 +26957,138 @@ Judgement Executor::judge(const Command& command) const {
   return judgement;
 }
 
+// executor/git_identity.cpp -----------------------------------------------------------------------
+// The name and address that commands make commits with, out of the user's settings of git.
+//
+// git is not asked: it would be a process more for each executor, and it looks around in the folder
+// where it runs. Of all that stands in the files nothing but these two is used, as there may be
+// tokens.
+
+namespace {
+
+std::string_view host_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+class GitConfig {
+ public:
+  // What later files say is stronger.
+  void read(const std::string& path);
+  // A file that says the same; empty unless both are known.
+  std::string identity() const {
+    if (name_.empty() || email_.empty()) return {};
+    return concat({"[user]\n\tname = ", name_, "\n\temail = ", email_, "\n"});
+  }
+
+ private:
+  static std::string value_at(std::string_view text, std::size_t& at);
+  void take(std::string_view key, const std::string& value, const std::string& path);
+
+  std::string name_ = {};  // both in quotes
+  std::string email_ = {};
+  int files_left_ = 32;  // a file may include itself
+};
+
+void GitConfig::read(const std::string& path) {
+  constexpr std::size_t longest_config = std::size_t{1} << 20;
+  if (files_left_-- <= 0) return;
+  const auto file = read_whole_file(path, longest_config, "git's settings");
+  if (!file) return;
+  const std::string_view text = *file;
+  std::string section;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line = std::min(text.find('\n', at), text.size());
+    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text[at] == '#' || text[at] == ';') {
+      at = line;
+    } else if (text[at] == '[') {
+      const std::size_t end = std::min(text.find(']', at), line);
+      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
+      at = end + 1;
+    } else {
+      const std::size_t equals = std::min(text.find('=', at), line);
+      const std::string_view key = text.substr(at, equals - at);
+      at = equals + 1;
+      if (equals == line) continue;
+      const std::string value = value_at(text, at);
+      take(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value, path);
+    }
+  }
+}
+
+// What stands behind a `=`; `at` is at the end of the line then.
+std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
+  std::string value;
+  std::size_t size = 0;  // without the blanks at its end
+  bool quoted = false;
+  bool comment = false;
+  for (; at < text.size() && text[at] != '\n'; ++at) {
+    char c = text[at];
+    if (comment) continue;
+    if (c == '\\' && at + 1 < text.size()) {
+      c = text[++at];
+      if (c == '\n') continue;
+      value += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+      size = value.size();
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '#' || c == ';')) {
+      comment = true;
+    } else if (quoted || (c != ' ' && c != '\t' && c != '\r')) {
+      value += c;
+      size = value.size();
+    } else if (!value.empty()) {
+      value += c;
+    }
+  }
+  value.resize(size);
+  return value;
+}
+
+void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
+  constexpr std::size_t longest = 256;
+  if (key == "include.path") {
+    const bool at_home = starts_with(value, "~/");
+    const std::string_view folder =
+        at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
+    return read(starts_with(value, "/")
+                    ? value
+                    : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
+  }
+  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  if (!place || value.size() > longest) return;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < ' ') return;
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  *place = value.empty() ? value : quoted + '"';
+}
+
+}  // namespace
+
+namespace {
+
+std::string git_identity() {
+  const std::string_view home = host_variable("HOME");
+  const std::string_view others = host_variable("XDG_CONFIG_HOME");
+  GitConfig config;
+  config.read("/etc/gitconfig");
+  if (const std::string_view given = host_variable("GIT_CONFIG_GLOBAL"); !given.empty()) {
+    config.read(std::string(given));
+  } else {
+    config.read(others.empty() ? concat({home, "/.config/git/config"})
+                               : concat({others, "/git/config"}));
+    config.read(concat({home, "/.gitconfig"}));
+  }
+  return config.identity();
+}
+
+}  // namespace
+
 // executor/local_internal.hpp ---------------------------------------------------------------------
 // This host as a place for commands.
 
@@ -26969,6 +27110,7 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
   PathRules file_rules = {};
   std::string facts = {};  // for describe_place()
@@ -26990,6 +27132,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // Puts into a new home what is in it from the start.
+  Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
                                       const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
@@ -27215,14 +27359,27 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
     if (variable.first == "HOME") gives_home = false;
     if (variable.first == "TMPDIR") gives_temporary = false;
   }
-  return {};
+  if (options.git_identity && gives_home) gitconfig = git_identity();
+  return home_per_command ? Expected<void>() : furnish(*homes);
+}
+
+Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
+  if (gitconfig.empty()) return {};
+  const UniqueFd file(::openat(home.fd(), ".gitconfig",
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const int error = file ? write_all(file.get(), gitconfig) : errno;
+  if (error == 0) return {};
+  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create("private_home", homes->fd(), homes->path(), "command-");
+  auto home = Home::create("private_home", homes->fd(), homes->path(), "command-");
+  if (!home) return home;
+  if (auto ok = furnish(**home); !ok) return ok.error();
+  return home;
 }
 
 // executor/spill.cpp ------------------------------------------------------------------------------
@@ -30647,6 +30804,8 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
+  // A command of the shell that sees to it that git finds a name and an address, or empty.
+  std::string set_identity = {};
 
   // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
   // result has to wait for it. They are apart from the container, which the thread for started
@@ -32054,6 +32213,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
   place->facts = facts_of_shell(options.shell, variables);
+  // Where the home cannot be written to, /tmp can be.
+  if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
+    place->set_identity =
+        concat({"_g=", shell_word(gitconfig),
+                " _f=$HOME/.gitconfig\n[ -e \"$_f\" ] || [ \"$GIT_CONFIG_GLOBAL\" ] || "
+                "{ printf %s \"$_g\" >\"$_f\" || { _f=/tmp/.gitconfig; printf %s \"$_g\" >$_f && "
+                "export GIT_CONFIG_GLOBAL=$_f; }; } 2>/dev/null\n"});
   executor.place_ = std::move(place);
   return executor;
 }
@@ -32125,6 +32291,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
   for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
+  body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -37525,6 +37692,7 @@ struct ServerConfig {
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
+  bool no_git_identity = false;
   std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
@@ -37909,6 +38077,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("no-auto-venv\n\n"
       "do not use the .venv of the work_dir or workspace",
       &config.no_auto_venv);
+  add("no-git-identity\n\n"
+      "keep the name and address of the user's git from their commits",
+      &config.no_git_identity);
   add("keep-env\nNAME...\n"
       "variables of the server that commands see, too",
       &local.environment.keep, Where::local);
@@ -38593,6 +38764,7 @@ Expected<void> settle_common(const ServerConfig& config, bool confined, Executor
   if (config.max_output < 1024 || config.max_output > options.max_output)
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
+  options.git_identity = !config.no_git_identity;
   if (options.timeout.count() == 0)
     options.timeout = std::min(config.usual_timeout, options.max_timeout);
   return {};
@@ -38664,7 +38836,6 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   options.environment = config.local.environment;
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
-  options.shell = config.local.shell;
   return options;
 }
 

@@ -249,6 +249,7 @@
 #include "executor/watch.cpp"
 #include "executor/session.cpp"
 #include "executor/gate.cpp"
+#include "executor/git_identity.cpp"
 #include "executor/private_home.cpp"
 #include "executor/spill.cpp"
 #include "executor/confinement.cpp"

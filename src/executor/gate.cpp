@@ -148,8 +148,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
-      return "the user's git configuration is not seen here: set user.name and user.email in the "
-             "repository";
+      return "no user.name and user.email are known here: set them in the repository, with `git "
+             "config`";
     case Cause::signals:
       return "a command can signal only what it has started itself; kill_background_shell ends a "
              "background command";

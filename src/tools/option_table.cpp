@@ -259,6 +259,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("no-auto-venv\n\n"
       "do not use the .venv of the work_dir or workspace",
       &config.no_auto_venv);
+  add("no-git-identity\n\n"
+      "keep the name and address of the user's git from their commits",
+      &config.no_git_identity);
   add("keep-env\nNAME...\n"
       "variables of the server that commands see, too",
       &local.environment.keep, Where::local);

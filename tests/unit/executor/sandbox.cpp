@@ -496,8 +496,8 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   CHECK(printed("mktemp: failed: Permission denied\npyenv: cannot rehash: it isn't writable") ==
         "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace|");
   CHECK(printed("*** Please tell me who you are.") ==
-        "the user's git configuration is not seen here: set user.name and user.email in the "
-        "repository|");
+        "no user.name and user.email are known here: set them in the repository, with `git "
+        "config`|");
   CHECK(printed("sh: 0: Cannot fork") == "");
 
   options.roots = {{place.path(), Permission::read}, {place.directory("w"), Permission::write}};
