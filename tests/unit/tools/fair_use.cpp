@@ -90,6 +90,18 @@ TEST_CASE("nothing sends the model to a tool that is disabled") {
         Json("the command goes on in the background as " + r["shell_id"].as_string()));
 }
 
+TEST_CASE("the tools say which shell reads their commands") {
+  const auto told = [](const Strings& arguments, std::size_t tool) {
+    Server server(arguments);
+    const Json schema = server.ask("tools/list")["result"]["tools"][tool]["inputSchema"];
+    return schema["properties"]["command"]["description"].as_string();
+  };
+  for (const std::size_t tool : {0U, 2U}) {
+    CHECK(told({}, tool) == "For /bin/sh, which may lack bash's [[, source and arrays.");
+    CHECK(told({"--shell", "/bin/cat"}, tool) == "For /bin/cat.");
+  }
+}
+
 TEST_CASE("what a model is told at the start takes less than 11000 bytes") {
   const TempDir place;
   for (const char* option : {"--workspace", "--allowed-paths"}) {
