@@ -754,7 +754,18 @@ struct PolicyOptions {
   };
   Mode mode = Mode::strict;
 
-  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
+  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
+  // names and without variables before them:
+  //   : [ basename break cat cd cksum cmp comm continue cut df diff dirname du echo egrep exit
+  //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
+  //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
+  //   test tr tree true type uname uniq wc which whoami
+  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
+  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
+  // of [, test and printf only what is known of their words counts. Where output is redirected to
+  // is not judged, as with `allowed`. Strict mode only.
+  bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
@@ -810,7 +821,8 @@ class Policy {
  public:
   // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
   // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it.
+  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
+  // its first words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
@@ -1828,6 +1840,12 @@ struct ExecutorOptions {
   bool private_spill_dir = false;
   std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
+  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // Where commands have a HOME that is not this process's user's, in a private home or a container,
+  // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
+  // files for git say them when the executor is made, so that `git commit` works; with nothing else
+  // of them. What the repository or a variable says is stronger.
+  bool git_identity = true;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
@@ -1956,7 +1974,6 @@ struct LocalOptions : ExecutorOptions {
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
-  std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};
@@ -2255,7 +2272,8 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// What of the user's own a container gets. Nothing by default, but for git_identity of
+// ExecutorOptions. Values never stand in an argv, a
 // log, an audit record or an error; they are masked in the output of commands, but for those of
 // fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
 struct CredentialOptions {
@@ -2454,7 +2472,6 @@ struct ContainerExecutorOptions : ExecutorOptions {
   ContainerOptions container = {};
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
   EnvironmentOptions environment = {};
-  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -12195,6 +12212,19 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
+// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
+// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
+// take words for arithmetic, which may run commands: a[$(x)].
+inline constexpr std::string_view usual_programs =
+    "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
+    "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
+    "sha1sum sha256sum sleep stat tac tail tr true type uname uniq wc which whoami :\n"
+    "[ break continue exit printf test|v R\n"
+    "find|-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls\n"
+    "rg|pre hostname-bin z search-zip\n"
+    "sort|T temporary-directory compress-program\n"
+    "tree|R\n";
+
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr std::string_view reserved_words =
     "case coproc do done elif else esac fi for function if in select then time until while";
@@ -12222,6 +12252,9 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
+
+// What PolicyOptions::allow_usual allows, for a model to read.
+std::string usual_commands();
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
@@ -13040,8 +13073,11 @@ inline std::string shown(std::string_view text) {
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::vector<Regex>& allowed;
+  bool allow_usual = false;
   const std::vector<Regex>& blocked;
   std::string_view allowed_message = {};
+
+  bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
@@ -13312,6 +13348,8 @@ class Judge {
   std::string with_assignments(std::string_view words) const;
 
   void check_allowed();
+  // Whether it is a command of usual_programs that only reads or prints.
+  bool is_usual() const;
 
   // What the command may come to; one pattern must match all of it. False: that cannot be told.
   bool texts_to_allow(std::vector<std::string>& texts) const;
@@ -13376,8 +13414,7 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->holes && !command_->compound &&
-      !case_.terms.allowed.empty())
+  if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())
     check_allowed();
 }
 
@@ -14893,6 +14930,34 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
 
 namespace {
 
+// Whether a run cannot make something else of a word.
+bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+bool may_be_several(const shell::Word& word) {
+  return word.split || word.assumed || (word.glob && is_pattern(word.text));
+}
+
+// Whether it may become an option, or be followed by one.
+bool may_be_option(const shell::Word& word) {
+  if (word.process || is_certain(word)) return false;
+  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
+}
+
+}  // namespace
+
+namespace {
+
+std::string usual_commands() {
+  std::string text;
+  for (std::string_view table = usual_programs; !table.empty();) {
+    std::string_view row = take_part(table, '\n');
+    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+  }
+  return text;
+}
+
 void Judge::check_blocked(const Form& form) {
   if (blocked_rank >= case_.rank) return;
   const std::string text = join(form);
@@ -14935,8 +15000,43 @@ std::string Judge::with_assignments(std::string_view words) const {
   return text;
 }
 
+bool Judge::is_usual() const {
+  const Form form = whole();
+  if (!command_->assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
+  const std::string_view name = form.words[0].text;
+  std::string_view names, refused;
+  for (std::string_view table = usual_programs; !has_entry(names, name);) {
+    if (table.empty()) return false;
+    refused = take_part(table, '\n');
+    names = take_part(refused, '|');
+  }
+  FileProgram program;
+  find_file_program(name, program);
+  const bool counts = has_entry(names, "["sv);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  bool harmless = true, options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
+        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+      harmless = false;
+  }
+  std::size_t operands = 0;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part&) {
+        if (lists_option(refused, option) || lists_option(program.writes, option)) harmless = false;
+      },
+      [&](const Part&) { ++operands; });
+  return harmless && (!filters || operands < 2);
+}
+
 void Judge::check_allowed() {
-  if (allowed_rank >= case_.rank) return;
+  if (allowed_rank >= case_.rank || (case_.terms.allow_usual && is_usual())) return;
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
@@ -14961,7 +15061,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
   for (std::size_t i = 0; i < command_->words.size(); ++i) {
     const shell::Word& word = command_->words[i];
     const bool certain = word.known() && !word.assumed;
-    if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
+    if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
     if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
     known = known && certain;
@@ -15053,6 +15153,7 @@ struct Policy::Compiled {
   std::uint32_t rules = 0;            // strict: the bits of those in force
   std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
+  bool allow_usual = false;
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
@@ -15113,7 +15214,7 @@ struct Policy::Compiled {
   // `judgement`, when given, gets all but the verdict.
   Verdict check_strict(std::string_view script, std::string_view work_dir,
                        Judgement* judgement) const {
-    const Terms terms = {rules, allowed, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
     if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
@@ -15149,7 +15250,7 @@ struct Policy::Compiled {
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
     judge.finish();
     // A name that the script defines may mean anything from then on.
-    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+    if (!judged.terms.allows_all() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
@@ -15175,6 +15276,9 @@ struct Policy::Compiled {
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
   const bool compat = options.mode == PolicyOptions::Mode::compat;
+  if (compat && options.allow_usual)
+    return make_error(ErrorCode::invalid_argument,
+                      {"allow_usual: compat judges a script by its first words: use strict"});
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
@@ -15198,6 +15302,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
     message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->allow_usual = options.allow_usual;
+  if (options.allow_usual)
+    message += concat(
+        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -24905,6 +25013,10 @@ Expected<UniqueFd> anonymous_file(std::string_view content);
 
 bool is_program(const std::string& path);
 
+// A .gitconfig with the name and address of this process's user, as git's own files have them:
+// user.name and user.email. Empty where they do not have both.
+std::string git_identity();
+
 // The canonical path of a directory that an option names, with the rights `mode` of access(2) to
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
@@ -26342,7 +26454,10 @@ struct Symptoms {
 // offline_variables().
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
-     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
+     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
+     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
+     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
     {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
@@ -26446,8 +26561,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
-      return "the user's git configuration is not seen here: set user.name and user.email in the "
-             "repository";
+      return "no user.name and user.email are known here: set them in the repository, with `git "
+             "config`";
     case Cause::signals:
       return "a command can signal only what it has started itself; kill_background_shell ends a "
              "background command";
@@ -26741,7 +26856,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes, {"ended by ", signal_text(ended.signal)});
   add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
-  if (cause != Cause::none)
+  const bool is_plain = has_entry("sh dash ash"sv, base_name(options.shell));
+  if (cause != Cause::none && (cause != Cause::dialect || is_plain))
     add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
   if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
@@ -26867,6 +26983,7 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
   PathRules file_rules = {};
   std::string facts = {};  // for describe_place()
@@ -26888,6 +27005,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // Puts into a new home what is in it from the start.
+  Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
                                       const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
@@ -27120,14 +27239,27 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
     if (variable.first == "HOME") gives_home = false;
     if (variable.first == "TMPDIR") gives_temporary = false;
   }
-  return {};
+  if (options.git_identity && gives_home) gitconfig = git_identity();
+  return home_per_command ? Expected<void>() : furnish(*homes);
+}
+
+Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
+  if (gitconfig.empty()) return {};
+  const UniqueFd file(::openat(home.fd(), ".gitconfig",
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const int error = file ? write_all(file.get(), gitconfig) : errno;
+  if (error == 0) return {};
+  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create("private_home", homes->fd(), homes->path(), "command-");
+  auto home = Home::create("private_home", homes->fd(), homes->path(), "command-");
+  if (!home) return home;
+  if (auto ok = furnish(**home); !ok) return ok.error();
+  return home;
 }
 
 // executor/spill.cpp ------------------------------------------------------------------------------
@@ -27691,6 +27823,138 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
   return {};
 }
+
+// executor/git_identity.cpp -----------------------------------------------------------------------
+// The name and address that commands make commits with, out of the user's settings of git.
+//
+// git is not asked: it would be a process more for each executor, and it looks around in the folder
+// where it runs. Of all that stands in the files nothing but these two is used, as there may be
+// tokens.
+
+namespace {
+
+std::string_view host_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+class GitConfig {
+ public:
+  // What later files say is stronger.
+  void read(const std::string& path);
+  // A file that says the same; empty unless both are known.
+  std::string identity() const {
+    if (name_.empty() || email_.empty()) return {};
+    return concat({"[user]\n\tname = ", name_, "\n\temail = ", email_, "\n"});
+  }
+
+ private:
+  static std::string value_at(std::string_view text, std::size_t& at);
+  void take(std::string_view key, const std::string& value, const std::string& path);
+
+  std::string name_ = {};  // both in quotes
+  std::string email_ = {};
+  int files_left_ = 32;  // a file may include itself
+};
+
+void GitConfig::read(const std::string& path) {
+  constexpr std::size_t longest_config = std::size_t{1} << 20;
+  if (files_left_-- <= 0) return;
+  const auto file = read_whole_file(path, longest_config, "git's settings");
+  if (!file) return;
+  const std::string_view text = *file;
+  std::string section;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line = std::min(text.find('\n', at), text.size());
+    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text[at] == '#' || text[at] == ';') {
+      at = line;
+    } else if (text[at] == '[') {
+      const std::size_t end = std::min(text.find(']', at), line);
+      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
+      at = end + 1;
+    } else {
+      const std::size_t equals = std::min(text.find('=', at), line);
+      const std::string_view key = text.substr(at, equals - at);
+      at = equals + 1;
+      if (equals == line) continue;
+      const std::string value = value_at(text, at);
+      take(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value, path);
+    }
+  }
+}
+
+// What stands behind a `=`; `at` is at the end of the line then.
+std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
+  std::string value;
+  std::size_t size = 0;  // without the blanks at its end
+  bool quoted = false;
+  bool comment = false;
+  for (; at < text.size() && text[at] != '\n'; ++at) {
+    char c = text[at];
+    if (comment) continue;
+    if (c == '\\' && at + 1 < text.size()) {
+      c = text[++at];
+      if (c == '\n') continue;
+      value += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+      size = value.size();
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '#' || c == ';')) {
+      comment = true;
+    } else if (quoted || (c != ' ' && c != '\t' && c != '\r')) {
+      value += c;
+      size = value.size();
+    } else if (!value.empty()) {
+      value += c;
+    }
+  }
+  value.resize(size);
+  return value;
+}
+
+void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
+  constexpr std::size_t longest = 256;
+  if (key == "include.path") {
+    const bool at_home = starts_with(value, "~/");
+    const std::string_view folder =
+        at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
+    return read(starts_with(value, "/")
+                    ? value
+                    : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
+  }
+  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  if (!place || value.size() > longest) return;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < ' ') return;
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  *place = value.empty() ? value : quoted + '"';
+}
+
+}  // namespace
+
+namespace {
+
+std::string git_identity() {
+  const std::string_view home = host_variable("HOME");
+  const std::string_view others = host_variable("XDG_CONFIG_HOME");
+  GitConfig config;
+  config.read("/etc/gitconfig");
+  if (const std::string_view given = host_variable("GIT_CONFIG_GLOBAL"); !given.empty()) {
+    config.read(std::string(given));
+  } else {
+    config.read(others.empty() ? concat({home, "/.config/git/config"})
+                               : concat({others, "/git/config"}));
+    config.read(concat({home, "/.gitconfig"}));
+  }
+  return config.identity();
+}
+
+}  // namespace
 
 // shells/shell_internal.hpp -----------------------------------------------------------------------
 // One background command.
@@ -30561,6 +30825,8 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
+  // A command of the shell that sees to it that git finds a name and an address, or empty.
+  std::string set_identity = {};
 
   // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
   // result has to wait for it. They are apart from the container, which the thread for started
@@ -31962,6 +32228,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
   place->facts = facts_of_shell(options.shell, variables);
+  // Where the home cannot be written to, /tmp can be.
+  if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
+    place->set_identity =
+        concat({"_g=", shell_word(gitconfig),
+                " _f=$HOME/.gitconfig\n[ -e \"$_f\" ] || [ \"$GIT_CONFIG_GLOBAL\" ] || "
+                "{ printf %s \"$_g\" >\"$_f\" || { _f=/tmp/.gitconfig; printf %s \"$_g\" >$_f && "
+                "export GIT_CONFIG_GLOBAL=$_f; }; } 2>/dev/null\n"});
   executor.place_ = std::move(place);
   return executor;
 }
@@ -32033,6 +32306,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
   for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
+  body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -37113,7 +37387,13 @@ void add_choice(mcp::Tool& tool, const char* name, const char* first, const char
   add_text(tool, name, description).choices = {first, second};
 }
 
-void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
+void add_command(mcp::Tool& tool, const Executor& executor) {
+  const std::string& shell = executor.options().shell;
+  required(
+      tool, "command",
+      concat({"For ", to_utf8(shell),
+              base_name(shell) == "sh" ? ", which may lack bash's [[, source and arrays." : "."}));
+}
 
 void add_work_dir(mcp::Tool& tool) {
   add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
@@ -37163,7 +37443,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               ". Standard input is empty without stdin. Directory and variables of one command are "
               "gone in the next, unless both have the same session_id: then `cd` and "
               "`export` carry on."}));
-  add_command(command);
+  add_command(command, executor);
   add_timeout(command, executor);
   add_work_dir(command);
   add_text(
@@ -37191,7 +37471,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
   add_max_output(code, options);
 }
 
-void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
+void add_shell_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
   const auto add_shell_id = [](mcp::Tool& tool) {
     required(tool, "shell_id", "What start_background_shell gave.");
   };
@@ -37199,7 +37479,7 @@ void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
                               "Start a background command", Effect::runs,
                               "Starts a shell command that goes on by itself, such as a server, "
                               "and returns its shell_id at once.");
-  add_command(start);
+  add_command(start, executor);
   add_work_dir(start);
   seconds(start, "timeout", "Seconds until it is killed; default: none.");
   mcp::Tool& output = add_tool(tools, get_background_shell_output, "get_background_shell_output",
@@ -37263,7 +37543,7 @@ void add_file_tools(BoundTools& tools) {
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(options, tools);
+  add_shell_tools(executor, options, tools);
   add_file_tools(tools);
   return tools;
 }
@@ -37384,9 +37664,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Some commands are refused before anything of them runs; the answer then says by which "
          "rule."});
   const PolicyOptions& policy = settings.policy;
+  const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " ."});
+               to_utf8(joined(policy.allowed, "  ")), " .",
+               usual.empty() ? "" : " So may, to read or print: ", usual});
+  else if (runs_commands && !usual.empty())
+    say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
                to_utf8(joined(policy.blocked, "  ")), " ."});
@@ -37452,6 +37736,7 @@ struct ServerConfig {
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
+  bool no_git_identity = false;
   std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
@@ -37635,6 +37920,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("allowed-commands\nPATTERN...\n"
       "every command of a script must match one of these\nwhitelist_patterns",
       &local.policy.allowed, Where::all);
+  add("allow-usual\n\n"
+      "and cd, echo, cat, grep, head ... where they only read or print",
+      &local.policy.allow_usual, Where::all);
   add("blocked-commands\nPATTERN...\n"
       "no command of a script may match one of these\nblacklist_patterns",
       &local.policy.blocked, Where::all);
@@ -37833,6 +38121,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("no-auto-venv\n\n"
       "do not use the .venv of the work_dir or workspace",
       &config.no_auto_venv);
+  add("no-git-identity\n\n"
+      "keep the name and address of the user's git from their commits",
+      &config.no_git_identity);
   add("keep-env\nNAME...\n"
       "variables of the server that commands see, too",
       &local.environment.keep, Where::local);
@@ -38517,6 +38808,7 @@ Expected<void> settle_common(const ServerConfig& config, bool confined, Executor
   if (config.max_output < 1024 || config.max_output > options.max_output)
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
+  options.git_identity = !config.no_git_identity;
   if (options.timeout.count() == 0)
     options.timeout = std::min(config.usual_timeout, options.max_timeout);
   return {};
@@ -38588,7 +38880,6 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   options.environment = config.local.environment;
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
-  options.shell = config.local.shell;
   return options;
 }
 

@@ -88,6 +88,10 @@ Expected<UniqueFd> anonymous_file(std::string_view content);
 
 bool is_program(const std::string& path);
 
+// A .gitconfig with the name and address of this process's user, as git's own files have them:
+// user.name and user.email. Empty where they do not have both.
+std::string git_identity();
+
 // The canonical path of a directory that an option names, with the rights `mode` of access(2) to
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);

@@ -31,6 +31,7 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
   PathRules file_rules = {};
   std::string facts = {};  // for describe_place()
@@ -52,6 +53,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // Puts into a new home what is in it from the start.
+  Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
                                       const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
