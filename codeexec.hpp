@@ -1943,9 +1943,9 @@ struct LocalOptions : ExecutorOptions {
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
   //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
-  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
-  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
-  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
+  //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
+  //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
   //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
   //     each, not below them)
   //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
@@ -24974,8 +24974,8 @@ class WatchedFiles {
 
   // True when it is a directory (and not a link to one).
   bool look_at_one(const Place& place, const std::string& file);
-  // Of a folder that holds what is like repositories, the settings of each.
-  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  // Of a folder of what is like repositories, with names of so many parts, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
   void look_at_settings(const Place& place, const std::string& git);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.
@@ -25973,7 +25973,7 @@ bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, int repositories) {
   if (!look_at_one(place, path)) return;
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
@@ -25981,10 +25981,15 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
     if (ends_with(file, ".sample")) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
-    if (repositories)
-      look_at_settings(place, whole);
-    else
+    if (repositories == 0) {
       look_at_one(place, whole);
+      return true;
+    }
+    look_at_settings(place, whole);
+    // A submodule is called as its path is, and may have some of its own.
+    const bool is_one = prints_.count(concat({place.start, whole, "/config"})) != 0;
+    if (repositories > 1)
+      look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
     return true;
   });
 }
@@ -25996,13 +26001,15 @@ void WatchedFiles::look_at_settings(const Place& place, const std::string& git) 
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  for (const char* file : {".mcp.json", ".claude/settings.json", ".cursor/mcp.json"})
+    if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
   if (!look_at_one(place, git)) return;
   look_at_settings(place, git);
   const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
-  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
   if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
-  for (const char* parts : {"/modules", "/worktrees"})
-    look_at_entries(place, concat({git, parts}), true);
+  look_at_entries(place, git + "/modules", 3);
+  look_at_entries(place, git + "/worktrees", 1);
 }
 
 // What a command may have put there can be anything: no link is followed, and nothing waited for.
