@@ -26328,6 +26328,7 @@ enum class Cause : char {
   none,
   dialect,
   shared_memory,
+  terminals,
   shims,
   identity,
   signals,
@@ -26350,11 +26351,12 @@ constexpr Symptoms symptoms[] = {
     {Cause::dialect,
      "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
     {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
     {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
      "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
      "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
      "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
@@ -26407,6 +26409,7 @@ bool possible(Cause cause, const Result& told, Network network) {
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
     case Cause::shared_memory:
+    case Cause::terminals:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -26449,6 +26452,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
              "execute_code with language bash";
     case Cause::shared_memory:
       return "/dev/shm is closed to commands here (option shared_memory)";
+    case Cause::terminals:
+      return "commands can make no terminals here (option terminals)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
