@@ -27,8 +27,8 @@ void add_choice(mcp::Tool& tool, const char* name, const char* first, const char
 void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
 
 void add_work_dir(mcp::Tool& tool) {
-  add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
-      "cwd";
+  add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
+      .other_name = "cwd";
 }
 
 void add_timeout(mcp::Tool& tool, const Executor& executor) {
