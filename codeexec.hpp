@@ -3033,10 +3033,10 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
+// The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
 
 Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
@@ -3210,6 +3210,9 @@ std::string utc_time(time_t seconds);
 // As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
 // the signal that comes with it would end this program.
 ssize_t write_to_file(int fd, std::string_view bytes);
+
+// As write(2), to what may have no reader any more: that is EPIPE and no signal for this program.
+ssize_t write_to_pipe(int fd, std::string_view bytes);
 
 // 0 or errno. What has no disk under it needs none.
 int flush_to_disk(int fd);
@@ -3986,6 +3989,16 @@ ssize_t write_to_file(int fd, std::string_view bytes) {
   if (size < 0 && errno == EFBIG) {
     guard.take_back();
     errno = EFBIG;
+  }
+  return size;
+}
+
+ssize_t write_to_pipe(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+  if (size < 0 && errno == EPIPE) {
+    guard.take_back();
+    errno = EPIPE;
   }
   return size;
 }
@@ -21415,6 +21428,7 @@ struct Supervision {
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
   int reports = -1;
+  int command = -1;        // a pidfd
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
@@ -22200,8 +22214,9 @@ namespace {
 // It shares the memory with threads that go on running: it may use nothing but raw system calls and
 // what lies in its Supervision, which must stay until it has ended.
 
-// Where it keeps its descriptors, in a table of its own.
-enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+// Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
+// command is given anew.
+enum SupervisorDescriptor : int { orders_fd, host_fd, reports_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   // Without memory for a pipe there may be some in a moment, and no other way to tell.
@@ -22215,31 +22230,17 @@ CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   return written > 0;
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
-// already, so this must not fail for want of a free descriptor: those of the command's streams are
-// at least two, and at most two are in the way, as the host's lie above 2.
-CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
-  const int kept[] = {run.orders, run.host, command, run.reports};
-  long high[first_other_fd];
-  bool has_room = false;
+// Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
+  const int kept[] = {run.orders, run.host, run.reports};
   for (int i = 0; i < first_other_fd; ++i) {
-    high[i] = kept[i];
-    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
-    if (!has_room)
-      for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
-        raw(SYS_close, fd);
-    has_room = true;
-    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0) return high[i];
+    // All sources are above 2.
+    const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
+    if (moved < 0 && kept[i] >= 0) return moved;
   }
-  for (int i = 0; i < first_other_fd; ++i) {
-    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : raw(SYS_close, i);
-    if (moved < 0 && high[i] >= 0) return moved;
-  }
-  run.orders = orders_fd;
   run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
-  close_from(first_other_fd, -1);
   return 0;
 }
 
@@ -22383,7 +22384,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
     pollfd set[4];
     set[0].fd = orders_fd;
     set[1].fd = run.host;
-    set[2].fd = command_fd;
+    set[2].fd = run.command;
     set[3].fd = run.child_ended;
     for (pollfd& entry : set) {
       entry.events = POLLIN;
@@ -22435,16 +22436,16 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   }
   ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
-  int command = -1;
-  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  result = move_descriptors(run);
+  if (result == 0)
+    result = clone_child(plan, run.command_stack, sizeof run.command_stack, &run.command);
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::start, result);
     return result;
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  const long kept = plan.failed_error == 0 ? keep_descriptors(run, command) : 0;
-  if (kept < 0) run.report.failure = failed_at(SpawnStep::start, kept);
+  close_from(first_other_fd, run.command);
   if (run.report.failure.error != 0) {
     end_command(run);
     return -run.report.failure.error;
@@ -24149,11 +24150,9 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  const ssize_t size = write_to_pipe(input.get(), unwritten.substr(0, most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
-    guard.take_back();
     close_input();
   } else if (size >= 0) {
     unwritten.remove_prefix(static_cast<std::size_t>(size));
@@ -24376,9 +24375,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  HeldSignal guard(SIGPIPE);
-  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
-  if (written < 0 && errno == EPIPE) guard.take_back();
+  const ssize_t written = write_to_pipe(supervisor.orders.get(), {&byte, 1});
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
   return written == 1;
 }
@@ -25555,7 +25552,8 @@ std::string_view audit_hash(std::string_view line) {
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
   if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
-  return line.substr(audit_end.size(), sha256_digits);
+  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
+  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }
 
 }  // namespace
@@ -26331,8 +26329,8 @@ namespace {
 enum class Cause : char {
   none,
   dialect,
-  shared_memory,
-  terminals,
+  semaphores,
+  pseudo_terminals,
   shims,
   identity,
   signals,
@@ -26354,8 +26352,8 @@ struct Symptoms {
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
      "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
-    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::terminals, "out of pty devices\npseudo-terminal|permission denied"},
+    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
@@ -26412,8 +26410,8 @@ bool possible(Cause cause, const Result& told, Network network) {
       return confined && (names(told.sandbox->enforced, "processes") ||
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
-    case Cause::shared_memory:
-    case Cause::terminals:
+    case Cause::semaphores:
+    case Cause::pseudo_terminals:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -26454,9 +26452,9 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::dialect:
       return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
              "execute_code with language bash";
-    case Cause::shared_memory:
+    case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
-    case Cause::terminals:
+    case Cause::pseudo_terminals:
       return "commands can make no terminals here (option terminals)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
@@ -26958,7 +26956,7 @@ bool make_usable(int parent, const char* entry) {
 }
 
 // To be listed; a directory without the rights for that is given them.
-UniqueFd open_for_removal(int parent, const char* entry) {
+UniqueFd open_for_listing(int parent, const char* entry) {
   UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
   if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
   return open_subdirectory(parent, entry, listed_directory_flags);
@@ -27019,7 +27017,7 @@ bool TreeRemoval::remove(int parent, const char* entry) {
 
 void TreeRemoval::empty_and_remove(const char* entry) {
   if (remove(root_, entry)) return;
-  const UniqueFd directory = open_for_removal(root_, entry);
+  const UniqueFd directory = open_for_listing(root_, entry);
   if (!directory) return;
   ::fchmod(directory.get(), 0700);
   for_each_entry_in(directory.get(), [&](const char* inner) {
@@ -27059,7 +27057,7 @@ void remove_left_folders(int parent, std::string_view prefix) {
     };
     struct stat status {};
     if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status)) return true;
-    const UniqueFd home = open_for_removal(parent, entry);
+    const UniqueFd home = open_for_listing(parent, entry);
     if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
     if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
     TreeRemoval(home.get()).run();
@@ -27073,15 +27071,20 @@ void remove_left_folders(int parent, std::string_view prefix) {
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
+  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  const auto may_be_had = [](int error) {
+    return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
+  };
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+  for (int tries = 0; tries < most_tries && may_be_had(error); ++tries) {
     const std::string random = random_hex(random_size / 2);
     const std::string name = concat({prefix, random});
     if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
       error = errno;
       continue;
     }
-    UniqueFd fd(above_standard_streams(::openat(directory, name.c_str(), listed_directory_flags)));
+    // A umask may take its owner's rights, too.
+    UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
       return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
@@ -27106,6 +27109,9 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
+  // An empty one is removed without a descriptor more, of which there may be none.
+  ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
+  if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
@@ -27113,8 +27119,7 @@ Executor::PrivateFolder::~PrivateFolder() {
 int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
-  if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
-  return errno == ENOENT ? EWOULDBLOCK : errno;
+  return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
@@ -29457,7 +29462,8 @@ class EnvFileReader {
         next_ = following;
         if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
       }
-      at_ = next_;
+      lines_ += newlines_before(next_);
+      begin_ = at_ = next_;
     }
     // The last value of each name, where that stood first.
     Variables result;
@@ -29473,9 +29479,14 @@ class EnvFileReader {
  private:
   // Never shows the line: what is written wrong may be a secret.
   Error wrong(std::size_t at, std::string_view what) const {
-    const auto lines =
-        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return make_error(ErrorCode::parse, {"line ", std::to_string(lines + 1), " ", what}, at);
+    const auto line = std::to_string(lines_ + newlines_before(at) + 1);
+    return make_error(ErrorCode::parse, {"line ", line, " ", what}, at);
+  }
+
+  // From the line on that is read.
+  std::ptrdiff_t newlines_before(std::size_t end) const {
+    const std::string_view part = text_.substr(begin_, end - begin_);
+    return std::count(part.begin(), part.end(), '\n');
   }
 
   // Of the line that at_ is in.
@@ -29521,10 +29532,11 @@ class EnvFileReader {
     const std::size_t start = at_;
     skip_blanks();
     if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    const std::string_view line = text_.substr(0, end_);
     std::size_t comment = start;
-    do comment = text_.find('#', comment + 1);
-    while (comment < end_ && !is_shell_blank(text_[comment - 1]));
-    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    do comment = line.find('#', comment + 1);
+    while (comment < end_ && !is_shell_blank(line[comment - 1]));
+    value = trim_blanks(line.substr(start, comment - start));
     return {};
   }
 
@@ -29555,8 +29567,10 @@ class EnvFileReader {
   std::string_view text_;
   std::vector<std::string>* skipped_;
   std::size_t at_ = 0;
-  std::size_t end_ = 0;   // of the line, without its line end
-  std::size_t next_ = 0;  // where the next line begins
+  std::size_t begin_ = 0;     // of the line that is read
+  std::ptrdiff_t lines_ = 0;  // those before it
+  std::size_t end_ = 0;       // of the line, without its line end
+  std::size_t next_ = 0;      // where the next line begins
   std::vector<std::string> names_ = {};
   std::map<std::string, std::string> values_ = {};
 };
@@ -31684,8 +31698,9 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
               where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
-  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
-  if (written != static_cast<ssize_t>(script.size()))
+  const ssize_t written = write_to_pipe(carrier->line_.input.get(), script);
+  // What a client that has ended already says of it is told by begin().
+  if (written != static_cast<ssize_t>(script.size()) && errno != EPIPE)
     return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
@@ -31744,13 +31759,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      HeldSignal guard(SIGPIPE);
-      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      const ssize_t size = write_to_pipe(line_.input.get(), request);
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
-      if (size < 0 && errno == EPIPE) {
-        guard.take_back();
-        request = {};
-      }
+      if (size < 0 && errno == EPIPE) request = {};
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (!set[i].revents) continue;
@@ -31792,11 +31803,8 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  HeldSignal guard(SIGPIPE);
   signalled_ = true;
-  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
-  if (written < 0 && errno == EPIPE) guard.take_back();
-  return written > 0;
+  return write_to_pipe(line_.input.get(), order) > 0;
 }
 
 void ContainerExecutor::Exec::kill() {
@@ -34522,8 +34530,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  HeldSignal guard(SIGPIPE);
-  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+  write_to_pipe(2, line);
 }
 
 }  // namespace
@@ -35527,9 +35534,9 @@ inline constexpr std::size_t longest_echo = 200;
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
 
-// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, and tells
-// of each cut. Each step halves the text it shortens, hence all of them together cost no more than
-// a few times the first.
+// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
+// more than longest_echo bytes, and tells of each cut. Each step halves the text it shortens, hence
+// all of them together cost no more than a few times the first.
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
@@ -35691,10 +35698,10 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-// A name, too, may have a secret in it.
 // A command of nothing but blanks.
 bool is_empty_script(const std::string& script);
 
+// A name, too, may have a secret in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
@@ -35930,6 +35937,8 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
+    // The line that tells of a cut is longer than what it would take away.
+    if (longest.size() <= longest_echo) return;
     const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
     cut(longest, omitted);
   }
@@ -36251,8 +36260,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    so_far.out_counts.file_bytes = output.out.next;
-    so_far.err_counts.file_bytes = output.err.next;
+    const std::uint64_t max_spill = set.executor.options().max_spill;
+    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
+    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36263,11 +36273,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
   set_member(object, "exit_code", Json());
-  set_member(object, "stderr", err);
+  set_member(object, "stderr", so_far.err);
   set_member(object, "outcome", "running");
   set_member(object, "shell_id", shell.id);
   return object;
@@ -36503,7 +36512,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.next));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
+                                   std::min(chunk.next, set.executor.options().max_spill)));
   }
   Json object;
   set_member(object, "shell_id", id);
@@ -38748,17 +38758,21 @@ int check_lines(const Executor& executor) {
 }
 
 // What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
-// it, and becomes its own; empty before the first record.
-const char* problem_of_record(const InputLines& lines, std::string& previous) {
+// it, and becomes its own; empty before the first record, of which `start` becomes what it has for
+// that. `first`: no line stands before it.
+const char* problem_of_record(const InputLines& lines, bool first, std::string& previous,
+                              std::string& start) {
   const std::string_view line = lines.line();
   const std::string_view hash = audit_hash(line);
   if (!lines.ended() || lines.too_long() || hash.empty())
     return "is cut, or is no record of this log";
   const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
   if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
-  const std::string_view told = line.substr(audit_begin.size(), sha256_digits);
-  if (!previous.empty() && told != previous)
+  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (told[0] == '"') told = {};
+  if (!first && told != previous)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  if (first) start = told;
   previous = hash;
   return nullptr;
 }
@@ -38773,6 +38787,7 @@ int verify_audit(const std::string& path) {
   if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
+  std::string start;
   std::size_t older = 0;
   std::size_t number = 0;
   while (lines.next()) {
@@ -38782,7 +38797,7 @@ int verify_audit(const std::string& path) {
       ++older;
       continue;
     }
-    if (const char* const problem = problem_of_record(lines, previous)) {
+    if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
       print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
       return 1;
     }
@@ -38792,7 +38807,8 @@ int verify_audit(const std::string& path) {
   const std::string text =
       concat({path, ": ", std::to_string(number - older), " records as they were written",
               older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
-              previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+              start.empty() ? "" : ", the first after a record that is not here and has the hash ",
+              start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
 }
 
@@ -38997,7 +39013,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
-  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
   return status;
 }
 
@@ -39071,7 +39087,13 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
-  const auto place = create_place(config);
+  auto place = create_place(config);
+  // A place without a folder for temporary files has none for long output.
+  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+    warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
+    config.local.private_spill_dir = false;
+    place = create_place(config);
+  }
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)
@@ -39235,6 +39257,8 @@ std::size_t unfinished_escape(std::string_view text) {
   constexpr std::size_t longest = 1024;
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  // A byte that is no UTF-8 has become three: who counts bytes cannot go back over it.
+  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 

@@ -36,10 +36,10 @@ std::string concat(std::initializer_list<std::string_view> pieces);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
+// The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
 
 Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
@@ -213,6 +213,9 @@ std::string utc_time(time_t seconds);
 // As write(2), to a file. What this program's own limit for files does not let it write is EFBIG;
 // the signal that comes with it would end this program.
 ssize_t write_to_file(int fd, std::string_view bytes);
+
+// As write(2), to what may have no reader any more: that is EPIPE and no signal for this program.
+ssize_t write_to_pipe(int fd, std::string_view bytes);
 
 // 0 or errno. What has no disk under it needs none.
 int flush_to_disk(int fd);

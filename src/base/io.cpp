@@ -27,6 +27,16 @@ ssize_t write_to_file(int fd, std::string_view bytes) {
   return size;
 }
 
+ssize_t write_to_pipe(int fd, std::string_view bytes) {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(fd, bytes.data(), bytes.size());
+  if (size < 0 && errno == EPIPE) {
+    guard.take_back();
+    errno = EPIPE;
+  }
+  return size;
+}
+
 int flush_to_disk(int fd) {
   while (::fsync(fd) != 0)
     if (errno != EINTR) return errno == EINVAL || errno == EOPNOTSUPP ? 0 : errno;

@@ -48,7 +48,8 @@ class EnvFileReader {
         next_ = following;
         if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
       }
-      at_ = next_;
+      lines_ += newlines_before(next_);
+      begin_ = at_ = next_;
     }
     // The last value of each name, where that stood first.
     Variables result;
@@ -64,9 +65,14 @@ class EnvFileReader {
  private:
   // Never shows the line: what is written wrong may be a secret.
   Error wrong(std::size_t at, std::string_view what) const {
-    const auto lines =
-        std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    return make_error(ErrorCode::parse, {"line ", std::to_string(lines + 1), " ", what}, at);
+    const auto line = std::to_string(lines_ + newlines_before(at) + 1);
+    return make_error(ErrorCode::parse, {"line ", line, " ", what}, at);
+  }
+
+  // From the line on that is read.
+  std::ptrdiff_t newlines_before(std::size_t end) const {
+    const std::string_view part = text_.substr(begin_, end - begin_);
+    return std::count(part.begin(), part.end(), '\n');
   }
 
   // Of the line that at_ is in.
@@ -112,10 +118,11 @@ class EnvFileReader {
     const std::size_t start = at_;
     skip_blanks();
     if (at_ < end_ && (text_[at_] == '\'' || text_[at_] == '"')) return read_quoted(value);
+    const std::string_view line = text_.substr(0, end_);
     std::size_t comment = start;
-    do comment = text_.find('#', comment + 1);
-    while (comment < end_ && !is_shell_blank(text_[comment - 1]));
-    value = trim_blanks(text_.substr(start, std::min(comment, end_) - start));
+    do comment = line.find('#', comment + 1);
+    while (comment < end_ && !is_shell_blank(line[comment - 1]));
+    value = trim_blanks(line.substr(start, comment - start));
     return {};
   }
 
@@ -146,8 +153,10 @@ class EnvFileReader {
   std::string_view text_;
   std::vector<std::string>* skipped_;
   std::size_t at_ = 0;
-  std::size_t end_ = 0;   // of the line, without its line end
-  std::size_t next_ = 0;  // where the next line begins
+  std::size_t begin_ = 0;     // of the line that is read
+  std::ptrdiff_t lines_ = 0;  // those before it
+  std::size_t end_ = 0;       // of the line, without its line end
+  std::size_t next_ = 0;      // where the next line begins
   std::vector<std::string> names_ = {};
   std::map<std::string, std::string> values_ = {};
 };

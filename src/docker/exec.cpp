@@ -148,8 +148,9 @@ auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_
       concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
               where.sudo ? " _root=1\n" : " _root=\n", exec_script});
   // It fits into the pipe, which is empty.
-  const ssize_t written = ::write(carrier->line_.input.get(), script.data(), script.size());
-  if (written != static_cast<ssize_t>(script.size()))
+  const ssize_t written = write_to_pipe(carrier->line_.input.get(), script);
+  // What a client that has ended already says of it is told by begin().
+  if (written != static_cast<ssize_t>(script.size()) && errno != EPIPE)
     return system_error(errno, {"cannot write to an exec"});
   return carrier;
 }
@@ -208,13 +209,9 @@ auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point
                                {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
     wait_for_events(set, deadline);
     if (set[2].revents) {
-      HeldSignal guard(SIGPIPE);
-      const ssize_t size = ::write(line_.input.get(), request.data(), request.size());
+      const ssize_t size = write_to_pipe(line_.input.get(), request);
       if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
-      if (size < 0 && errno == EPIPE) {
-        guard.take_back();
-        request = {};
-      }
+      if (size < 0 && errno == EPIPE) request = {};
     }
     for (std::size_t i = 0; i < 2; ++i) {
       if (!set[i].revents) continue;
@@ -256,11 +253,8 @@ bool ContainerExecutor::Exec::signal(int number) {
                             : number == SIGKILL ? "KILL\n"
                                                 : nullptr;
   if (!order || !line_.input) return false;
-  HeldSignal guard(SIGPIPE);
   signalled_ = true;
-  const ssize_t written = ::write(line_.input.get(), order, std::strlen(order));
-  if (written < 0 && errno == EPIPE) guard.take_back();
-  return written > 0;
+  return write_to_pipe(line_.input.get(), order) > 0;
 }
 
 void ContainerExecutor::Exec::kill() {

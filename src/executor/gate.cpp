@@ -23,8 +23,8 @@ namespace {
 enum class Cause : char {
   none,
   dialect,
-  shared_memory,
-  terminals,
+  semaphores,
+  pseudo_terminals,
   shims,
   identity,
   signals,
@@ -46,8 +46,8 @@ struct Symptoms {
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
      "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
-    {Cause::shared_memory, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::terminals, "out of pty devices\npseudo-terminal|permission denied"},
+    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
@@ -104,8 +104,8 @@ bool possible(Cause cause, const Result& told, Network network) {
       return confined && (names(told.sandbox->enforced, "processes") ||
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
-    case Cause::shared_memory:
-    case Cause::terminals:
+    case Cause::semaphores:
+    case Cause::pseudo_terminals:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -146,9 +146,9 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::dialect:
       return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
              "execute_code with language bash";
-    case Cause::shared_memory:
+    case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
-    case Cause::terminals:
+    case Cause::pseudo_terminals:
       return "commands can make no terminals here (option terminals)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";

@@ -59,7 +59,7 @@ bool make_usable(int parent, const char* entry) {
 }
 
 // To be listed; a directory without the rights for that is given them.
-UniqueFd open_for_removal(int parent, const char* entry) {
+UniqueFd open_for_listing(int parent, const char* entry) {
   UniqueFd fd = open_subdirectory(parent, entry, listed_directory_flags);
   if (fd || errno != EACCES || !make_usable(parent, entry)) return fd;
   return open_subdirectory(parent, entry, listed_directory_flags);
@@ -120,7 +120,7 @@ bool TreeRemoval::remove(int parent, const char* entry) {
 
 void TreeRemoval::empty_and_remove(const char* entry) {
   if (remove(root_, entry)) return;
-  const UniqueFd directory = open_for_removal(root_, entry);
+  const UniqueFd directory = open_for_listing(root_, entry);
   if (!directory) return;
   ::fchmod(directory.get(), 0700);
   for_each_entry_in(directory.get(), [&](const char* inner) {
@@ -160,7 +160,7 @@ void remove_left_folders(int parent, std::string_view prefix) {
     };
     struct stat status {};
     if (::fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) != 0 || !is_own(status)) return true;
-    const UniqueFd home = open_for_removal(parent, entry);
+    const UniqueFd home = open_for_listing(parent, entry);
     if (!home || ::fstat(home.get(), &status) != 0 || !is_own(status)) return true;
     if (::flock(home.get(), LOCK_EX | LOCK_NB) != 0) return true;
     TreeRemoval(home.get()).run();
@@ -174,15 +174,20 @@ void remove_left_folders(int parent, std::string_view prefix) {
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, int directory, const std::string& parent, std::string_view prefix) {
   constexpr int most_tries = 10;
+  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  const auto may_be_had = [](int error) {
+    return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
+  };
   int error = EWOULDBLOCK;
-  for (int tries = 0; tries < most_tries && (error == EWOULDBLOCK || error == EEXIST); ++tries) {
+  for (int tries = 0; tries < most_tries && may_be_had(error); ++tries) {
     const std::string random = random_hex(random_size / 2);
     const std::string name = concat({prefix, random});
     if (random.empty() || ::mkdirat(directory, name.c_str(), 0700) != 0) {
       error = errno;
       continue;
     }
-    UniqueFd fd(above_standard_streams(::openat(directory, name.c_str(), listed_directory_flags)));
+    // A umask may take its owner's rights, too.
+    UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
       return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
@@ -207,6 +212,9 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Executor::PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
+  // An empty one is removed without a descriptor more, of which there may be none.
+  ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
+  if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();
   ::rmdir(path_.c_str());
 }
@@ -214,8 +222,7 @@ Executor::PrivateFolder::~PrivateFolder() {
 int Executor::PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
-  if (::mkdirat(fd, "tmp", 0700) == 0) return 0;
-  return errno == ENOENT ? EWOULDBLOCK : errno;
+  return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }
 
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {

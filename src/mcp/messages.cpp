@@ -147,8 +147,7 @@ void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
   const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
-  HeldSignal guard(SIGPIPE);
-  if (::write(2, line.data(), line.size()) < 0 && errno == EPIPE) guard.take_back();
+  write_to_pipe(2, line);
 }
 
 }  // namespace inner

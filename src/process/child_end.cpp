@@ -216,9 +216,7 @@ pid_t Process::State::command() const {
 bool Process::State::order(int number) {
   if (!supervisor.orders) return false;
   const char byte = static_cast<char>(number);
-  HeldSignal guard(SIGPIPE);
-  const ssize_t written = ::write(supervisor.orders.get(), &byte, 1);
-  if (written < 0 && errno == EPIPE) guard.take_back();
+  const ssize_t written = write_to_pipe(supervisor.orders.get(), {&byte, 1});
   if (written == 1 && number != SIGKILL) ++supervisor.signals_asked;
   return written == 1;
 }

@@ -161,11 +161,9 @@ bool Process::State::more_input() {
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(input.get(), unwritten.data(), std::min(unwritten.size(), most));
+  const ssize_t size = write_to_pipe(input.get(), unwritten.substr(0, most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
-    guard.take_back();
     close_input();
   } else if (size >= 0) {
     unwritten.remove_prefix(static_cast<std::size_t>(size));

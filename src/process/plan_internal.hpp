@@ -94,6 +94,7 @@ struct Supervision {
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
   int reports = -1;
+  int command = -1;        // a pidfd
   int child_ended = -1;    // a signalfd, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;

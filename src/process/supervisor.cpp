@@ -28,8 +28,9 @@ namespace {
 // It shares the memory with threads that go on running: it may use nothing but raw system calls and
 // what lies in its Supervision, which must stay until it has ended.
 
-// Where it keeps its descriptors, in a table of its own.
-enum SupervisorDescriptor : int { orders_fd, host_fd, command_fd, reports_fd, first_other_fd };
+// Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
+// command is given anew.
+enum SupervisorDescriptor : int { orders_fd, host_fd, reports_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   // Without memory for a pipe there may be some in a moment, and no other way to tell.
@@ -43,31 +44,17 @@ CODEEXEC_IN_CHILD bool tell(Supervision& run) {
   return written > 0;
 }
 
-// Gives up everything of the host's but what it needs. 0 or a negative errno. The command runs
-// already, so this must not fail for want of a free descriptor: those of the command's streams are
-// at least two, and at most two are in the way, as the host's lie above 2.
-CODEEXEC_IN_CHILD long keep_descriptors(Supervision& run, int command) {
-  const int kept[] = {run.orders, run.host, command, run.reports};
-  long high[first_other_fd];
-  bool has_room = false;
+// Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
+  const int kept[] = {run.orders, run.host, run.reports};
   for (int i = 0; i < first_other_fd; ++i) {
-    high[i] = kept[i];
-    if (kept[i] < 0 || kept[i] >= first_other_fd) continue;
-    if (!has_room)
-      for (const int fd : {run.plan->input, run.plan->output, run.plan->error_output})
-        raw(SYS_close, fd);
-    has_room = true;
-    high[i] = raw(SYS_fcntl, kept[i], F_DUPFD, int{first_other_fd});
-    if (high[i] < 0) return high[i];
+    // All sources are above 2.
+    const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
+    if (moved < 0 && kept[i] >= 0) return moved;
   }
-  for (int i = 0; i < first_other_fd; ++i) {
-    const long moved = high[i] >= 0 ? raw(SYS_dup3, high[i], i, 0) : raw(SYS_close, i);
-    if (moved < 0 && high[i] >= 0) return moved;
-  }
-  run.orders = orders_fd;
   run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
-  close_from(first_other_fd, -1);
   return 0;
 }
 
@@ -211,7 +198,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
     pollfd set[4];
     set[0].fd = orders_fd;
     set[1].fd = run.host;
-    set[2].fd = command_fd;
+    set[2].fd = run.command;
     set[3].fd = run.child_ended;
     for (pollfd& entry : set) {
       entry.events = POLLIN;
@@ -263,16 +250,16 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   }
   ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
-  int command = -1;
-  result = clone_child(plan, run.command_stack, sizeof run.command_stack, &command);
+  result = move_descriptors(run);
+  if (result == 0)
+    result = clone_child(plan, run.command_stack, sizeof run.command_stack, &run.command);
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::start, result);
     return result;
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  const long kept = plan.failed_error == 0 ? keep_descriptors(run, command) : 0;
-  if (kept < 0) run.report.failure = failed_at(SpawnStep::start, kept);
+  close_from(first_other_fd, run.command);
   if (run.report.failure.error != 0) {
     end_command(run);
     return -run.report.failure.error;

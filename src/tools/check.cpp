@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy.hpp"
@@ -101,17 +102,21 @@ int check_lines(const Executor& executor) {
 }
 
 // What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
-// it, and becomes its own; empty before the first record.
-const char* problem_of_record(const InputLines& lines, std::string& previous) {
+// it, and becomes its own; empty before the first record, of which `start` becomes what it has for
+// that. `first`: no line stands before it.
+const char* problem_of_record(const InputLines& lines, bool first, std::string& previous,
+                              std::string& start) {
   const std::string_view line = lines.line();
   const std::string_view hash = audit_hash(line);
   if (!lines.ended() || lines.too_long() || hash.empty())
     return "is cut, or is no record of this log";
   const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
   if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
-  const std::string_view told = line.substr(audit_begin.size(), sha256_digits);
-  if (!previous.empty() && told != previous)
+  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (told[0] == '"') told = {};
+  if (!first && told != previous)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  if (first) start = told;
   previous = hash;
   return nullptr;
 }
@@ -126,6 +131,7 @@ int verify_audit(const std::string& path) {
   if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
+  std::string start;
   std::size_t older = 0;
   std::size_t number = 0;
   while (lines.next()) {
@@ -135,7 +141,7 @@ int verify_audit(const std::string& path) {
       ++older;
       continue;
     }
-    if (const char* const problem = problem_of_record(lines, previous)) {
+    if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
       print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
       return 1;
     }
@@ -145,7 +151,8 @@ int verify_audit(const std::string& path) {
   const std::string text =
       concat({path, ": ", std::to_string(number - older), " records as they were written",
               older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
-              previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+              start.empty() ? "" : ", the first after a record that is not here and has the hash ",
+              start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
 }
 

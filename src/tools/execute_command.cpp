@@ -29,8 +29,9 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    so_far.out_counts.file_bytes = output.out.next;
-    so_far.err_counts.file_bytes = output.err.next;
+    const std::uint64_t max_spill = set.executor.options().max_spill;
+    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
+    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -41,11 +42,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
-  const std::string err = so_far.err;
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
   set_member(object, "exit_code", Json());
-  set_member(object, "stderr", err);
+  set_member(object, "stderr", so_far.err);
   set_member(object, "outcome", "running");
   set_member(object, "shell_id", shell.id);
   return object;

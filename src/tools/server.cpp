@@ -213,7 +213,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   if (served) return 0;
   const int status = fail(1, served.error().message);
   // A handler that did not return still uses what this function's callers would destroy.
-  if (served.error().code == ErrorCode::limit) ::_exit(status);
+  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
   return status;
 }
 
@@ -287,7 +287,13 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
-  const auto place = create_place(config);
+  auto place = create_place(config);
+  // A place without a folder for temporary files has none for long output.
+  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+    warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
+    config.local.private_spill_dir = false;
+    place = create_place(config);
+  }
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)

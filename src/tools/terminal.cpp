@@ -150,6 +150,8 @@ std::size_t unfinished_escape(std::string_view text) {
   constexpr std::size_t longest = 1024;
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  // A byte that is no UTF-8 has become three: who counts bytes cannot go back over it.
+  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 

@@ -44,9 +44,9 @@ inline constexpr std::size_t longest_echo = 200;
 // text block, escaped once more. Follows the escapes of Json::dump().
 std::size_t bytes_in_reply(std::string_view text);
 
-// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, and tells
-// of each cut. Each step halves the text it shortens, hence all of them together cost no more than
-// a few times the first.
+// Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
+// more than longest_echo bytes, and tells of each cut. Each step halves the text it shortens, hence
+// all of them together cost no more than a few times the first.
 void shorten(const std::vector<std::string*>& texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
@@ -208,10 +208,10 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-// A name, too, may have a secret in it.
 // A command of nothing but blanks.
 bool is_empty_script(const std::string& script);
 
+// A name, too, may have a secret in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing

@@ -5,7 +5,7 @@
 // of host, child and grandchild (see Who); with --all it is every call with every errno it may
 // give, or every Nth of these. What must hold each time:
 //   - the result is as without the fault, or says what failed, and nothing is called a success that
-//     is none;
+//     is none, nor a program not started that was executed;
 //   - it does not hang, crash or throw;
 //   - no descriptor, thread, process, zombie, file or cgroup is left, and the signal mask is as it
 //     was;
@@ -103,9 +103,8 @@ std::string report_of(const Scenario& scenario, const std::string& directory, co
   if (!files.empty() && !(fault && removes(fault->number))) text += "problem: " + files + "\n";
   // Those that take their time to die are taken away by a later start.
   const std::string children = faults::in_time([&] {
-    std::string left = faults::has_children();
-    if (!left.empty()) codeexec::run_process(faults::program(place, {"true"}));
-    return left;
+    if (!faults::has_children().empty()) codeexec::run_process(faults::program(place, {"true"}));
+    return faults::has_children();
   });
   if (!children.empty()) text += "problem: " + children + "\n";
   return text;
@@ -180,6 +179,8 @@ Outcomes outcomes_of(const Trace& trace) {
     for (const std::string& left : trace.left)
       if (!said) all.problems.push_back("it left behind: " + left);
     if (all.told.empty()) all.problems.push_back("it has told nothing");
+    if (trace.executed && support::begins(all.told, "not started"))
+      all.problems.push_back("it was executed, and is told as " + all.told);
   }
   return all;
 }

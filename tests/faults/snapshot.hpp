@@ -114,7 +114,7 @@ class Snapshot {
 template <class Question>
 std::string in_time(Question question) {
   std::string text;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!(text = question()).empty() && std::chrono::steady_clock::now() < end)
     ::poll(nullptr, 0, 10);
   return text;

@@ -250,6 +250,7 @@ using Counts = std::map<std::pair<Who, long>, int>;
 struct Trace {
   Counts calls = {};  // between the marks
   bool injected = false;
+  bool executed = false;  // a program, between the marks
   bool hung = false;
   int status = 0;                      // as waitpid() tells it
   std::string report = {};             // what it wrote to its end
@@ -412,6 +413,7 @@ class Tracer {
       }
       case PTRACE_EVENT_EXEC:
         // What a command does is its own affair.
+        trace_.executed |= armed_;
         ::ptrace(PTRACE_DETACH, pid, 0, 0);
         tracees_.erase(pid);
         return;

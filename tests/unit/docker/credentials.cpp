@@ -223,6 +223,12 @@ TEST_CASE("env file: hostile input ends soon and is bounded") {
     REQUIRE(variables);
     CHECK(variables->size() == count);
   }
+  SUBCASE("as many wrong lines as there can be") {
+    std::vector<std::string> skipped;
+    CHECK(parse_env_file(repeated("x\n"), &skipped));
+    REQUIRE(skipped.size() == 16);
+    CHECK(support::begins(skipped[15], "line 16 is not NAME=value"));
+  }
   SUBCASE("what a reader that goes back would stumble over") {
     for (const std::string_view part : {"\n", " ", "#", " #", "export ", "\"", "'", "=", "\\",
                                         "A=\"\"\n", "A=a#", "\r", "A=\"\\"})

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -13,6 +14,7 @@
 
 #include "../../helpers/engine_support.hpp"
 #include "../../helpers/executor_support.hpp"
+#include "../../helpers/fake_engine.hpp"
 #include "../../helpers/support.hpp"
 #include "exec_helpers.hpp"
 
@@ -522,6 +524,52 @@ TEST_CASE("an engine that is not there is told and nothing runs on the host") {
              "");
   CHECK_FALSE(support::exists(mark));
 }
+
+#if defined(__linux__)
+namespace {
+
+// What this thread starts meanwhile shares its processor, and is not interrupted by it: a short
+// program has ended when its start returns.
+class LastInTurn {
+ public:
+  LastInTurn() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    set_policy(SCHED_BATCH);
+  }
+  ~LastInTurn() {
+    set_policy(SCHED_OTHER);
+    ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  LastInTurn(const LastInTurn&) = delete;
+  LastInTurn& operator=(const LastInTurn&) = delete;
+
+ private:
+  static void set_policy(int policy) {
+    const sched_param none = {};
+    ::sched_setscheduler(0, policy, &none);
+  }
+  cpu_set_t before_ = {};
+};
+
+}  // namespace
+
+TEST_CASE("an exec whose client has ended before it is written to is told, without a signal") {
+  const support::FakeEngine well;
+  const support::TempDir folder;
+  const std::string engine =
+      fake_engine(folder, "[ \"$1\" = exec ] || exec " + well.program() +
+                              " \"$@\"\necho 'the daemon is ill' >&2; exit 1\n");
+  const Box box(support::busybox_image, [&](ContainerExecutorOptions& options) {
+    options.container.engine.program = engine;
+  });
+  const LastInTurn turn;
+  for (int i = 0; i < 10; ++i) check_told(box.run("echo ran"), "the daemon is ill");
+}
+#endif
 
 TEST_CASE("an engine whose socket nobody answers is told in time") {
   if (!has_images()) return;

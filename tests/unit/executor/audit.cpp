@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -325,6 +326,13 @@ TEST_CASE("an audit file that is removed, replaced or shortened is told, and goe
   CHECK(lines()[0] == "{\"previous");
   CHECK(parsed(lines()[1])["command"] == Json("echo six"));
   CHECK(is_chain({lines()[1], lines()[2]}));
+
+  // What somebody else has written is no hash, and no text that stands in the next line.
+  std::ofstream(place / "audit", std::ios::app)
+      << ",\"hash\":\"" << std::string(64, '"') << "\"}\n";
+  here.run("echo eight");
+  REQUIRE(lines().size() == 5);
+  CHECK(parsed(lines()[4])["previous"] == Json(""));
 }
 
 TEST_CASE("audit records that find no room wait, and are written in order when there is some") {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <thread>
 
 #include "../../helpers/executor_support.hpp"
@@ -197,6 +198,20 @@ TEST_CASE("the files of a private spill directory are bounded, each and together
     CHECK(cut.out_counts.file_bytes == 292);
   }
   CHECK(!support::exists(directory));
+}
+
+TEST_CASE("private spill directories are made while others look for what was left") {
+  LocalOptions options;
+  options.private_spill_dir = true;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k)
+        if (!LocalExecutor::create(options)) ++failed;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failed == 0);
 }
 
 TEST_CASE("with roots and no sandbox, tools read the spill_dir") {

@@ -170,6 +170,23 @@ TEST_CASE("the output of a shell is read by cursor, by tail and by pattern") {
             "input"));
 }
 
+TEST_CASE("the cursor of a shell never goes back over what has come") {
+  const TempDir place;
+  Fifo go(place / "go");
+  Server server;
+  // What looks like the beginning of a title, with bytes that are no UTF-8.
+  const std::string id = start_shell(server,
+                                     "printf '\\033]'; head -c 99 /dev/zero | tr '\\0' '\\377'; "
+                                     "echo begun >&2; read x < " +
+                                         go.path() + "; echo; echo end");
+  Json output = server.use("get_background_shell_output",
+                           Json::object({{"shell_id", id}, {"wait_for", "begun"}}));
+  CHECK(output["next"] == Json("101:6"));
+  go.write_text("go\n");
+  output = wait_for_shell(server, id, "exit", output["next"].as_string());
+  CHECK(output["stdout"] == Json("\nend\n"));
+}
+
 TEST_CASE("an unknown shell is an error that says what to do") {
   Server server;
   const Json arguments = Json::object({{"shell_id", "shell_0123456789abcdef"}, {"input", "x"}});
@@ -321,6 +338,16 @@ TEST_CASE("a command that takes long goes on in the background") {
   const Json output = wait_for_shell(server, running["shell_id"].as_string(), "exit");
   CHECK(output["stdout"] == Json("begun\ndone\n"));
   CHECK(output["exit_code"] == Json(4));
+}
+
+TEST_CASE("what is told of a running command fits into a reply") {
+  Server server(Strings{"--max-output-size", "8m"});
+  const Json running = server.execute_with(
+      parsed(R"({"command":"for s in 1 2; do head -c 4000000 /dev/zero >&$s; done; sleep 300",)"
+             R"("run_in_background_after":2})"));
+  REQUIRE(running["outcome"] == Json("running"));
+  CHECK(running["stdout"].as_string().size() < 400000);
+  CHECK(running["stderr"].as_string().size() < 400000);
 }
 
 TEST_CASE("a command that ends before that is answered as ever") {

@@ -381,6 +381,14 @@ TEST_CASE("--verify-audit names the first line that is not as it was written") {
   const ProcessResult older = verify(place.file("changed", "{\"time\":\"\"}\n" + whole));
   CHECK(older.exit_code == 0);
   CHECK(begins(older.out, place / "changed" + ": 5 records as they were written, after 1 lines"));
+  // Of what stood before the first line only the hash is left, which a new file begins with, too.
+  const std::string rest = lines[3] + "\n" + lines[4] + "\n";
+  const ProcessResult later = verify(place.file("changed", rest));
+  CHECK(later.exit_code == 0);
+  CHECK(begins(later.out, place / "changed" + ": 2 records as they were written, the first after " +
+                              "a record that is not here and has the hash " +
+                              parsed(lines[2])["hash"].as_string() + "; the last hash is "));
+  check_broken({"{\"time\":\"\"}", lines[3], lines[4]}, 2, "does not follow the line before it");
   CHECK(verify(place.file("changed", "")).exit_code == 0);
   check_refused(verify(place / "missing"), "codeexec-mcp: cannot open");
   check_refused(verify(place.path()), "codeexec-mcp: cannot read");

@@ -7,6 +7,7 @@
 #include "helpers.hpp"
 
 using codeexec::Json;
+using codeexec::LocalExecutor;
 using support::begins;
 using support::ends;
 using support::has;
@@ -123,12 +124,67 @@ TEST_CASE("code and background commands show as much, and their files can be rea
   CHECK(read_lines(server, running["stdout_file"], 1499)["content"] == Json("1500\n"));
 }
 
+TEST_CASE("of a file that has not all of the output the note tells how much it has") {
+  const TempDir place;
+  Server server(with_temporary(place));
+  const std::string command = "head -c 67108865 /dev/zero | tr '\\0' x; echo end >&2; sleep 300";
+  const std::string told = "the first 67108864 are in /";
+  const Json running =
+      server.execute_with(Json::object({{"command", command}, {"run_in_background_after", 0.01}}));
+  REQUIRE(running["outcome"] == Json("running"));
+  const Json output =
+      server.use("get_background_shell_output",
+                 Json::object({{"shell_id", running["shell_id"]}, {"wait_for", "end"}}));
+  CHECK(has(note_of(output, "stdout"), told));
+}
+
+TEST_CASE("a reply without room for its texts is sent all the same") {
+  const LocalExecutor here = *LocalExecutor::create({});
+  int in[2];
+  int out[2];
+  REQUIRE(::pipe(in) == 0);
+  REQUIRE(::pipe(out) == 0);
+  codeexec::mcp::ServerOptions options;
+  options.max_reply = 8192;
+  options.in_fd = in[0];
+  options.out_fd = out[1];
+  codeexec::mcp::Server server(options);
+  REQUIRE(codeexec::add_execution_tools(server, here));
+  const std::string lines =
+      R"({"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}})"
+      "\n"
+      R"({"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_command",)"
+      R"("arguments":{"command":"seq 1 9999"}}})"
+      "\n";
+  REQUIRE(::write(in[1], lines.data(), lines.size()) == static_cast<ssize_t>(lines.size()));
+  ::close(in[1]);
+  CHECK(server.serve());
+  ::close(out[1]);
+  std::string told;
+  char buffer[4096];
+  for (ssize_t size = 0; (size = ::read(out[0], buffer, sizeof buffer)) > 0;)
+    told.append(buffer, static_cast<std::size_t>(size));
+  ::close(in[0]);
+  ::close(out[0]);
+  CHECK(has(told, "truncated to fit one reply"));
+}
+
 TEST_CASE("without a file the note says so") {
   const auto r = support::run_program({"--max-output-size", "1024", "--run", "seq 1 3000"}, "/");
   const Json result = parsed(r.out);
   CHECK(result["stdout_bytes"] == Json(13893));
   CHECK(result["stdout"].as_string().size() < 1200);
   CHECK(!result.find("stdout_file"));
+}
+
+TEST_CASE("a server without a folder for temporary files says so, and goes on") {
+  Server::Options options;
+  options.environment = {"TMPDIR=/nowhere"};
+  Server server(options);
+  const Json r = server.execute("seq 1 30000");
+  CHECK(!r.find("stdout_file"));
+  CHECK(ends(note_of(r, "stdout"), "; send it to a file to read it in parts"));
+  CHECK(begins(server.logged(), "codeexec-mcp: private_spill_dir: cannot make a directory in "));
 }
 
 TEST_CASE("the files of a killed server are removed by the next, and no others") {

@@ -21,41 +21,41 @@ std::string octal(const std::string& text) {
 }
 
 TEST_CASE("escape sequences and overwritten lines are shown as a terminal shows them") {
-  struct Row {
+  struct Print {
     std::string printed;
     std::string shown;
   };
-  const Row rows[] = {{"plain\n", "plain\n"},
-                      {"10%\r20%\r100%\n", "100%\n"},
-                      {"downloading\rdone\n", "doneloading\n"},
-                      {"downloading\r\x1b[Kdone\n", "done\n"},
-                      {"downloading\x1b[2K\rdone\n", "done\n"},
-                      {"50%\r", "50%"},
-                      {"ab\b\bxy\bz\n", "xz\n"},
-                      {"\b\b\rok\n", "ok\n"},
-                      {"\xc3\xa4\xe2\x82\xac\rxy\n", "xy\n"},
-                      {"ab\r\xe2\x82\xac\n",
-                       "\xe2\x82\xac"
-                       "b\n"},
-                      {"\x1b[1;31mred\x1b[0m and \x1b[38;5;7mgrey\x1b[m\n", "red and grey\n"},
-                      {"\x1b]0;a title\x07text\n", "text\n"},
-                      {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "link\n"},
-                      {"\x1bPq#0\x1b\\x\x1b(By\x1b=z\x1b"
-                       "7\n",
-                       "xyz\n"},
-                      {"\x1b[2J\x1b[H\x1b[?25lx\x1b[?25h\n", "x\n"},
-                      {"bell\x07\n", "bell\n"},
-                      // A line's end is left as it is.
-                      {"a\r\nb\r\n", "a\r\nb\r\n"},
-                      {"a\rb\r\nc", "b\r\nc"},
-                      // What is no whole sequence takes no line with it.
-                      {"\x1b[31\nnext\n", "\nnext\n"},
-                      {"\x1b]0;never ends\nnext\n", "0;never ends\nnext\n"},
-                      {"x\x1b", "x"},
-                      {"x\x1b[3", "x"},
-                      {"\x1b\xc3\xa4\n", "\xc3\xa4\n"}};
+  const Print prints[] = {{"plain\n", "plain\n"},
+                          {"10%\r20%\r100%\n", "100%\n"},
+                          {"downloading\rdone\n", "doneloading\n"},
+                          {"downloading\r\x1b[Kdone\n", "done\n"},
+                          {"downloading\x1b[2K\rdone\n", "done\n"},
+                          {"50%\r", "50%"},
+                          {"ab\b\bxy\bz\n", "xz\n"},
+                          {"\b\b\rok\n", "ok\n"},
+                          {"\xc3\xa4\xe2\x82\xac\rxy\n", "xy\n"},
+                          {"ab\r\xe2\x82\xac\n",
+                           "\xe2\x82\xac"
+                           "b\n"},
+                          {"\x1b[1;31mred\x1b[0m and \x1b[38;5;7mgrey\x1b[m\n", "red and grey\n"},
+                          {"\x1b]0;a title\x07text\n", "text\n"},
+                          {"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "link\n"},
+                          {"\x1bPq#0\x1b\\x\x1b(By\x1b=z\x1b"
+                           "7\n",
+                           "xyz\n"},
+                          {"\x1b[2J\x1b[H\x1b[?25lx\x1b[?25h\n", "x\n"},
+                          {"bell\x07\n", "bell\n"},
+                          // A line's end is left as it is.
+                          {"a\r\nb\r\n", "a\r\nb\r\n"},
+                          {"a\rb\r\nc", "b\r\nc"},
+                          // What is no whole sequence takes no line with it.
+                          {"\x1b[31\nnext\n", "\nnext\n"},
+                          {"\x1b]0;never ends\nnext\n", "0;never ends\nnext\n"},
+                          {"x\x1b", "x"},
+                          {"x\x1b[3", "x"},
+                          {"\x1b\xc3\xa4\n", "\xc3\xa4\n"}};
   Server server;
-  for (const Row& row : rows) {
+  for (const Print& row : prints) {
     CAPTURE(row.printed);
     const std::string command = "printf '" + octal(row.printed) + "'";
     const Json r = server.execute(command + "; " + command + " >&2");
