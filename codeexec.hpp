@@ -25572,7 +25572,7 @@ Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
       above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (!file->folder_) return system_error(errno, {subject});
   const int error = file->open_file();
-  if (error == EMEDIUMTYPE)
+  if (error == EOPNOTSUPP)
     return make_error(ErrorCode::invalid_argument, {subject, " is neither a file nor a device"});
   if (error != 0) return system_error(error, {subject});
   return file;
@@ -25585,7 +25585,7 @@ int AuditFile::open_file() {
       O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
-  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EMEDIUMTYPE;
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EOPNOTSUPP;
   regular_ = S_ISREG(status.st_mode);
   file_ = std::move(fd);
   size_ = -1;
@@ -25684,7 +25684,7 @@ std::string AuditFile::append(std::string_view record) {
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
     return concat({"the audit record could not be written to ", quoted(path_), ": ",
-                   error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
+                   error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
   return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
 }
 
@@ -36414,6 +36414,20 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   return std::optional<ShellWaitEnd>(*end);
 }
 
+// Of a text that began at byte `since`, what is too long for one reply waits for the next call. Not
+// where a byte that is no UTF-8 has become three, as the offset is not known then.
+bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most) {
+  const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
+  if (chunk.text.size() <= most + gap) return false;
+  std::string_view first = utf8_prefix(chunk.text, most + gap);
+  const std::size_t line_end = first.rfind('\n');
+  if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
+  if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
+  chunk.next = since + chunk.missed + (first.size() - gap);
+  chunk.text.resize(first.size());
+  return true;
+}
+
 Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
   Json object;
@@ -36489,6 +36503,14 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
+  const Json& tail = call.argument("tail");
+  const std::size_t most = wanted_output(set, call);
+  const bool follows = call.argument("since").is_string() && !tail.is_number();
+  bool more = false;
+  if (follows) {
+    more = leave_the_rest(output->out, since.out, most);
+    more |= leave_the_rest(output->err, since.err, most);
+  }
   if (output->status.state == ShellState::running)
     for (Capture::Chunk* chunk : {&output->out, &output->err}) {
       const std::size_t waits = unfinished_escape(chunk->text);
@@ -36496,7 +36518,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       chunk->next -= waits;
     }
   std::uint64_t missed[] = {output->out.missed, output->err.missed};
-  if (const Json& tail = call.argument("tail"); tail.is_number()) {
+  if (tail.is_number()) {
     for (std::string* text : {&out, &err}) {
       const std::string_view last = last_lines(*text, count_of(tail));
       missed[text == &err] += text->size() - last.size();
@@ -36504,11 +36526,11 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     }
   }
   for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
-  const std::size_t most = wanted_output(set, call);
   for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json notes = Json::array();
+  if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())

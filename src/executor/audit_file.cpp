@@ -35,7 +35,7 @@ Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
       above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (!file->folder_) return system_error(errno, {subject});
   const int error = file->open_file();
-  if (error == EMEDIUMTYPE)
+  if (error == EOPNOTSUPP)
     return make_error(ErrorCode::invalid_argument, {subject, " is neither a file nor a device"});
   if (error != 0) return system_error(error, {subject});
   return file;
@@ -48,7 +48,7 @@ int AuditFile::open_file() {
       O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
-  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EMEDIUMTYPE;
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EOPNOTSUPP;
   regular_ = S_ISREG(status.st_mode);
   file_ = std::move(fd);
   size_ = -1;
@@ -147,7 +147,7 @@ std::string AuditFile::append(std::string_view record) {
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
     return concat({"the audit record could not be written to ", quoted(path_), ": ",
-                   error == EMEDIUMTYPE ? "it is no file any more" : errno_text(error)});
+                   error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
   return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
 }
 

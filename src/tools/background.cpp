@@ -79,6 +79,20 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   return std::optional<ShellWaitEnd>(*end);
 }
 
+// Of a text that began at byte `since`, what is too long for one reply waits for the next call. Not
+// where a byte that is no UTF-8 has become three, as the offset is not known then.
+bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most) {
+  const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
+  if (chunk.text.size() <= most + gap) return false;
+  std::string_view first = utf8_prefix(chunk.text, most + gap);
+  const std::size_t line_end = first.rfind('\n');
+  if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
+  if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
+  chunk.next = since + chunk.missed + (first.size() - gap);
+  chunk.text.resize(first.size());
+  return true;
+}
+
 Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
   const Result& r = shell.result;
   Json object;
@@ -154,6 +168,14 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
+  const Json& tail = call.argument("tail");
+  const std::size_t most = wanted_output(set, call);
+  const bool follows = call.argument("since").is_string() && !tail.is_number();
+  bool more = false;
+  if (follows) {
+    more = leave_the_rest(output->out, since.out, most);
+    more |= leave_the_rest(output->err, since.err, most);
+  }
   if (output->status.state == ShellState::running)
     for (Capture::Chunk* chunk : {&output->out, &output->err}) {
       const std::size_t waits = unfinished_escape(chunk->text);
@@ -161,7 +183,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
       chunk->next -= waits;
     }
   std::uint64_t missed[] = {output->out.missed, output->err.missed};
-  if (const Json& tail = call.argument("tail"); tail.is_number()) {
+  if (tail.is_number()) {
     for (std::string* text : {&out, &err}) {
       const std::string_view last = last_lines(*text, count_of(tail));
       missed[text == &err] += text->size() - last.size();
@@ -169,11 +191,11 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
     }
   }
   for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
-  const std::size_t most = wanted_output(set, call);
   for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
   shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json notes = Json::array();
+  if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())

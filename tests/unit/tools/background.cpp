@@ -391,3 +391,34 @@ TEST_CASE("a command whose client goes away before that is killed") {
   CHECK(dies(pid));
   CHECK(server.use("list_background_shells")["count"] == Json(0));
 }
+
+TEST_CASE("who follows a shell by cursor misses nothing, however much it prints at once") {
+  Server server;
+  const std::string id = start_shell(server, "seq 1000001 1009999");
+  std::string expected;
+  for (int i = 1000001; i <= 1009999; ++i) expected += std::to_string(i) + "\n";
+  std::string all;
+  std::string since;
+  Json output;
+  int answers = 0;
+  do {
+    output = wait_for_shell(server, id, ".", since);
+    const std::string& text = output["stdout"].as_string();
+    CHECK(text.size() <= std::size_t{30000});
+    CHECK((text.empty() || text.back() == '\n'));
+    CHECK(output.find("stdout_missed_bytes") == nullptr);
+    const bool more = text.size() > 0 && all.size() + text.size() < expected.size();
+    if (more && output["status"] == Json("stopped"))
+      CHECK(has(output["notes"].dump(), "more waits: ask again with since"));
+    all += text;
+    since = output["next"].as_string();
+    ++answers;
+  } while (output["wait"] == Json("matched") && answers < 100);
+  CHECK(all == expected);
+  CHECK(answers >= 3);
+  // Without a cursor it is what there is, in short.
+  output = server.use("get_background_shell_output", shell_arguments(id));
+  CHECK(output["stdout_missed_bytes"].as_integer() > 40000);
+  CHECK(support::begins(output["stdout"].as_string(), "1000001\n"));
+  CHECK(has(output["stdout"].as_string(), "\n1009999\n"));
+}
