@@ -1962,9 +1962,9 @@ struct LocalOptions : ExecutorOptions {
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
   //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
-  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
-  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
-  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
+  //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
+  //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
   //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
   //     each, not below them)
   //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
@@ -11825,7 +11825,8 @@ inline constexpr char rule_texts[] =
     "refuses su and runuser as commands; `python su.py` passes\0"
     "run the command as the user you are\0"
     "chmod\0"
-    "A mode that others may write by, or with setuid or setgid, is not allowed\0"
+    "A mode that others may write by, with setuid or setgid, or not known, and -R of what the "
+    "system needs, is not allowed\0"
     "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may "
     "write, that sets setuid or setgid, or is not known before it runs, and chmod -R of "
     "what rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass\0"
@@ -20974,7 +20975,7 @@ class SandboxBuilder {
   void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
     const std::string reason = error == 0 ? "" : concat({" (", errno_text(error), ")"});
     miss(limit, {"no cgroup can be made here", reason, ", so ", what,
-                 "; set sandbox to best_effort for that, or run this program by "
+                 ", which only best_effort accepts; run this program by "
                  "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
   }
@@ -25086,8 +25087,8 @@ class WatchedFiles {
 
   // True when it is a directory (and not a link to one).
   bool look_at_one(const Place& place, const std::string& file);
-  // Of a folder that holds what is like repositories, the settings of each.
-  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  // Of a folder of what is like repositories, with names of so many parts, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
   void look_at_settings(const Place& place, const std::string& git);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.
@@ -25496,11 +25497,14 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t 
 
 namespace {
 
-std::string head_and_tail(const std::string& text, std::size_t bytes) {
+// Of a text that may have been cut before, and then had so many bytes.
+std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
   const std::string_view tail = utf8_suffix(text, bytes / 2);
-  return concat({head, Capture::gap(text.size() - head.size() - tail.size()), tail});
+  return concat(
+      {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
+       tail});
 }
 
 }  // namespace
@@ -25645,7 +25649,7 @@ Json AuditRecord::to_json() const {
     record.set(concat({field, "_bytes"}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(concat({field, "_sha256"}), counts.sha256);
-    if (max_output > 0) set_text(field, head_and_tail(text, max_output));
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout", r.out, r.out_counts);
   set_stream("stderr", r.err, r.err_counts);
@@ -26086,7 +26090,7 @@ bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, int repositories) {
   if (!look_at_one(place, path)) return;
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
@@ -26094,10 +26098,15 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
     if (ends_with(file, ".sample")) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
-    if (repositories)
-      look_at_settings(place, whole);
-    else
+    if (repositories == 0) {
       look_at_one(place, whole);
+      return true;
+    }
+    look_at_settings(place, whole);
+    // A submodule is called as its path is, and may have some of its own.
+    const bool is_one = prints_.count(concat({place.start, whole, "/config"})) != 0;
+    if (repositories > 1)
+      look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
     return true;
   });
 }
@@ -26109,13 +26118,15 @@ void WatchedFiles::look_at_settings(const Place& place, const std::string& git) 
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  for (const char* file : {".mcp.json", ".claude/settings.json", ".cursor/mcp.json"})
+    if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
   if (!look_at_one(place, git)) return;
   look_at_settings(place, git);
   const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
-  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
   if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
-  for (const char* parts : {"/modules", "/worktrees"})
-    look_at_entries(place, concat({git, parts}), true);
+  look_at_entries(place, git + "/modules", 3);
+  look_at_entries(place, git + "/worktrees", 1);
 }
 
 // What a command may have put there can be anything: no link is followed, and nothing waited for.
@@ -26434,6 +26445,7 @@ enum class Cause : char {
   none,
   dialect,
   semaphores,
+  pseudo_terminals,
   shims,
   identity,
   signals,
@@ -26459,11 +26471,12 @@ constexpr Symptoms symptoms[] = {
      ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
      "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
     {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
     {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
      "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
      "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
      "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
@@ -26516,6 +26529,7 @@ bool possible(Cause cause, const Result& told, Network network) {
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
     case Cause::semaphores:
+    case Cause::pseudo_terminals:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -26558,6 +26572,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
              "execute_code with language bash";
     case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
+    case Cause::pseudo_terminals:
+      return "commands can make no terminals here (option terminals)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
@@ -34064,19 +34080,22 @@ std::string name_without_case(std::string_view name) {
   return plain;
 }
 
-// What else may have been meant by a name that no parameter has: one that holds it, or lies in it.
+// What else may have been meant by a name that no parameter has: one that holds it, or lies in it;
+// or else one whose description has it.
 std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
   constexpr std::size_t shortest = 3;
   constexpr std::size_t longest = 64;
   const std::string plain = name_without_case(name.substr(0, longest));
-  for (const Parameter& parameter : parameters) {
-    const std::string other = name_without_case(parameter.name);
-    const bool alike =
-        other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
-    std::string_view about = parameter.description;
-    if (ends_with(about, ".")) about.remove_suffix(1);
-    if (alike && std::min(plain.size(), other.size()) >= shortest)
-      return concat({"is unknown; ", parameter.name, " is known: ", about});
+  for (const bool described : {false, true}) {
+    for (const Parameter& parameter : parameters) {
+      std::string_view text = parameter.description;
+      const std::string other = name_without_case(described ? text : parameter.name);
+      const bool alike =
+          other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+      if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
+      if (ends_with(text, ".")) text.remove_suffix(1);
+      return concat({"is unknown; ", parameter.name, " is known: ", text});
+    }
   }
   return "is unknown";
 }
@@ -37396,8 +37415,8 @@ void add_command(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_work_dir(mcp::Tool& tool) {
-  add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
-      "cwd";
+  add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
+      .other_name = "cwd";
 }
 
 void add_timeout(mcp::Tool& tool, const Executor& executor) {

@@ -126,7 +126,7 @@ elif [ "$pieces" = whole ]; then
   echo "   That takes more than a minute."
 elif [ "$count" = "$all" ]; then
   echo "== building the server from src/: $all pieces, $jobs at a time"
-  echo "   That is about 90 seconds of processor time: under a minute on two free processors, and"
+  echo "   That is 60 to 90 seconds of processor time: under a minute on two free processors, and"
   echo "   longer where they are slow or busy. The next time only what has changed is built."
 else
   echo "== building the server again: $count of $all pieces have changed"

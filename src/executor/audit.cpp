@@ -15,11 +15,14 @@ inline namespace v0_1 {
 
 namespace {
 
-std::string head_and_tail(const std::string& text, std::size_t bytes) {
+// Of a text that may have been cut before, and then had so many bytes.
+std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
   const std::string_view tail = utf8_suffix(text, bytes / 2);
-  return concat({head, Capture::gap(text.size() - head.size() - tail.size()), tail});
+  return concat(
+      {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
+       tail});
 }
 
 }  // namespace
@@ -164,7 +167,7 @@ Json AuditRecord::to_json() const {
     record.set(concat({field, "_bytes"}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(concat({field, "_sha256"}), counts.sha256);
-    if (max_output > 0) set_text(field, head_and_tail(text, max_output));
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout", r.out, r.out_counts);
   set_stream("stderr", r.err, r.err_counts);

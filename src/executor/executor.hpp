@@ -340,9 +340,9 @@ struct LocalOptions : ExecutorOptions {
   // work_dir and each writable root (of 64 roots at most). Changes are told in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
   //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
-  //     info/attributes and, but for samples, what is in hooks; config and hooks in modules/* and
-  //     worktrees/*; what is in the folder of the work tree that core.hooksPath names
-  //   the same of SUB/.git, where there are at most 64 folders SUB (not hidden ones)
+  //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
+  //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
+  //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
   //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
   //     each, not below them)
   //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml

@@ -161,8 +161,8 @@ class WatchedFiles {
 
   // True when it is a directory (and not a link to one).
   bool look_at_one(const Place& place, const std::string& file);
-  // Of a folder that holds what is like repositories, the settings of each.
-  void look_at_entries(const Place& place, const std::string& path, bool repositories = false);
+  // Of a folder of what is like repositories, with names of so many parts, the settings of each.
+  void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
   void look_at_settings(const Place& place, const std::string& git);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.

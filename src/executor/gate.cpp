@@ -24,6 +24,7 @@ enum class Cause : char {
   none,
   dialect,
   semaphores,
+  pseudo_terminals,
   shims,
   identity,
   signals,
@@ -49,11 +50,12 @@ constexpr Symptoms symptoms[] = {
      ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
      "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
     {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
+    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "kill|operation not permitted\nkill|no such process"},
     {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\n"
+     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
      "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
      "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
      "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
@@ -106,6 +108,7 @@ bool possible(Cause cause, const Result& told, Network network) {
                           names(told.sandbox->missing, "processes"));
     case Cause::none:
     case Cause::semaphores:
+    case Cause::pseudo_terminals:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -148,6 +151,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
              "execute_code with language bash";
     case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
+    case Cause::pseudo_terminals:
+      return "commands can make no terminals here (option terminals)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:

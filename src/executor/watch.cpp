@@ -100,7 +100,7 @@ bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
   return S_ISDIR(status.st_mode);
 }
 
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path, bool repositories) {
+void WatchedFiles::look_at_entries(const Place& place, const std::string& path, int repositories) {
   if (!look_at_one(place, path)) return;
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
@@ -108,10 +108,15 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
     if (ends_with(file, ".sample")) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
-    if (repositories)
-      look_at_settings(place, whole);
-    else
+    if (repositories == 0) {
       look_at_one(place, whole);
+      return true;
+    }
+    look_at_settings(place, whole);
+    // A submodule is called as its path is, and may have some of its own.
+    const bool is_one = prints_.count(concat({place.start, whole, "/config"})) != 0;
+    if (repositories > 1)
+      look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
     return true;
   });
 }
@@ -123,13 +128,15 @@ void WatchedFiles::look_at_settings(const Place& place, const std::string& git) 
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
+  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
+  for (const char* file : {".mcp.json", ".claude/settings.json", ".cursor/mcp.json"})
+    if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
   if (!look_at_one(place, git)) return;
   look_at_settings(place, git);
   const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
-  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
   if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
-  for (const char* parts : {"/modules", "/worktrees"})
-    look_at_entries(place, concat({git, parts}), true);
+  look_at_entries(place, git + "/modules", 3);
+  look_at_entries(place, git + "/worktrees", 1);
 }
 
 // What a command may have put there can be anything: no link is followed, and nothing waited for.

@@ -131,19 +131,22 @@ std::string name_without_case(std::string_view name) {
   return plain;
 }
 
-// What else may have been meant by a name that no parameter has: one that holds it, or lies in it.
+// What else may have been meant by a name that no parameter has: one that holds it, or lies in it;
+// or else one whose description has it.
 std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
   constexpr std::size_t shortest = 3;
   constexpr std::size_t longest = 64;
   const std::string plain = name_without_case(name.substr(0, longest));
-  for (const Parameter& parameter : parameters) {
-    const std::string other = name_without_case(parameter.name);
-    const bool alike =
-        other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
-    std::string_view about = parameter.description;
-    if (ends_with(about, ".")) about.remove_suffix(1);
-    if (alike && std::min(plain.size(), other.size()) >= shortest)
-      return concat({"is unknown; ", parameter.name, " is known: ", about});
+  for (const bool described : {false, true}) {
+    for (const Parameter& parameter : parameters) {
+      std::string_view text = parameter.description;
+      const std::string other = name_without_case(described ? text : parameter.name);
+      const bool alike =
+          other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
+      if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
+      if (ends_with(text, ".")) text.remove_suffix(1);
+      return concat({"is unknown; ", parameter.name, " is known: ", text});
+    }
   }
   return "is unknown";
 }

@@ -155,7 +155,7 @@ class SandboxBuilder {
   void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
     const std::string reason = error == 0 ? "" : concat({" (", errno_text(error), ")"});
     miss(limit, {"no cgroup can be made here", reason, ", so ", what,
-                 "; set sandbox to best_effort for that, or run this program by "
+                 ", which only best_effort accepts; run this program by "
                  "`systemd-run --user --scope -p Delegate=yes`"});
     if (other) other_limits_[other_count_++] = other;
   }

@@ -33,8 +33,8 @@ void add_command(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_work_dir(mcp::Tool& tool) {
-  add_text(tool, "work_dir", "Default, and base of relative paths: the workspace.").other_name =
-      "cwd";
+  add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
+      .other_name = "cwd";
 }
 
 void add_timeout(mcp::Tool& tool, const Executor& executor) {

@@ -212,6 +212,11 @@ ELSEWHERE = {
     "conan create tests/packaging/conan": "tests/packaging/run.sh",
     "vcpkg install codeexec --overlay-ports=tests/packaging/vcpkg": "tests/packaging/run.sh",
     "sh examples/quickstart.sh": "tests/hygiene/examples.sh",
+    "docker ps -a --filter label=codeexec.managed=1": "tests/unit/docker/containers.cpp",
+    "docker rm -f $(docker ps -aq --filter label=codeexec.kind=persistent)":
+        "tests/unit/docker/containers.cpp",
+    "docker volume rm $(docker volume ls -q --filter label=codeexec.managed=1)":
+        "tests/unit/docker/surroundings.cpp",
 }
 
 
@@ -259,7 +264,7 @@ def check_command(where, command, shown):
 
 def check_commands():
     for block in BLOCKS:
-        if block.kind in ("console", "sh"):
+        if block.kind == "console":
             for command, shown in commands_of(block):
                 check_command(block.where, command, shown)
     indented = re.findall(r"^    \$ .*", README, re.M)
@@ -404,7 +409,10 @@ WRONG = [
     ["--workspace", "/dev/null"], ["--allowed-paths", "/nope"], ["--spill-dir", "/nope"],
     ["--local-skills-directory", "/nope"], ["--audit-file", "/nope/x"],
     ["--allowed-paths", "/tmp", "--read-only", "/tmp"], ["--venv-path", "/nope"],
-    ["--allowed-paths", PROJECT, "--check", "ls"], ["--shell", "nope"], ["--set-env", "x"],
+    ["--allowed-paths", PROJECT, "--workspace", HOME, "--check", "ls"],
+    ["--allowed-paths", PROJECT, "--spill-dir", PROJECT],
+    ["--allowed-paths", PROJECT, "--audit-file", PROJECT + "/log"],
+    ["--shell", "nope"], ["--set-env", "x"],
     ["--keep-env", "A*B"], ["--secret-env", "NOPE"],
     ["--set-env", "KEY=abc", "--secret-env", "KEY"], ["--network", "none"],
     ["--allowed-paths", "/", "--sandbox", "best-effort"],
@@ -434,7 +442,7 @@ WRONG = [
      "true", "--docker-packages", '{"preinstall": {"python": ["x"]}}'],
     ["--profile", "user-container"], ["--profile", "x"], ["--secret-env", "A*"],
     ["--keep-env", "A=B"], ["--command-prefix", " "], ["--command-prefix", "a\nb"],
-    ["--venv-path", "/a:b"], ["--audit-file", "/"], ["--pid-namespace"],
+    ["--venv-path", "/a:b"], ["--audit-file", "/"], ["--audit-file", "/tmp"], ["--pid-namespace"],
     ["--allowed-paths", PROJECT, "--venv-path", HOME, "--sandbox", "best-effort"],
     ["--allowed-paths", PROJECT, "--workspace", PROJECT, "--read-only", PROJECT + "/part",
      "--sandbox", "strict"],

@@ -221,6 +221,8 @@ TEST_CASE("container: a persistent one is found, started and woken again") {
     CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
   }
   CHECK(is_there(remover.name));
+  for (const char* label : {"label=codeexec.managed=1", "label=codeexec.kind=persistent"})
+    CHECK(has(docker({"ps", "-aq", "--no-trunc", "--filter", label}).out, id));
   for (const char* deed : {"", "pause", "kill"}) {
     CAPTURE(std::string(deed));
     if (*deed) REQUIRE(docker({deed, remover.name}).succeeded());

@@ -264,7 +264,7 @@ TEST_CASE("the runtime image has what it says, for its user") {
                    "node -p '6*7'; npm prefix -g; echo 'int main(){return 0;}' > a.c && "
                    "make -s a && ./a && echo built") == "Python 3\nv20\n42\n/usr/local\nbuilt\n");
     CHECK(in_image(image, "agent",
-                   "for p in git curl rg unzip ps gh npx uv uvx ast-grep pytest pip; do "
+                   "for p in git ssh curl rg unzip ps gh npx uv uvx ast-grep pytest pip; do "
                    "command -v $p > /dev/null || echo \"no $p\"; done; "
                    "gh --version > /dev/null && rg --version > /dev/null && echo runs") ==
           "runs\n");

@@ -262,8 +262,7 @@ TEST_CASE("an audit record tells who asked, and the hashes of input and output")
     CHECK(record["input_sha256"] == Json(sha256_of(place, std::string(100000, 'i'))));
     CHECK(record["stderr_sha256"] == record["input_sha256"]);
     CHECK(record["stdout_sha256"] == Json(sha256_of(place, counted)));
-    CHECK(begins(record["stdout"].as_string(), "1\n2\n3\n4\n5\n\n... ("));
-    CHECK(ends(record["stdout"].as_string(), ") ...\n999\n10000\n"));
+    CHECK(record["stdout"] == Json("1\n2\n3\n4\n5\n\n... (48874 bytes omitted) ...\n999\n10000\n"));
   }
   CHECK(records[2].find("input_sha256") == nullptr);
   CHECK(records[2].find("stderr_sha256") == nullptr);

@@ -426,6 +426,7 @@ TEST_CASE("a command that fails for want of a network is told why") {
           "you're in offline mode", "--offline was specified",
           "Packages were unavailable because the network was disabled",
           "Failed to establish a new connection: [Errno 13]", "Error: connect EACCES 192.0.2.1:80",
+          "connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
           "code: 'EACCES',\n  syscall: 'connect'", "<urlopen error [Errno 13] Permission denied>",
           "sock = socket(af, socktype)\n\nPermissionError: [Errno 13] Permission denied",
           "Connecting to 192.0.2.1:80... failed: Permission denied.",
@@ -486,6 +487,9 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   CHECK(printed("sl = self._semlock = _multiprocessing.SemLock(\n\nPermissionError: [Errno 13] "
                 "Permission denied") == memory);
   CHECK(notes_of(here, "echo > /dev/shm/x") == memory);
+  const std::string terminals = "commands can make no terminals here (option terminals)|";
+  CHECK(printed("script: failed to create pseudo-terminal: Permission denied") == terminals);
+  CHECK(printed("OSError: out of pty devices") == terminals);
   const std::string signals =
       "a command can signal only what it has started itself; kill_background_shell ends a "
       "background command|";
@@ -591,9 +595,14 @@ TEST_CASE("files that the user's tools run later are watched in a sandbox") {
                            ".git/info/attributes",
                            ".git/modules/m/config",
                            ".git/modules/m/hooks/post-checkout",
+                           ".git/modules/m/modules/n/config",
+                           ".git/modules/lib/part/one/hooks/post-checkout",
                            ".git/worktrees/w/config",
                            "sub/.git/config",
                            "sub/.git/hooks/pre-push",
+                           "sub/.mcp.json",
+                           "sub/.cursor/mcp.json",
+                           "sub/.claude/settings.json",
                            ".claude/settings.json",
                            ".claude/settings.local.json",
                            ".cursor/mcp.json",

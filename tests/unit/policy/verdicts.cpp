@@ -134,6 +134,11 @@ TEST_CASE("policy: a refusal says what was found") {
         prefix + "Use of 'sudo' is not allowed (sudo ls); run it without");
   CHECK(message("x > /tmp/../dev/sda") ==
         prefix + "Writing to devices is not allowed (writes to /dev/sda); write to a file");
+  CHECK(message("chmod -R 755 /etc") ==
+        prefix +
+            "A mode that others may write by, with setuid or setgid, or not known, and -R of what "
+            "the system needs, is not allowed (chmod -R 755 /etc); give only what is needed, e.g. "
+            "chmod u+x FILE");
   CHECK(message("mv x /dev/null") ==
         prefix + "Moving files to /dev/null is not allowed (mv x /dev/null); use rm");
   CHECK(message("\"$X\" y") ==

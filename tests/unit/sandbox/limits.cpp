@@ -174,6 +174,7 @@ TEST_CASE("sandbox: the number of processes, for root and for others") {
   REQUIRE(refused.size() == 1);
   CHECK(support::has(refused[0], "for lack of memory: no cgroup can be made here ("));
   CHECK(support::has(refused[0], "), so it holds for each process alone"));
+  CHECK(support::has(refused[0], ", which only best_effort accepts; run this program by "));
   CHECK(support::has(refused[0], "systemd-run --user --scope -p Delegate=yes"));
   // As where there is no cgroup.
   const std::string no_cgroup = "mkdirat=EPERM,mkdir=EPERM";

@@ -474,6 +474,8 @@ TEST_CASE("names and texts that models send are understood, and others are told 
   CHECK(has(
       server.error_of("execute_command", parsed(R"({"command":"true","run_in_background":true})")),
       "'run_in_background' is unknown; run_in_background_after is known: Seconds"));
+  CHECK(has(server.error_of("execute_command", parsed(R"({"command":"true","path":"x"})")),
+            "'path' is unknown; work_dir is known: "));
   CHECK(has(server.error_of("read_file", parsed(R"({"path":"x"})")),
             "'path' is unknown; file_path is known: "));
 }
