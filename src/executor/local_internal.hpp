@@ -40,10 +40,14 @@ struct LocalExecutor::Place {
   // What is watched while a command runs in that directory.
   std::vector<std::string> watched(const std::string& work_dir) const {
     if (!watch_files) return {};
-    std::vector<std::string> directories = writable;
-    directories.resize(std::min(directories.size(), WatchedFiles::max_directories));
-    if (std::find(directories.begin(), directories.end(), work_dir) == directories.end())
-      directories.push_back(work_dir);
+    std::vector<std::string> directories;
+    const auto add = [&directories](const std::string& path) {
+      if (std::find(directories.begin(), directories.end(), path) == directories.end())
+        directories.push_back(path);
+    };
+    for (const std::string& path : writable)
+      if (directories.size() < WatchedFiles::max_directories) add(path);
+    add(work_dir);
     return directories;
   }
 
