@@ -21730,12 +21730,15 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument);
 
 int watch_by_thread(Spawned& child);
 
-// Reads what a child has written to its pipe. False when there is nothing, or not all of it.
+// Reads what a child has written to its pipe. False when there is nothing, or not all of it. Tries
+// again what has failed: without a report, nobody knows whether a program runs.
 template <class Record>
 bool read_record(const UniqueFd& pipe, Record& record) {
+  constexpr int most_failures = 10;
+  int failures = 0;
   ssize_t size = 0;
   do size = ::read(pipe.get(), &record, sizeof record);
-  while (size < 0 && errno == EINTR);
+  while (size < 0 && (errno == EINTR || ++failures < most_failures));
   return size == static_cast<ssize_t>(sizeof record);
 }
 
