@@ -10587,7 +10587,8 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
     bodies.push_back(index);
     ++definitions_;
   }
-  mark_own(name, true);
+  // In a function, a return before it may have left it out.
+  mark_own(name, activations_.empty());
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
