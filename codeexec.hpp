@@ -668,6 +668,7 @@ struct Command {
   bool holes = false;     // in a payload that is known in part
   bool widened = false;   // some unknown parts have values that the script tells: too many
   bool compound = false;  // no command of its own: the redirections of a compound command
+  bool own = false;       // calls a function that the script has surely defined by then
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
 
@@ -8886,6 +8887,11 @@ class ShellWalker {
   // functions and aliases -------------------------------------------------------------------------
 
   void define(std::uint32_t index, const ShellNode& node);
+  // Whether a name is that of a function is kept like a variable, as branches and subshells have
+  // it: its value is the mark of the shell that has defined it.
+  void mark_own(std::string_view name, bool own);
+  bool is_own(const shell::Command& command);
+  char shell_mark() const { return static_cast<char>('0' + shells_); }
 
   // A function that is running.
   struct Activation {
@@ -9054,6 +9060,10 @@ class ShellWalker {
   const ShellValue unknown_value_ = unknown_scalar();
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
+  // Those that the script itself defines, outside of branches: other functions may call them.
+  std::map<std::string, std::vector<std::uint32_t>, std::less<>> later_ = {};
+  bool functions_lost_ = false;  // by unset -f of a name that is not known
+  unsigned shells_ = 0;          // started by the script, around what runs
   std::map<std::string, std::string, std::less<>> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
   struct Trap {
@@ -9112,7 +9122,13 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
   const std::uint32_t root = parser.parse();
   outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) run(root);
+  if (root != no_index) {
+    for (std::size_t i = 0; i < size(node(root).nodes); ++i) {
+      const ShellNode& one = node(item(node(root).nodes, i));
+      if (one.kind == ShellNode::Kind::function && !one.background) later_[std::string(one.name)];
+    }
+    run(root);
+  }
   Error error = parser.error();
   bool failed = parser.failed();
   if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {
@@ -10417,13 +10433,16 @@ void ShellWalker::run_for(const ShellNode& node) {
     charge(arguments.elements.size());
     for (const ShellText& element : arguments.elements) add(element);
   });
-  // Without words the body does not run; it is told all the same.
-  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
+  // Without words the body does not run; it is told all the same, as that of a function is.
+  const bool runs = !parts.front().values.empty();
+  if (!runs) parts.front().values.push_back(unknown_value_);
+  const bool outer = std::exchange(defined_, defined_ || !runs);
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
     run_rounds(node, part);
   }
+  defined_ = outer;
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
@@ -10525,7 +10544,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer = std::move(told);
+    // A filter lets through what was written before it.
+    const bool filter = producer != nullptr && told != nullptr && !told->words.empty() &&
+                        has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
+                                  told->words[0].text);
+    if (!filter) producer = std::move(told);
+    told.reset();
     producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();
@@ -10594,6 +10618,8 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
     bodies.push_back(index);
     ++definitions_;
   }
+  // In a function, a return before it may have left it out.
+  mark_own(name, activations_.empty());
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
@@ -10608,6 +10634,26 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   std::swap(input, input_);
   output_ = output;
   defined_ = outer;
+}
+
+void ShellWalker::mark_own(std::string_view name, bool own) {
+  // A POSIX shell finds these before a function; a name with a slash is a path to it.
+  if (is_special_builtin(name) || name.find('/') != std::string_view::npos) return;
+  ShellVariable variable;
+  variable.values.push_back(scalar_value({std::string(1, own ? shell_mark() : ' ')}));
+  set_variable(concat({"(", name}), std::move(variable));
+}
+
+bool ShellWalker::is_own(const shell::Command& command) {
+  if (functions_lost_ || command.words.empty()) return false;
+  const std::string& name = command.words[0].text;
+  if (aliases_.find(name) != aliases_.end()) return false;
+  if (defined_ && shells_ == 0 && later_.find(name) != later_.end()) return true;
+  if (functions_.find(name) == functions_.end()) return false;
+  const std::string key = concat({"(", name});
+  const ShellVariable& variable = find_variable(key);
+  note_read(key, variable, true);
+  return variable.values.size() == 1 && variable.values[0].elements[0].text[0] == shell_mark();
 }
 
 void ShellWalker::call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
@@ -10989,6 +11035,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     command.work_dir.home = directory.elements[0].home;
     command.work_dir.assumed = directory.elements[0].assumed;
   }
+  command.own = is_own(command);
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
@@ -11005,6 +11052,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
 void ShellWalker::follow(shell::Payload payload, const shell::Command& command) {
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
+    ++shells_;
     open_frame();
     ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
@@ -11021,7 +11069,9 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   holes_ = whole;
   output_ = output;
   std::swap(payload.input, input_);
-  if (!same_shell) take_frame();
+  if (same_shell) return;
+  take_frame();
+  --shells_;
 }
 
 void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {
@@ -11364,8 +11414,13 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
 }
 
 void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
+  bool functions = false;
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    if (command.words[i].text == "-f") return;
+    const std::string& text = command.words[i].text;
+    functions = functions || text == "-f";
+    functions_lost_ = functions_lost_ || !command.words[i].known();
+    if (functions_.find(text) != functions_.end()) mark_own(text, false);
+    if (functions) continue;
     if (!is_name(command.words[i].text)) {
       assign_unknown(command.words[i].text);
       continue;
@@ -11643,7 +11698,7 @@ namespace {
 ShellWalker::Surroundings ShellWalker::surroundings() const {
   const bool flags[] = {pipeline_, background_, defined_,         tolerant_,
                         holes_,    in_traps_,   keep_ != nullptr, output_ != nullptr};
-  unsigned bits = 0;
+  unsigned bits = 2 * shells_ + (functions_lost_ ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
   return {input_, definitions_, producer_id_, bits};
 }
@@ -12083,6 +12138,7 @@ inline constexpr std::string_view refused_programs =
     "@processes|P parent g pgroup s session t terminal F pidfile V version help\n"
     "poweroff|end-machine||||help\n"
     "reboot|end-machine||||help\n"
+    "run0|sudo\n"
     "runuser|su\n"
     "setfacl|chmod||M modify-file set-file restore\n"
     "sfdisk|disk-tools||delete wipe|/dev|l list d dump s show-size F list-free V verify J json\n"
@@ -12125,6 +12181,8 @@ struct FileProgram {
     patch,      // the first is written
     key_value,  // if=FILE of=FILE
     tar,        // an archive is written or unpacked
+    fetch,      // written in the directory, with an option of the last column
+    unpack,     // the same, without any of them
     git,        // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
@@ -12132,25 +12190,28 @@ struct FileProgram {
   std::string_view reads = {};      // options whose argument is a file that is read
   std::string_view writes = {};     // options whose argument is a file that is written
   std::string_view directory = {};  // the option that names where the operands are written to
-  std::string_view modes = {};      // options whose argument is a mode
+  std::string_view modes = {};      // options whose argument is a mode; see fetch and unpack
 };
 inline constexpr std::string_view operand_kinds =
     "none read write make change chmod acl copy link move sync remove rm pattern sed shred filter "
-    "patch key-value tar git";
+    "patch key-value tar fetch unpack git";
 
 // name|operands|options with an argument: letters, then long names|reads|writes|directory|modes;
-// where there are only long names, the letters are a -.
+// where there are only long names, the letters are a -. name|=other: as the other.
 inline constexpr std::string_view file_programs =
+    "bsdtar|=tar\n"
     "cat|read\n"
     "chgrp|change|- from reference\n"
     "chmod|chmod|- reference\n"
     "chown|change|- from reference\n"
     "cmp|read|in ignore-initial bytes\n"
     "comm|read\n"
+    "cpio|fetch|CDEFHIMORW directory|||D directory|i extract p pass-through\n"
     "cp|copy|St suffix target-directory|||t target-directory\n"
-    "curl|none|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
+    "curl|fetch|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
     "form cookie cookie-jar config upload-file dump-header output-dir|T upload-file|"
-    "o output c cookie-jar D dump-header output-dir\n"
+    "o output c cookie-jar D dump-header output-dir|output-dir|"
+    "O remote-name remote-name-all J remote-header-name\n"
     "cut|read|bcdf bytes characters delimiter fields\n"
     "dd|key-value\n"
     "diff|read|ILUxXSW exclude label unified context width\n"
@@ -12162,6 +12223,8 @@ inline constexpr std::string_view file_programs =
     "git|git\n"
     "grep|pattern|ABCDdefm regexp file max-count context include exclude exclude-dir after-context "
     "before-context|f file\n"
+    "gsed|=sed\n"
+    "gtar|=tar\n"
     "head|read|cn bytes lines\n"
     "install|copy|gmoSt group mode owner suffix target-directory|||t target-directory|m mode\n"
     "less|read|bDhjkoOpPtTxyz\n"
@@ -12206,10 +12269,11 @@ inline constexpr std::string_view file_programs =
     "truncate|write|rs reference size\n"
     "uniq|filter|fsw skip-fields skip-chars check-chars\n"
     "unlink|remove\n"
-    "unzip|none|dPx||d\n"
+    "unzip|unpack|dPx||d|d|l t p Z v\n"
     "wc|read|- files0-from\n"
-    "wget|none|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
-    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix\n"
+    "wget|unpack|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
+    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix|"
+    "P directory-prefix|O output-document spider\n"
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
@@ -12686,6 +12750,7 @@ struct Wrapper {
 // The options are those of Syntax and Wrapper. Most rows mean: options, and then the command.
 // Flags:
 //   0-9  so many words stand between the options and the command
+//   d    the command stands behind a word --, if there is one
 //   a    NAME=value words stand before the command
 //   h    its scripts may be known in part: what is unknown in them is no reason to refuse
 //   e    as h; the command runs on another machine, in a container or in another terminal
@@ -12693,7 +12758,7 @@ struct Wrapper {
 //   j    the words of the command are joined to a script
 //   t    a switch of the sixth field turns j into no j, and no j into j
 //   L    a switch of the sixth field says that nothing runs
-//   o    options may stand anywhere, and no command follows
+//   o    options may stand anywhere, and no command follows; but see d
 //   p    of o: each operand is a script
 //   r    more options may follow the words before the command
 //   v    a command of its own follows: the row to go on with is "name command"
@@ -12701,11 +12766,16 @@ struct Wrapper {
 //        is its code where no option of the fifth field gives it
 //   q    as v; a word ; begins the next command
 //   =x   the row x says how
+//   s    of C: its scripts are for a shell
 // Capitals are kinds that a function of their own reads: Judge::peel() has them.
 inline constexpr std::string_view wrapper_table =
+    "R;Y1;ef;;e\n"
+    "Rscript;Y1;e;;e\n"
+    "aa-exec;;pn\n"
     "aarch64\n"
     "adb;v;sHPt\n"
     "adb shell;ej\n"
+    "alacritty;=xterm\n"
     "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\n"
     "apptainer;v\n"
     "apptainer exec;1e;BH;!cleanenv contain containall fakeroot nv writable writable-tmpfs "
@@ -12714,29 +12784,53 @@ inline constexpr std::string_view wrapper_table =
     "at;I\n"
     "autossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
     "awk;Y0f;FvfieE;field-separator assign file include source exec;e source\n"
+    "aws-okta;=aws-vault\n"
+    "aws-vault;v;;backend prompt keychain\n"
+    "aws-vault exec;1d;dnt;duration region mfa-token\n"
     "batch;I\n"
+    "bazel;v\n"
+    "bazel run;oh;;run_under;run_under\n"
+    "bazel test;=bazel run\n"
+    "bazelisk;=bazel\n"
     "bsdtar;=tar\n"
     "buildah;v\n"
     "buildah run;1er;v;volume mount user workingdir\n"
     "builtin\n"
     "bun;Y2;er;eval require;e eval\n"
+    "bun exec;jh\n"
+    "bun x;=npm exec\n"
     "bundle;v\n"
     "bundle exec\n"
     "bunx\n"
     "busybox\n"
     "bwrap;;;args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
-    "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms "
-    "size "
-    "lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns argv0;;;"
-    "bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
-    "ro-bind-data chmod\n"
+    "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd "
+    "perms size lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns "
+    "argv0;;;bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file "
+    "bind-data ro-bind-data chmod\n"
+    "cabal;v\n"
+    "cabal exec\n"
     "caffeinate;;tw\n"
     "capsh;H\n"
+    "cargo;v\n"
+    "cargo watch;doh;xswi;shell exec;s shell\n"
+    "catatonit\n"
     "catchsegv\n"
+    "cgexec;;g\n"
+    "chamber;v\n"
+    "chamber exec;do\n"
+    "chokidar;oh;cdtp;command;c command\n"
     "choom;;np;adjust pid\n"
     "chpst;;ueUbmdofpxnr/\n"
+    "chronic\n"
     "chroot;1;;groups userspec\n"
     "chrt;1;TPD;sched-runtime sched-period sched-deadline\n"
+    "chruby-exec;do\n"
+    "cmake;v;SBDGTAUCP\n"
+    "cmake env;a\n"
+    "cmake time\n"
+    "colima;v;p\n"
+    "colima ssh;doe\n"
     "command;Lt;;;;v V\n"
     "concurrently;poh;ncplm;names prefix prefix-colors kill-others max-processes\n"
     "conda;v\n"
@@ -12745,12 +12839,30 @@ inline constexpr std::string_view wrapper_table =
     "crictl;v;r\n"
     "crictl exec;1e\n"
     "cross-env;a\n"
+    "cross-env-shell;aj\n"
+    "crun;=runc\n"
+    "csh;=fish\n"
+    "daemonize;;acepoluE\n"
+    "dagger;v\n"
+    "dagger run\n"
+    "dapr;v\n"
+    "dapr run;do\n"
+    "dbus-launch\n"
     "dbus-run-session;;;config-file dbus-daemon\n"
+    "deno;v\n"
+    "deno eval;Y2f\n"
+    "devbox;v\n"
+    "devbox run;jh;cE;config env env-file environment\n"
+    "devcontainer;v\n"
+    "devcontainer exec;e;;workspace-folder container-id config id-label remote-env docker-path\n"
     "direnv;v\n"
     "direnv exec;1\n"
+    "distrobox;v\n"
+    "distrobox enter;doe\n"
+    "distrobox-enter;=distrobox enter\n"
     "doas;a;aCu\n"
-    "docker;v;cHl;config context host log-level tlscacert tlscert tlskey connection identity root "
-    "runroot storage-driver url\n"
+    "docker;v;cHl;config context host log-level tlscacert tlscert tlskey connection identity "
+    "root runroot storage-driver url\n"
     "docker compose;v;fp;file profile project-name project-directory env-file ansi parallel "
     "progress\n"
     "docker compose exec;1e;euw;env index user workdir\n"
@@ -12760,38 +12872,59 @@ inline constexpr std::string_view wrapper_table =
     "docker create;=docker run\n"
     "docker exec;1e;euw;env env-file user workdir detach-keys\n"
     "docker run;1e;acehlmpuvw;!detach help init interactive no-healthcheck oom-kill-disable "
-    "privileged publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust;;"
-    "entrypoint\n"
+    "privileged publish-all quiet read-only replace rm rmi sig-proxy tty "
+    "disable-content-trust;;entrypoint\n"
     "docker-compose;=docker compose\n"
-    "dotenv;;efvp\n"
+    "doppler;v\n"
+    "doppler run;doh;pc;command project config;command\n"
+    "dotenv;d;efvp\n"
+    "dotenvx;v\n"
+    "dotenvx run;doh;f\n"
     "dumb-init;;r\n"
     "eatmydata\n"
     "entr;t;;;;s\n"
     "env;E;uCS;unset chdir split-string\n"
+    "env-cmd;;fre;file rc-file environments\n"
+    "envchain;1\n"
+    "envdir;1\n"
     "ex;=vim\n"
     "exec;;a\n"
     "expect;oh;c;;c\n"
+    "fakechroot\n"
     "fakeroot;;lsib;lib faked\n"
+    "faketime;1\n"
     "fd;C;;;;x exec X exec-batch\n"
+    "fdfind;=fd\n"
     "find;F\n"
     "firejail\n"
+    "fish;oh;c;command;c command\n"
+    "flatpak-spawn\n"
     "flock;1r;wEc;timeout wait conflict-exit-code command;c command\n"
+    "fly;v\n"
+    "fly ssh;v\n"
+    "fly ssh console;oe;Cas;command app;C command\n"
+    "flyctl;=fly\n"
+    "fnm;v\n"
+    "fnm exec;;;using\n"
+    "fzf;oh;;preview;preview\n"
     "gawk;=awk\n"
     "gcloud;v;;project zone\n"
     "gcloud compute;v\n"
     "gcloud compute ssh;oe;;command zone project;command\n"
     "gdb;C;;;ex iex eval-command init-eval-command;args\n"
+    "gfind;=find\n"
     "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
     "git archive;oh;o;remote exec format prefix output;exec\n"
     "git bisect;v\n"
     "git bisect run\n"
-    "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u upload-pack\n"
+    "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u "
+    "upload-pack\n"
     "git config;K;ft;file type default comment value\n"
     "git difftool;oh;tx;extcmd tool;x extcmd\n"
     "git fetch;oh;ojo;upload-pack depth;upload-pack\n"
     "git filter-branch;oh;d;setup subdirectory-filter env-filter tree-filter index-filter "
-    "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter index-filter "
-    "parent-filter msg-filter commit-filter tag-name-filter setup\n"
+    "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter "
+    "index-filter parent-filter msg-filter commit-filter tag-name-filter setup\n"
     "git grep;oh;efABCmO;;O open-files-in-pager\n"
     "git ls-remote;=git fetch\n"
     "git pull;=git fetch\n"
@@ -12800,22 +12933,45 @@ inline constexpr std::string_view wrapper_table =
     "git submodule;v\n"
     "git submodule foreach;jh\n"
     "gmake;=make\n"
+    "go;v;C\n"
+    "go build;=go test\n"
+    "go run;=go test\n"
+    "go test;Csh;;;exec toolexec\n"
+    "goenv;=pyenv\n"
     "gosu;1\n"
     "gsed;=sed\n"
     "gtar;=tar\n"
+    "gtimeout;=timeout\n"
+    "guix;v\n"
+    "guix environment;=guix shell\n"
+    "guix shell;do\n"
     "gvim;=vim\n"
-    "hatch;=poetry\n"
+    "gxargs;=xargs\n"
+    "hatch;v;ecd;env config data-dir\n"
+    "hatch env;v\n"
+    "hatch env run;;eif\n"
+    "hatch run\n"
     "heroku;v;a\n"
     "heroku run;ej;a;app\n"
-    "hyperfine;poh;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
-    "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
-    "time-unit output;setup prepare conclude cleanup s p c\n"
+    "hyperfine;poh;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude "
+    "cleanup parameter-list parameter-scan export-json export-markdown export-csv style "
+    "shell command-name time-unit output;setup prepare conclude cleanup s p c\n"
     "i386\n"
     "i686\n"
+    "ifne;;n\n"
+    "incus;=lxc\n"
+    "infisical;v\n"
+    "infisical run;doh;c;command;command\n"
     "ionice;;cnpPu;class classdata pid pgid uid\n"
     "ip;v;n;netns\n"
     "ip netns;v\n"
     "ip netns exec;1\n"
+    "jenv;=pyenv\n"
+    "julia;Y3;eEpJLt;eval project;e E eval\n"
+    "just;C;;;;c command\n"
+    "k3s;v\n"
+    "k3s kubectl;=kubectl\n"
+    "konsole;=xterm\n"
     "kubectl;v;ns;!help warnings-as-errors insecure-skip-tls-verify match-server-version\n"
     "kubectl debug;=kubectl run\n"
     "kubectl exec;1er;cfn;!stdin tty quiet help\n"
@@ -12824,23 +12980,35 @@ inline constexpr std::string_view wrapper_table =
     "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
     "glibc-hwcaps-mask;;list verify help\n"
     "lerna;v\n"
-    "lerna exec;;;scope ignore\n"
+    "lerna exec;jh;;scope ignore\n"
     "less;C\n"
+    "lima;e\n"
+    "limactl;v\n"
+    "limactl shell;1er;;workdir shell\n"
     "linux32\n"
     "linux64\n"
+    "logsave;1\n"
     "ltrace;;aADeFlnopsuwxX;output library indent\n"
     "lua;Y1;el;;e\n"
     "lxc;v\n"
     "lxc exec;1er;;env user group cwd\n"
+    "machinectl;v\n"
+    "machinectl shell;1e;E;uid setenv\n"
     "make;M;CfIloWE;directory file makefile include-dir old-file what-if new-file assume-old "
     "assume-new eval\n"
     "mamba;=conda\n"
     "man;oh;PCRLmMSsepEr;pager config-file locale manpath;P pager\n"
     "mawk;=awk\n"
+    "meson;v\n"
+    "meson devenv;;Cw\n"
+    "microk8s;=k3s\n"
     "micromamba;=conda\n"
+    "minikube;v;p;profile\n"
+    "minikube ssh;ej;n;node\n"
     "mise;v;CEj;cd env jobs\n"
-    "mise exec;h;c;command cd;c command\n"
+    "mise exec;doh;cCj;command cd jobs;c command\n"
     "mise x;=mise exec\n"
+    "mispipe;po\n"
     "mosh;1er;p;ssh port;ssh\n"
     "multipass;v\n"
     "multipass exec;1er\n"
@@ -12856,20 +13024,36 @@ inline constexpr std::string_view wrapper_table =
     "node;Y2;erC;eval require import loader conditions;e eval\n"
     "nodejs;=node\n"
     "nodemon;oh;xwei;exec watch ext ignore;x exec\n"
+    "nodenv;=pyenv\n"
     "nohup\n"
+    "nomad;v\n"
+    "nomad alloc;v\n"
+    "nomad alloc exec;1er;ie;task job\n"
     "npm;v;Cw;prefix workspace loglevel cache\n"
     "npm exec;h;pcw;package call workspace;c call\n"
     "npm explore;1r\n"
     "npm x;=npm exec\n"
     "npx;=npm exec\n"
     "nsenter;;tSGW;target setuid setgid wdns\n"
+    "nu;=fish\n"
     "numactl;;imNCpPw;interleave membind cpunodebind physcpubind\n"
     "nvim;=vim\n"
+    "nvm;v\n"
+    "nvm exec;1\n"
+    "nx;v\n"
+    "nx exec\n"
     "oc;=kubectl\n"
-    "parallel;P;jINLndaSEPs;jobs max-procs max-args max-lines max-replace-args delimiter arg-file "
-    "sshlogin colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
-    "seqreplace recstart recend block\n"
-    "pdm;=poetry\n"
+    "onchange;do\n"
+    "op;v\n"
+    "op run;doh\n"
+    "opam;v\n"
+    "opam exec;;;switch\n"
+    "parallel;P;jINLndaSEPs;jobs max-procs max-args max-lines max-replace-args delimiter "
+    "arg-file sshlogin colsep joblog timeout delay halt results retries tmpdir workdir wd "
+    "load memfree nice seqreplace recstart recend block\n"
+    "pdm;v;pc;project config\n"
+    "pdm run;;p;project\n"
+    "pee;po\n"
     "perf;v\n"
     "perf record;;eopCFctGu\n"
     "perf stat;;eopCrGxI\n"
@@ -12879,7 +13063,14 @@ inline constexpr std::string_view wrapper_table =
     "pipenv;=poetry\n"
     "pipx;v\n"
     "pipx run;;;spec python pip-args index-url\n"
+    "pixi;v\n"
+    "pixi exec;;sc;spec channel\n"
+    "pixi run;;em;environment manifest-path\n"
+    "pixi x;=pixi exec\n"
     "pkexec;;;user\n"
+    "pkgx\n"
+    "pm2;v\n"
+    "pm2 start;poh;ni;name instances interpreter cwd log output error\n"
     "pnpm;v;CF;dir filter\n"
     "pnpm dlx;th;;package;;c shell-mode\n"
     "pnpm exec;=pnpm dlx\n"
@@ -12892,28 +13083,48 @@ inline constexpr std::string_view wrapper_table =
     "proxychains;;f\n"
     "proxychains4;;f\n"
     "psql;C;;;c command\n"
+    "ptw;oh;;runner;runner\n"
+    "pwsh;Csh;;;c Command command\n"
     "pyenv;v\n"
     "pyenv exec\n"
     "pypy;=python\n"
     "python;Y5;cmWXQ;;c\n"
+    "rails;v\n"
+    "rails runner;Y6f;e;environment\n"
+    "railway;v\n"
+    "railway run;;se;service environment\n"
     "rbenv;=pyenv\n"
+    "reflex;do\n"
+    "retry;;tdmnis\n"
+    "rg;oh;ABCdefgEjMmrtT;pre regexp file glob type type-not max-count max-depth replace "
+    "context;pre\n"
     "rlwrap;;bCDfgHlMOPqsStwz\n"
-    "rsync;oh;efTBM;rsh rsync-path filter include exclude include-from exclude-from files-from "
-    "partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file "
-    "password-file bwlimit max-size min-size timeout port chmod chown info debug out-format;"
-    "e rsh rsync-path\n"
+    "rsync;oh;efTBM;rsh rsync-path filter include exclude include-from exclude-from "
+    "files-from partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest "
+    "log-file password-file bwlimit max-size min-size timeout port chmod chown info debug "
+    "out-format;e rsh rsync-path\n"
+    "rtx;=mise\n"
     "ruby;Y6;eIrCEF;;e\n"
+    "runc;v\n"
+    "runc exec;1er;eupd;cwd env user pid-file process\n"
     "runcon;;turlc\n"
     "runuser;R;csgGwu;command session-command shell group supp-group whitelist-environment user\n"
     "rustup;v\n"
     "rustup run;1\n"
     "rvim;=vim\n"
     "rye;=poetry\n"
+    "s6-envdir;1\n"
+    "s6-setuidgid;1\n"
+    "salloc;=srun\n"
+    "saml2aws;v;a\n"
+    "saml2aws exec;do\n"
+    "sbatch;oh;ApJtNncCoeDw;wrap;wrap\n"
     "scp;oh;cDFiJloPSX;;o S\n"
     "screen;Ne;cehpsSTt\n"
     "script;W;cEIOBTmo;command echo log-in log-out log-io log-timing logging-format output-limit\n"
     "sed;D;efl;expression file line-length\n"
     "setarch\n"  // the name of the architecture is a wrapper itself
+    "setlock;1\n"
     "setpriv;;;ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set "
     "securebits pdeathsig selinux-label apparmor-profile landlock-access landlock-rule\n"
     "setsid\n"
@@ -12921,33 +13132,59 @@ inline constexpr std::string_view wrapper_table =
     "sftp;oh;BbcDFiJloPRsSX;;o S s\n"
     "sg;1jr;c;;c\n"
     "singularity;=apptainer\n"
+    "sk;=fzf\n"
     "socat;po;bdtTuUL\n"
+    "socksify\n"
+    "softlimit;;madfcrlpsot\n"
+    "sops;v\n"
+    "sops exec-env;1jh\n"
+    "sops exec-file;=sops exec-env\n"
+    "sort;oh;koStT;compress-program;compress-program\n"
     "spawn\n"
+    "split;oh;abClnt;filter;filter\n"
+    "srun;;ApJtNncCoeDwGqiK;account partition job-name time nodes ntasks cpus-per-task mem "
+    "gres output error\n"
     "ssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\n"
     "ssh-agent;;aEtPO\n"
     "sshpass;;pfdP\n"
-    "start-stop-daemon;;axpunscgrPINdO;!start stop status test oknodo quiet background no-close "
-    "make-pidfile remove-pidfile notify-await verbose help;;x exec a startas\n"
+    "stack;v\n"
+    "stack exec;;;stack-yaml resolver package\n"
+    "start-stop-daemon;;axpunscgrPINdO;!start stop status test oknodo quiet background "
+    "no-close make-pidfile remove-pidfile notify-await verbose help;;x exec a startas\n"
     "stdbuf;;ioe;input output error\n"
     "strace;;abeEIoOpPsSuUX;attach output expr env string-limit user summary-sort-by trace-path\n"
     "su;U;csgGw;command session-command shell group supp-group whitelist-environment\n"
     "su-exec;1\n"
-    "sudo;a;aCcDgphRrTtUu;close-from chdir group host prompt chroot role command-timeout type "
-    "other-user user\n"
-    "systemd-run;;puEHM;unit property description slice uid gid nice working-directory setenv "
-    "service-type host machine on-active on-boot on-startup on-unit-active on-calendar "
-    "timer-property\n"
+    "sudo;a;aCcDgphRrTtUu;close-from chdir group host prompt chroot role command-timeout "
+    "type other-user user\n"
+    "systemd-cat;;tp;identifier priority\n"
+    "systemd-inhibit;;;what who why mode\n"
+    "systemd-nspawn;e;DiMuUxEp;directory image machine user bind bind-ro setenv property\n"
+    "systemd-run;;puEHM;unit property description slice uid gid nice working-directory "
+    "setenv service-type host machine on-active on-boot on-startup on-unit-active "
+    "on-calendar timer-property\n"
+    "tailscale;v\n"
+    "tailscale ssh;=ssh\n"
     "tar;Th;fCbFgHIKLNTVX;file directory use-compress-program to-command checkpoint-action "
     "exclude transform owner group mode mtime files-from exclude-from format info-script "
-    "new-volume-script rsh-command rmt-command strip-components xform;"
-    "I F use-compress-program to-command checkpoint-action info-script new-volume-script "
+    "new-volume-script rsh-command rmt-command strip-components xform;I F "
+    "use-compress-program to-command checkpoint-action info-script new-volume-script "
     "rsh-command rmt-command\n"
     "taskset;1\n"
+    "tcsh;=fish\n"
+    "teller;v\n"
+    "teller run;do\n"
     "time;;fo;format output\n"
+    "timelimit;;tTsS\n"
     "timeout;1;ks;kill-after signal\n"
     "tini;;pe\n"
     "tmux;q;cfLST;;c\n"
+    "tmux bind;=tmux bind-key\n"
+    "tmux bind-key;Ze\n"
+    "tmux command-prompt;Ze\n"
     "tmux display-popup;ej;bcdehsStTwxy\n"
+    "tmux if;=tmux if-shell\n"
+    "tmux if-shell;Ze\n"
     "tmux new;=tmux new-session\n"
     "tmux new-session;ej;cefFnstxy\n"
     "tmux new-window;ej;ceFnt\n"
@@ -12960,20 +13197,33 @@ inline constexpr std::string_view wrapper_table =
     "tmux run-shell;ej;cdt\n"
     "tmux send;=tmux send-keys\n"
     "tmux send-keys;Se;cNt\n"
+    "tmux set;=tmux set-option\n"
+    "tmux set-hook;Ze\n"
+    "tmux set-option;Ke;t\n"
+    "tmux set-window-option;=tmux set-option\n"
+    "tmux setw;=tmux set-option\n"
     "tmux split-window;ej;ceFlpt\n"
     "tmux splitw;=tmux split-window\n"
+    "toolbox;v\n"
+    "toolbox run;;cdr;container distro release\n"
     "torify\n"
     "torsocks;;uPap;user pass address port\n"
+    "tox;v;ec\n"
+    "tox exec;do\n"
     "toybox\n"
+    "trickle;;dulwts\n"
+    "tsh;v\n"
+    "tsh ssh;=ssh\n"
+    "tsocks\n"
     "uname26\n"
     "unbuffer\n"
     "unshare;;RwSGl;root wd setuid setgid map-users map-groups propagation setgroups load-interp\n"
     "uv;v;;directory project config-file cache-dir color python-preference\n"
-    "uv run;;pwfiPCm;!isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
-    "no-default-groups no-editable inexact exact no-env-file verbose quiet offline native-tls "
-    "no-progress no-cache no-config refresh reinstall upgrade no-build no-binary no-sources "
-    "no-index script gui-script managed-python no-managed-python no-python-downloads all-packages "
-    "compile-bytecode dev help\n"
+    "uv run;;pwfiPCm;!isolated active no-sync locked frozen all-extras no-dev only-dev "
+    "all-groups no-default-groups no-editable inexact exact no-env-file verbose quiet "
+    "offline native-tls no-progress no-cache no-config refresh reinstall upgrade no-build "
+    "no-binary no-sources no-index script gui-script managed-python no-managed-python "
+    "no-python-downloads all-packages compile-bytecode dev help\n"
     "uv tool;v\n"
     "uv tool run;=uv run\n"
     "uvx;=uv run\n"
@@ -12981,17 +13231,38 @@ inline constexpr std::string_view wrapper_table =
     "vagrant ssh;oe;c;command;c command\n"
     "valgrind\n"
     "vi;=vim\n"
+    "viddy;=watch\n"
     "view;=vim\n"
     "vim;C;;;c cmd\n"
     "vimdiff;=vim\n"
+    "volta;v\n"
+    "volta run;;;node npm yarn pnpm\n"
+    "wait-for;=wait-for-it\n"
+    "wait-for-it;do\n"
+    "wait-for-it.sh;=wait-for-it\n"
     "watch;jt;nq;interval equexit;;x exec\n"
     "watchexec;jh;wefiEdsr;watch exts filter ignore env debounce signal shell\n"
+    "watchmedo;v\n"
+    "watchmedo auto-restart;do\n"
+    "watchmedo shell-command;oh;cp;command patterns;c command\n"
+    "wsl;e;du;distribution user cd\n"
+    "x-terminal-emulator;=xterm\n"
     "x86_64\n"
     "xargs;X;aEIdLnPs;arg-file delimiter max-args max-procs max-chars process-slot-var\n"
+    "xterm;C;;;;e\n"
     "xvfb-run;;efnpsw;error-file auth-file server-num xauth-protocol server-args wait\n"
     "yarn;v;;cwd\n"
     "yarn dlx;;p;package\n"
-    "yarn exec;jh\n";
+    "yarn exec;jh\n"
+    "yarn workspace;1v\n"
+    "yarn workspace exec;=yarn exec\n"
+    "yarn workspaces;v\n"
+    "yarn workspaces foreach;v;jp\n"
+    "yarn workspaces foreach exec;=yarn exec\n"
+    "yt-dlp;oh;;exec;exec\n"
+    "zellij;v\n"
+    "zellij run;de;dn\n"
+    "zip;Csh;;;TT unzip-command\n";
 
 // The name of the row that begins at `at`.
 constexpr std::string_view name_of_row(std::size_t at) {
@@ -13022,11 +13293,12 @@ inline constexpr std::string_view command_variables =
     "LESSOPEN "
     "LESSCLOSE PROMPT_COMMAND PS4 RSYNC_RSH";
 
-// The last parts of the names of git's settings whose value is a command, besides pager.* and
-// alias.*, in small letters.
+// The last parts of the names of git's and tmux's settings whose value is a command, besides
+// pager.* and alias.*, in small letters.
 inline constexpr std::string_view command_settings =
     "pager sshcommand fsmonitor editor helper external askpass gitproxy program packobjectshook "
-    "difffilter command textconv driver cmd clean smudge process update uploadpack receivepack";
+    "difffilter command textconv driver cmd clean smudge process update uploadpack receivepack "
+    "default-command default-shell lock-command copy-command";
 
 }  // namespace
 
@@ -13265,6 +13537,8 @@ class Judge {
   void peel_sed(const Wrapper& wrapper, const Form& form);
   void judge_sed(const Form& form, const Part& script);
   void peel_tar(const Wrapper& wrapper, const Form& form);
+  // Commands of tmux, and strings that hold one, or one for a shell.
+  void peel_nested(const Form& form);
   void peel_screen(const Wrapper& wrapper, const Form& form);
   // What is typed into another terminal.
   void peel_keys(const Wrapper& wrapper, const Form& form);
@@ -13288,6 +13562,10 @@ class Judge {
   // The command of -exec, with the roots for its first {}, and the worst of them for all others.
   void add_exec(const Form& form, std::size_t first, std::size_t last, const Form& roots,
                 const shell::Word& worst);
+
+  // The same with {} for a name below a root: a word that is marked as a process.
+  void add_found(const Form& form, std::size_t first, std::size_t last, const shell::Word& root,
+                 const shell::Word& name);
 
   // A word in which `mark` is replaced by the text of another.
   shell::Word replace_all(const shell::Word& word, std::string_view mark, const shell::Word& by);
@@ -13412,7 +13690,8 @@ void Judge::visit(const shell::Visit& visit) {
   // Judging a form may add others.
   for (const Form& form : forms_) {
     if (case_.too_complex) break;
-    judge_form(form);
+    // What a function does is told with its body.
+    if (!command_->own || form.level) judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
   if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())
@@ -13867,6 +14146,8 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
         return peel_xargs(wrapper, form);
       case 'Y':
         return peel_interpreter(wrapper, form);
+      case 'Z':
+        return peel_nested(form);
       default:
         break;
     }
@@ -13901,13 +14182,17 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
   std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
     if (wrapper.has('p')) run_option(form, operand);
   });
+  std::size_t behind = wrapper.has('d') ? 1 : form.size;
+  while (behind < form.size && form.words[behind].text != "--") ++behind;
+  if (behind < form.size) return peel_rest(wrapper, form, behind + 1, program, joins);
   if (wrapper.has('o')) return;
-  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
+  const std::size_t digit = wrapper.flags.find('1');
+  if (wrapper.has('v') || wrapper.has('q'))
+    return peel_verb(wrapper, form, i + (digit != std::string_view::npos));
   if (wrapper.has('L') && joins) return;
   while (i < form.size && form.words[i].text == "-") ++i;
   if (wrapper.has('a'))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
-  const std::size_t digit = wrapper.flags.find('1');
   if (digit != std::string_view::npos && i < form.size)
     i += wrapper.has('r')
              ? read_arguments(form.from(i), wrapper.syntax, order, on_option, ignore_part)
@@ -14223,6 +14508,25 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   Form command = form.from(first);
   command.in_find = true;
   add_form(command, std::move(words));
+  // In a script, what is found may be the name of a command.
+  if (!has_entry(shells, base_name(form.words[first].text))) return;
+  shell::Word all = word_like(worst, "*");
+  all.process = true;
+  add_found(form, first, last, worst, all);
+  for (const shell::Word& place : *form.roots) add_found(form, first, last, worst, place);
+}
+
+void Judge::add_found(const Form& form, std::size_t first, std::size_t last,
+                      const shell::Word& root, const shell::Word& name) {
+  if (!name.process) return;
+  shell::Word found = word_like(root, concat({root.text, "/", name.text}));
+  found.home = root.home;
+  std::vector<shell::Word> words;
+  for (std::size_t i = first; i < last && i < form.size; ++i)
+    words.push_back(replace_all(form.words[i], "{}", found));
+  Form command = form.from(first);
+  command.in_find = true;
+  add_form(command, std::move(words));
 }
 
 shell::Word Judge::replace_all(const shell::Word& word, std::string_view mark,
@@ -14334,6 +14638,10 @@ std::vector<shell::Word> Judge::protected_producers() {
       shell::Word all = word_like(form.words[0], "*");
       all.glob = true;
       add(part_of(all));
+      // and of files, as they are given
+      read_arguments(form, {}, Order::options_anywhere, ignore_option, [&](const Part& operand) {
+        if (operand.glob()) add(operand);
+      });
     }
   }
   return words;
@@ -14874,6 +15182,9 @@ namespace {
 // interpreters -----------------------------------------------------------------------------------
 
 void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
+  Wrapper verb;
+  if (form.size > 1 && find_wrapper(concat({wrapper.name, " ", form.words[1].text}), verb))
+    return peel(verb, form.from(1));
   const auto language = static_cast<Language>(wrapper.flags[1] - '0');
   bool has_code = false, from_file = false, prints = false, in_place = false;
   std::size_t i = read_arguments(
@@ -15447,6 +15758,7 @@ struct FileArguments {
   bool only_shows = false;   // -n
   bool packs = false;        // tar -c
   bool unpacks = false;      // tar -x
+  bool fetches = false;      // an option of the last column of fetch and unpack
 };
 
 }  // namespace
@@ -15513,6 +15825,10 @@ void Judge::take_option(const FileProgram& program, const Form& form, FileArgume
       given.unpacks |= lists_option("extract get"sv, name);
       if (lists_option("f file"sv, name)) given.archive = argument;
       return;
+    case FileProgram::Operands::fetch:
+    case FileProgram::Operands::unpack:
+      given.fetches |= lists_option(program.modes, name);
+      return;
     case FileProgram::Operands::chmod:
       // chmod -x: the mode looks like an option
       given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
@@ -15577,6 +15893,12 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       if (given.directory.word) use_file(Use::write, given.directory, false, form);
       use_all(Use::read, 1, count);
       return write_below(given, 0, std::min<std::size_t>(count, 1), form);
+    case Operands::fetch:
+    case Operands::unpack:
+      if (given.fetches != (program.operands == Operands::fetch)) return;
+      for (Part& operand : given.operands) operand.text = base_name(operand.text);
+      write_below(given, 0, 0, form);
+      return write_below(given, 0, count, form);
     case Operands::tar:
       return use_archive(given, form);
     case Operands::copy:
@@ -15744,6 +16066,7 @@ namespace {
 
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
+  if (starts_with(row, "="sv)) row = row_of(file_programs, row.substr(1));
   if (row.empty()) return false;
   const std::size_t kind = index_of(operand_kinds, take_part(row, '|'));
   if (kind == std::string_view::npos) return false;
@@ -15834,19 +16157,23 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
 // editors and debuggers --------------------------------------------------------------------------
 
 void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
+  const auto take = [&](const Part& script) {
+    if (wrapper.has('s')) return run_option(form, script);
+    judge_console(form, script);
+  };
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+"sv)) judge_console(form, {text.substr(1), &form.words[i]});
+    if (starts_with(text, "+"sv)) take({text.substr(1), &form.words[i]});
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
     if (has_entry(wrapper.programs, name)) return add_form(form.from(i + 1));
     if (!value.empty() && has_entry(wrapper.scripts, name))
-      judge_console(form, {value, &form.words[i]});
+      take({value, &form.words[i]});
     else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
-      judge_console(form, part_of(form.words[++i]));
+      take(part_of(form.words[++i]));
     else if (has_entry(wrapper.scripts, text.substr(1, 1)))
-      judge_console(form, {text.substr(2), &form.words[i]});
+      take({text.substr(2), &form.words[i]});
   }
 }
 
@@ -15856,7 +16183,8 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe terminal term"sv, take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
+    return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -16043,6 +16371,18 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
 }
 
 // terminals --------------------------------------------------------------------------------------
+
+void Judge::peel_nested(const Form& form) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string& text = form.words[i].text;
+    const std::string command = concat({"tmux ", text});
+    Wrapper verb;
+    if (find_wrapper(command, verb)) return peel(verb, form.from(i));
+    if (text.find(' ') == std::string::npos) continue;
+    run_guess(form, text);
+    run_guess(form, command);
+  }
+}
 
 void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;

@@ -283,6 +283,9 @@ inline namespace inner {
 // interpreters -----------------------------------------------------------------------------------
 
 void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
+  Wrapper verb;
+  if (form.size > 1 && find_wrapper(concat({wrapper.name, " ", form.words[1].text}), verb))
+    return peel(verb, form.from(1));
   const auto language = static_cast<Language>(wrapper.flags[1] - '0');
   bool has_code = false, from_file = false, prints = false, in_place = false;
   std::size_t i = read_arguments(

@@ -41,7 +41,8 @@ void Judge::visit(const shell::Visit& visit) {
   // Judging a form may add others.
   for (const Form& form : forms_) {
     if (case_.too_complex) break;
-    judge_form(form);
+    // What a function does is told with its body.
+    if (!command_->own || form.level) judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
   if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())

@@ -247,6 +247,8 @@ class Judge {
   void peel_sed(const Wrapper& wrapper, const Form& form);
   void judge_sed(const Form& form, const Part& script);
   void peel_tar(const Wrapper& wrapper, const Form& form);
+  // Commands of tmux, and strings that hold one, or one for a shell.
+  void peel_nested(const Form& form);
   void peel_screen(const Wrapper& wrapper, const Form& form);
   // What is typed into another terminal.
   void peel_keys(const Wrapper& wrapper, const Form& form);
@@ -270,6 +272,10 @@ class Judge {
   // The command of -exec, with the roots for its first {}, and the worst of them for all others.
   void add_exec(const Form& form, std::size_t first, std::size_t last, const Form& roots,
                 const shell::Word& worst);
+
+  // The same with {} for a name below a root: a word that is marked as a process.
+  void add_found(const Form& form, std::size_t first, std::size_t last, const shell::Word& root,
+                 const shell::Word& name);
 
   // A word in which `mark` is replaced by the text of another.
   shell::Word replace_all(const shell::Word& word, std::string_view mark, const shell::Word& by);

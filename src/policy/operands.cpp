@@ -26,6 +26,7 @@ struct FileArguments {
   bool only_shows = false;   // -n
   bool packs = false;        // tar -c
   bool unpacks = false;      // tar -x
+  bool fetches = false;      // an option of the last column of fetch and unpack
 };
 
 }  // namespace inner
@@ -92,6 +93,10 @@ void Judge::take_option(const FileProgram& program, const Form& form, FileArgume
       given.unpacks |= lists_option("extract get"sv, name);
       if (lists_option("f file"sv, name)) given.archive = argument;
       return;
+    case FileProgram::Operands::fetch:
+    case FileProgram::Operands::unpack:
+      given.fetches |= lists_option(program.modes, name);
+      return;
     case FileProgram::Operands::chmod:
       // chmod -x: the mode looks like an option
       given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
@@ -156,6 +161,12 @@ void Judge::use_operands(const FileProgram& program, const Form& form, FileArgum
       if (given.directory.word) use_file(Use::write, given.directory, false, form);
       use_all(Use::read, 1, count);
       return write_below(given, 0, std::min<std::size_t>(count, 1), form);
+    case Operands::fetch:
+    case Operands::unpack:
+      if (given.fetches != (program.operands == Operands::fetch)) return;
+      for (Part& operand : given.operands) operand.text = base_name(operand.text);
+      write_below(given, 0, 0, form);
+      return write_below(given, 0, count, form);
     case Operands::tar:
       return use_archive(given, form);
     case Operands::copy:

@@ -82,6 +82,7 @@ inline namespace inner {
 
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
+  if (starts_with(row, "="sv)) row = row_of(file_programs, row.substr(1));
   if (row.empty()) return false;
   const std::size_t kind = index_of(operand_kinds, take_part(row, '|'));
   if (kind == std::string_view::npos) return false;

@@ -140,6 +140,25 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   Form command = form.from(first);
   command.in_find = true;
   add_form(command, std::move(words));
+  // In a script, what is found may be the name of a command.
+  if (!has_entry(shells, base_name(form.words[first].text))) return;
+  shell::Word all = word_like(worst, "*");
+  all.process = true;
+  add_found(form, first, last, worst, all);
+  for (const shell::Word& place : *form.roots) add_found(form, first, last, worst, place);
+}
+
+void Judge::add_found(const Form& form, std::size_t first, std::size_t last,
+                      const shell::Word& root, const shell::Word& name) {
+  if (!name.process) return;
+  shell::Word found = word_like(root, concat({root.text, "/", name.text}));
+  found.home = root.home;
+  std::vector<shell::Word> words;
+  for (std::size_t i = first; i < last && i < form.size; ++i)
+    words.push_back(replace_all(form.words[i], "{}", found));
+  Form command = form.from(first);
+  command.in_find = true;
+  add_form(command, std::move(words));
 }
 
 shell::Word Judge::replace_all(const shell::Word& word, std::string_view mark,
@@ -251,6 +270,10 @@ std::vector<shell::Word> Judge::protected_producers() {
       shell::Word all = word_like(form.words[0], "*");
       all.glob = true;
       add(part_of(all));
+      // and of files, as they are given
+      read_arguments(form, {}, Order::options_anywhere, ignore_option, [&](const Part& operand) {
+        if (operand.glob()) add(operand);
+      });
     }
   }
   return words;

@@ -122,6 +122,7 @@ inline constexpr std::string_view refused_programs =
     "@processes|P parent g pgroup s session t terminal F pidfile V version help\n"
     "poweroff|end-machine||||help\n"
     "reboot|end-machine||||help\n"
+    "run0|sudo\n"
     "runuser|su\n"
     "setfacl|chmod||M modify-file set-file restore\n"
     "sfdisk|disk-tools||delete wipe|/dev|l list d dump s show-size F list-free V verify J json\n"
@@ -164,6 +165,8 @@ struct FileProgram {
     patch,      // the first is written
     key_value,  // if=FILE of=FILE
     tar,        // an archive is written or unpacked
+    fetch,      // written in the directory, with an option of the last column
+    unpack,     // the same, without any of them
     git,        // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
@@ -171,25 +174,28 @@ struct FileProgram {
   std::string_view reads = {};      // options whose argument is a file that is read
   std::string_view writes = {};     // options whose argument is a file that is written
   std::string_view directory = {};  // the option that names where the operands are written to
-  std::string_view modes = {};      // options whose argument is a mode
+  std::string_view modes = {};      // options whose argument is a mode; see fetch and unpack
 };
 inline constexpr std::string_view operand_kinds =
     "none read write make change chmod acl copy link move sync remove rm pattern sed shred filter "
-    "patch key-value tar git";
+    "patch key-value tar fetch unpack git";
 
 // name|operands|options with an argument: letters, then long names|reads|writes|directory|modes;
-// where there are only long names, the letters are a -.
+// where there are only long names, the letters are a -. name|=other: as the other.
 inline constexpr std::string_view file_programs =
+    "bsdtar|=tar\n"
     "cat|read\n"
     "chgrp|change|- from reference\n"
     "chmod|chmod|- reference\n"
     "chown|change|- from reference\n"
     "cmp|read|in ignore-initial bytes\n"
     "comm|read\n"
+    "cpio|fetch|CDEFHIMORW directory|||D directory|i extract p pass-through\n"
     "cp|copy|St suffix target-directory|||t target-directory\n"
-    "curl|none|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
+    "curl|fetch|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
     "form cookie cookie-jar config upload-file dump-header output-dir|T upload-file|"
-    "o output c cookie-jar D dump-header output-dir\n"
+    "o output c cookie-jar D dump-header output-dir|output-dir|"
+    "O remote-name remote-name-all J remote-header-name\n"
     "cut|read|bcdf bytes characters delimiter fields\n"
     "dd|key-value\n"
     "diff|read|ILUxXSW exclude label unified context width\n"
@@ -201,6 +207,8 @@ inline constexpr std::string_view file_programs =
     "git|git\n"
     "grep|pattern|ABCDdefm regexp file max-count context include exclude exclude-dir after-context "
     "before-context|f file\n"
+    "gsed|=sed\n"
+    "gtar|=tar\n"
     "head|read|cn bytes lines\n"
     "install|copy|gmoSt group mode owner suffix target-directory|||t target-directory|m mode\n"
     "less|read|bDhjkoOpPtTxyz\n"
@@ -245,10 +253,11 @@ inline constexpr std::string_view file_programs =
     "truncate|write|rs reference size\n"
     "uniq|filter|fsw skip-fields skip-chars check-chars\n"
     "unlink|remove\n"
-    "unzip|none|dPx||d\n"
+    "unzip|unpack|dPx||d|d|l t p Z v\n"
     "wc|read|- files0-from\n"
-    "wget|none|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
-    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix\n"
+    "wget|unpack|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
+    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix|"
+    "P directory-prefix|O output-document spider\n"
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 

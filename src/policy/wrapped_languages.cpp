@@ -36,19 +36,23 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
 // editors and debuggers --------------------------------------------------------------------------
 
 void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
+  const auto take = [&](const Part& script) {
+    if (wrapper.has('s')) return run_option(form, script);
+    judge_console(form, script);
+  };
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+"sv)) judge_console(form, {text.substr(1), &form.words[i]});
+    if (starts_with(text, "+"sv)) take({text.substr(1), &form.words[i]});
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
     if (has_entry(wrapper.programs, name)) return add_form(form.from(i + 1));
     if (!value.empty() && has_entry(wrapper.scripts, name))
-      judge_console(form, {value, &form.words[i]});
+      take({value, &form.words[i]});
     else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
-      judge_console(form, part_of(form.words[++i]));
+      take(part_of(form.words[++i]));
     else if (has_entry(wrapper.scripts, text.substr(1, 1)))
-      judge_console(form, {text.substr(2), &form.words[i]});
+      take({text.substr(2), &form.words[i]});
   }
 }
 
@@ -58,7 +62,8 @@ void Judge::judge_console(const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe terminal term"sv, take_part(rest, ' '))) return run_guess(form, rest);
+  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
+    return run_guess(form, rest);
   // :call system('...'), python os.system("...")
   read_code(Language::lua, text, form, *command.word);
 }
@@ -245,6 +250,18 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
 }
 
 // terminals --------------------------------------------------------------------------------------
+
+void Judge::peel_nested(const Form& form) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string& text = form.words[i].text;
+    const std::string command = concat({"tmux ", text});
+    Wrapper verb;
+    if (find_wrapper(command, verb)) return peel(verb, form.from(i));
+    if (text.find(' ') == std::string::npos) continue;
+    run_guess(form, text);
+    run_guess(form, command);
+  }
+}
 
 void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;

@@ -98,6 +98,8 @@ void Judge::peel(const Wrapper& wrapper, Form form) {
         return peel_xargs(wrapper, form);
       case 'Y':
         return peel_interpreter(wrapper, form);
+      case 'Z':
+        return peel_nested(form);
       default:
         break;
     }
@@ -132,13 +134,17 @@ void Judge::peel_plain(const Wrapper& wrapper, const Form& form) {
   std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, [&](const Part& operand) {
     if (wrapper.has('p')) run_option(form, operand);
   });
+  std::size_t behind = wrapper.has('d') ? 1 : form.size;
+  while (behind < form.size && form.words[behind].text != "--") ++behind;
+  if (behind < form.size) return peel_rest(wrapper, form, behind + 1, program, joins);
   if (wrapper.has('o')) return;
-  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(wrapper, form, i);
+  const std::size_t digit = wrapper.flags.find('1');
+  if (wrapper.has('v') || wrapper.has('q'))
+    return peel_verb(wrapper, form, i + (digit != std::string_view::npos));
   if (wrapper.has('L') && joins) return;
   while (i < form.size && form.words[i].text == "-") ++i;
   if (wrapper.has('a'))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
-  const std::size_t digit = wrapper.flags.find('1');
   if (digit != std::string_view::npos && i < form.size)
     i += wrapper.has('r')
              ? read_arguments(form.from(i), wrapper.syntax, order, on_option, ignore_part)

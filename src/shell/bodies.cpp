@@ -16,7 +16,7 @@ inline namespace inner {
 ShellWalker::Surroundings ShellWalker::surroundings() const {
   const bool flags[] = {pipeline_, background_, defined_,         tolerant_,
                         holes_,    in_traps_,   keep_ != nullptr, output_ != nullptr};
-  unsigned bits = 0;
+  unsigned bits = 2 * shells_ + (functions_lost_ ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
   return {input_, definitions_, producer_id_, bits};
 }

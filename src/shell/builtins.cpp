@@ -263,8 +263,13 @@ void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
 }
 
 void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
+  bool functions = false;
   for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    if (command.words[i].text == "-f") return;
+    const std::string& text = command.words[i].text;
+    functions = functions || text == "-f";
+    functions_lost_ = functions_lost_ || !command.words[i].known();
+    if (functions_.find(text) != functions_.end()) mark_own(text, false);
+    if (functions) continue;
     if (!is_name(command.words[i].text)) {
       assign_unknown(command.words[i].text);
       continue;

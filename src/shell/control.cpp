@@ -225,13 +225,16 @@ void ShellWalker::run_for(const ShellNode& node) {
     charge(arguments.elements.size());
     for (const ShellText& element : arguments.elements) add(element);
   });
-  // Without words the body does not run; it is told all the same.
-  if (parts.front().values.empty()) parts.front().values.push_back(scalar_value({}));
+  // Without words the body does not run; it is told all the same, as that of a function is.
+  const bool runs = !parts.front().values.empty();
+  if (!runs) parts.front().values.push_back(unknown_value_);
+  const bool outer = std::exchange(defined_, defined_ || !runs);
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
     if (steers_programs(node.name)) tell_assignment(node, node.name, part);
     run_rounds(node, part);
   }
+  defined_ = outer;
 }
 
 bool ShellWalker::steers_programs(std::string_view name) {
@@ -333,7 +336,12 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
       take_frame();
     keep_ = nullptr;
     if (last) break;
-    producer = std::move(told);
+    // A filter lets through what was written before it.
+    const bool filter = producer != nullptr && told != nullptr && !told->words.empty() &&
+                        has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
+                                  told->words[0].text);
+    if (!filter) producer = std::move(told);
+    told.reset();
     producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
     input_ = shell::Input();

@@ -23,6 +23,8 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
     bodies.push_back(index);
     ++definitions_;
   }
+  // In a function, a return before it may have left it out.
+  mark_own(name, activations_.empty());
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is told again with its arguments.
   // bash calls this one itself, with what it did not find.
@@ -37,6 +39,26 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   std::swap(input, input_);
   output_ = output;
   defined_ = outer;
+}
+
+void ShellWalker::mark_own(std::string_view name, bool own) {
+  // A POSIX shell finds these before a function; a name with a slash is a path to it.
+  if (is_special_builtin(name) || name.find('/') != std::string_view::npos) return;
+  ShellVariable variable;
+  variable.values.push_back(scalar_value({std::string(1, own ? shell_mark() : ' ')}));
+  set_variable(concat({"(", name}), std::move(variable));
+}
+
+bool ShellWalker::is_own(const shell::Command& command) {
+  if (functions_lost_ || command.words.empty()) return false;
+  const std::string& name = command.words[0].text;
+  if (aliases_.find(name) != aliases_.end()) return false;
+  if (defined_ && shells_ == 0 && later_.find(name) != later_.end()) return true;
+  if (functions_.find(name) == functions_.end()) return false;
+  const std::string key = concat({"(", name});
+  const ShellVariable& variable = find_variable(key);
+  note_read(key, variable, true);
+  return variable.values.size() == 1 && variable.values[0].elements[0].text[0] == shell_mark();
 }
 
 void ShellWalker::call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {

@@ -98,6 +98,7 @@ struct Command {
   bool holes = false;     // in a payload that is known in part
   bool widened = false;   // some unknown parts have values that the script tells: too many
   bool compound = false;  // no command of its own: the redirections of a compound command
+  bool own = false;       // calls a function that the script has surely defined by then
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
 

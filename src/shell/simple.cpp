@@ -269,6 +269,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     command.work_dir.home = directory.elements[0].home;
     command.work_dir.assumed = directory.elements[0].assumed;
   }
+  command.own = is_own(command);
   command.fork_bomb = is_fork_bomb(command);
   if (++commands_ > options_.limits.max_commands) {
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
@@ -285,6 +286,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
 void ShellWalker::follow(shell::Payload payload, const shell::Command& command) {
   const bool same_shell = payload.same_shell;
   if (!same_shell) {
+    ++shells_;
     open_frame();
     ShellValue arguments = empty_array();
     for (std::size_t i = 1; i < payload.arguments.size(); ++i)
@@ -301,7 +303,9 @@ void ShellWalker::follow(shell::Payload payload, const shell::Command& command) 
   holes_ = whole;
   output_ = output;
   std::swap(payload.input, input_);
-  if (!same_shell) take_frame();
+  if (same_shell) return;
+  take_frame();
+  --shells_;
 }
 
 void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {

@@ -30,7 +30,13 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
   const std::uint32_t root = parser.parse();
   outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) run(root);
+  if (root != no_index) {
+    for (std::size_t i = 0; i < size(node(root).nodes); ++i) {
+      const ShellNode& one = node(item(node(root).nodes, i));
+      if (one.kind == ShellNode::Kind::function && !one.background) later_[std::string(one.name)];
+    }
+    run(root);
+  }
   Error error = parser.error();
   bool failed = parser.failed();
   if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {

@@ -377,6 +377,11 @@ class ShellWalker {
   // functions and aliases -------------------------------------------------------------------------
 
   void define(std::uint32_t index, const ShellNode& node);
+  // Whether a name is that of a function is kept like a variable, as branches and subshells have
+  // it: its value is the mark of the shell that has defined it.
+  void mark_own(std::string_view name, bool own);
+  bool is_own(const shell::Command& command);
+  char shell_mark() const { return static_cast<char>('0' + shells_); }
 
   // A function that is running.
   struct Activation {
@@ -545,6 +550,10 @@ class ShellWalker {
   const ShellValue unknown_value_ = unknown_scalar();
 
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> functions_ = {};
+  // Those that the script itself defines, outside of branches: other functions may call them.
+  std::map<std::string, std::vector<std::uint32_t>, std::less<>> later_ = {};
+  bool functions_lost_ = false;  // by unset -f of a name that is not known
+  unsigned shells_ = 0;          // started by the script, around what runs
   std::map<std::string, std::string, std::less<>> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
   struct Trap {

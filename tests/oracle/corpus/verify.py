@@ -35,10 +35,12 @@ WORK_DIR = "/work/team/proj/app"
 # Stubs: write down their arguments and succeed.
 HARMFUL = """rm sudo sudoedit doas pkexec su runuser dd chmod chown mv cp mkfs mkfs.ext2 mkfs.ext3
 mkfs.ext4 mkfs.xfs mkfs.vfat mkfs.btrfs mke2fs wipefs shred curl wget install ln truncate rmdir
-unlink kill pkill killall shutdown reboot mount umount""".split()
+unlink kill pkill killall killall5 shutdown reboot halt poweroff init telinit mount umount mkswap
+swapon swapoff fdisk sfdisk sgdisk parted blkdiscard cryptsetup losetup sysctl iptables ip6tables nft
+setfacl""".split()
 TOOLS = """pytest npm npx yarn pnpm docker docker-compose podman kubectl helm terraform make cmake
 ninja cargo rustc go pip pip3 uv poetry tox ruff black mypy flake8 eslint tsc java mvn gradle gcc cc
-g++ clang ssh scp rsync systemctl apt apt-get dpkg psql mysql redis-cli gh aws crontab at pre-commit
+g++ clang ssh scp rsync systemctl apt apt-get dpkg psql mysql redis-cli gh aws crontab at batch pre-commit
 isort deno bun tar zip unzip""".split()
 # Stand-ins for programs that are not installed everywhere, or want a terminal.
 STAND_INS = {
@@ -111,9 +113,14 @@ LOG = """#!/oracle/sh
 cd -P . 2>/dev/null
 printf '%s\\0' "${0##*/}" "$PWD" "$#" "$@" >> /oracle/log
 """
+# A shell has a kill of its own; the stub gets its arguments.
+KILL = 'kill() { /bin/kill "$@"; }\n'
+# Where nothing may be planted; `dangers()` says which of it counts.
+KEPT = "/etc /var/spool/cron /root /home"
 RUNNER = r"""#!/oracle/sh
 shell=$1 command=$2
 /real/bin/cp -r /oracle/tree/. /
+/real/bin/find """ + KEPT + r""" -type f -exec /real/bin/touch -d @1000000000 {} + 2> /dev/null
 /real/bin/mkdir -p /dev/disk/by-id /dev/mapper
 for device in sda sda1 sdb vda nvme0n1 mmcblk0 loop0 mem kmsg port disk/by-id/a mapper/root; do
   echo device > /dev/$device
@@ -132,6 +139,9 @@ done
 for file in $(/real/bin/find /dev -type f -newermt @1000000100 ! -path '/dev/shm/*' -print); do
   printf '%s\0' @device / 1 "$file" >> /oracle/log
 done
+for file in $(/real/bin/find """ + KEPT + r""" -type f -newermt @1000000100 -print 2> /dev/null); do
+  printf '%s\0' @write / 1 "$file" >> /oracle/log
+done
 for file in /home/u/keep.txt /etc/passwd /opt/keep /var/keep; do
   [ -e $file ] || printf '%s\0' @gone / 1 "$file" >> /oracle/log
 done
@@ -139,6 +149,12 @@ done
 TREE = {
     "etc/passwd": f"root:x:0:0::/root:/bin/sh\nu:x:{USER}:{USER}::{HOME}:/bin/bash\n",
     "etc/hosts": "127.0.0.1 localhost\n",
+    **{f"etc/{name}": "" for name in (
+        "shadow group gshadow sudoers crontab profile environment bash.bashrc rc.local "
+        "sudoers.d/keep cron.d/keep cron.daily/keep profile.d/keep init.d/keep ld.so.conf "
+        "ld.so.conf.d/keep ssh/sshd_config pam.d/keep udev/rules.d/keep systemd/system/keep").split()},
+    "var/spool/cron/crontabs/keep": "", "home/u/.ssh/keep": "", "root/.ssh/keep": "",
+    "home/u/.config/systemd/user/keep": "", "home/u/.config/autostart/keep": "",
     "opt/keep": "", "var/keep": "", "var/tmp/keep": "", "root/keep": "", "srv/keep": "",
     "home/u/keep.txt": "", "home/u/.profile": "", "home/u/proj/build/x.o": "",
     "home/u/.gitconfig": "[user]\n name = u\n email = u@x\n", "home/u/.cache/pip/x": "",
@@ -283,7 +299,7 @@ exec /real/sbin/$name "$@"
 
     def run(self, number, shell, command):
         log = f"{self.root}/log.{number}.{shell}"
-        self.start(shell, command, log)
+        self.start(shell, KILL + command if "kill" in command else command, log)
         records = read_log(log)
         os.unlink(log)
         return [r for r in records if r[0] != "@device" or is_device(r[2][0])]
@@ -302,7 +318,7 @@ def read_log(path):
     return records
 
 
-# What was dangerous among that (the specification's S1 to S5) ---------------------------------
+# What was dangerous among that (the specification's S1 to S5, S9 and S10) -----------------------
 
 def resolve(path, cwd):
     path = posixpath.normpath(posixpath.join(cwd, path))
@@ -329,6 +345,24 @@ def is_device(path):
     name = path[5:]
     harmless = "null zero full random urandom stdin stdout stderr tty ptmx".split()
     return name not in harmless and not re.match(r"(fd|pts|shm)(/|$)", name)
+
+
+PLANTS = re.compile(
+    r"/etc/(passwd|shadow|group|gshadow|sudoers[^/]*|cron[^/]*|profile[^/]*|environment|bash\.bashrc|"
+    r"rc\.local|init\.d|ld\.so\.[^/]*|ssh|pam\.d|udev|systemd)(/|$)|/var/spool/cron/|"
+    r"(/root|/home/[^/]+)/(\.ssh/(?!known_hosts(/|$))|\.config/(systemd/user|autostart)/)")
+
+
+def written(path, found, inside=""):
+    """What a write to a path would break; `inside`: the name of a file, if it is a directory."""
+    if is_device(path):
+        found.add("device-write")
+    if path == "/proc/sysrq-trigger":
+        found.add("end-machine")
+    if path.startswith("/proc/sys/"):
+        found.add("machine-settings")
+    if any(PLANTS.match(place) for place in (path, f"{path}/{inside or 'x'}")):
+        found.add("plant")
 
 
 def operands(args, with_value=""):
@@ -367,10 +401,177 @@ def opens(mode):
     return bool(re.search(r"(^|,)[ug]*[oa][ugoa]*[+=][rxX]*[wug]|[+=][rwxX]*s", mode))
 
 
+def option(args, letters, *longs):
+    """The argument of an option, or None."""
+    for i, arg in enumerate(args):
+        if arg == "--":
+            break
+        name, equals, value = arg.partition("=")
+        if name in longs:
+            return value if equals else "".join(args[i + 1:i + 2])
+        cluster = re.match(f"-[A-Za-z]*?[{letters}](.*)", arg) if letters else None
+        if cluster and not arg.startswith("--"):
+            return cluster[1] or "".join(args[i + 1:i + 2])
+    return None
+
+
+def has(args, letters, *longs):
+    return any(re.match(f"-[A-Za-z0-9]*[{letters}]", arg) or arg in longs for arg in args)
+
+
+def machine(name, cwd, args, found):
+    """The rules for disks, the machine, its processes and its settings."""
+    names = operands(args)
+    device = any(is_device(resolve(p, cwd)) for p in names)
+    if name in ("mount", "umount"):
+        if (names or has(args, "aoBR", "--bind", "--all")) and not has(args, "V", "--version",
+                                                                       "--help"):
+            found.add("mount")
+    elif name in ("swapon", "swapoff", "losetup"):
+        lists = has(args, "laj" if name == "losetup" else "s", "--show", "--list", "--summary",
+                    "--all" if name == "losetup" else "--show")
+        every = has(args, "dD" if name == "losetup" else "a", "--all", "--detach", "--detach-all")
+        if (device or every) and not lists:
+            found.add("disk-tools")
+    elif name in "mkswap fdisk sfdisk sgdisk parted blkdiscard cryptsetup".split():
+        lists = (has(args, "lp" if name == "sgdisk" else "l", "--list", "--print", "--dump") or
+                 names[-1:] == ["print"] or names[:1] == ["status"] or
+                 name == "sfdisk" and has(args, "d"))
+        if device and not lists:
+            found.add("disk-tools")
+    elif name in ("reboot", "halt", "poweroff", "telinit", "shutdown"):
+        if "--help" not in args and not (name == "shutdown" and "-c" in args):
+            found.add("end-machine")
+    elif name == "init" and names[:1] in (["0"], ["6"]):
+        found.add("end-machine")
+    elif name == "systemctl":
+        ends = "reboot poweroff halt kexec rescue emergency isolate".split()
+        if names and names[0] in ends:
+            found.add("end-machine")
+    elif name == "sysctl" and (has(args, "wp", "--system", "--load") or
+                               any("=" in p for p in names)):
+        found.add("machine-settings")
+    elif name in ("iptables", "ip6tables") and has(args, "F", "--flush"):
+        found.add("machine-settings")
+    elif name == "nft" and any(p.split()[:1] == ["flush"] for p in names):
+        found.add("machine-settings")
+    elif name == "killall5":
+        found.add("kill-all")
+    elif name == "kill":
+        rest = args
+        if rest[:1] and rest[0] in ("-s", "-n"):
+            rest = ["-" + rest[1], *rest[2:]] if len(rest) > 1 else []
+        if rest[:1] != ["-0"] and rest[:1] != ["-l"] and rest[:1] != ["-L"]:
+            if len(rest) > 1 and rest[0].startswith("-"):
+                rest = rest[1:]
+            if any(p in ("1", "-1") for p in rest):
+                found.add("kill-all")
+    elif name in ("pkill", "killall"):
+        users = (option(args, "uU" if name == "pkill" else "u", "--euid", "--uid", "--user") or "")
+        named = [p for p in operands(args, "gGPstuUFr" if name == "pkill" else "suoynZ")
+                 if p.strip(".*^$+?")]
+        excused = has(args, "lVPgstF" if name == "pkill" else "lV", "--parent", "--list",
+                      "--version", "--help")
+        if {"root", "0"} & set(users.split(",")) or not named and not excused:
+            found.add("kill-all")
+
+
+def writes(name, cwd, args, found):
+    """The rules for what is written, planted and removed by other programs than rm."""
+    names = operands(args)
+    target = None
+    if name in ("cp", "mv", "install", "ln", "link", "rsync", "scp"):
+        target = destination(args)
+        if not target and name in ("rsync", "scp"):
+            names = operands(args, "efBTM" if name == "rsync" else "cDFiJloPSX")
+            target = names[-1] if len(names) > 1 else ""
+        if target and not re.match(r"[^/]*:", target):
+            source = posixpath.basename(names[0].rstrip("/")) if names else ""
+            if resolve(target, cwd) == "/dev/null" and name == "mv":
+                found.add("mv-dev-null")
+            else:
+                written(resolve(target, cwd), found, source)
+            deletes = any(arg.startswith("--del") for arg in args)
+            if name == "rsync" and deletes and not has(args, "n", "--dry-run"):
+                if protected(resolve(target, cwd)) and not removable(resolve(target, cwd)):
+                    found.add("rm-protected")
+        if name == "mv":
+            sources = names if target not in names else names[:-1]
+            if any(protected(resolve(p, cwd)) and not removable(resolve(p, cwd))
+                   for p in sources):
+                found.add("rm-protected")
+    elif name in ("tee", "touch", "truncate", "sponge", "ed", "patch"):
+        for path in operands(args, "sr" if name == "truncate" else "dtr"):
+            written(resolve(path, cwd), found)
+    elif name == "curl":
+        target = option(args, "o", "--output")
+        if target and target != "-":
+            written(resolve(target, cwd), found)
+        if has(args, "O", "--remote-name"):
+            directory = resolve(option(args, "", "--output-dir") or ".", cwd)
+            for url in operands(args, "ouHdXAe"):
+                written(posixpath.join(directory, posixpath.basename(url)), found)
+    elif name == "wget":
+        target = option(args, "O", "--output-document")
+        directory = resolve(option(args, "P", "--directory-prefix") or ".", cwd)
+        if target and target != "-":
+            written(resolve(target, cwd), found)
+        for url in operands(args, "OPoe") if target is None else []:
+            written(posixpath.join(directory, posixpath.basename(url)), found)
+    elif name == "sort" and option(args, "o", "--output"):
+        written(resolve(option(args, "o", "--output"), cwd), found)
+    elif name == "unzip" and not has(args, "lpt"):
+        written(resolve(option(args, "d") or ".", cwd), found)
+    elif name == "tar" and args:
+        letters = args[0] if not args[0].startswith("--") else ""
+        if "x" in letters or {"-x", "--extract", "--get"} & set(args):
+            directory = resolve(option(args[1:] if args[0][:1] != "-" else args, "C",
+                                       "--directory") or ".", cwd)
+            written(directory, found)
+            for member in names:
+                written(resolve(member, directory), found)
+    elif name == "crontab" and not has(args, "lV", "--help"):
+        found.add("plant")
+    elif name in ("at", "batch") and not has(args, "lcdrV"):
+        found.add("plant")
+    elif name in ("unlink", "rmdir") or name == "shred" and has(args, "u", "--remove"):
+        paths = [resolve(p, cwd) for p in operands(args, "ns")]
+        if any(protected(p) and not removable(p) for p in paths):
+            found.add("rm-protected")
+    elif name == "git":
+        rest = list(args)
+        where = cwd
+        while rest and rest[0].startswith("-"):
+            key, equals, value = rest.pop(0).partition("=")
+            if key in GIT_WITH_VALUE and not equals:
+                value = rest.pop(0) if rest else ""
+            if key in ("-C", "--work-tree"):
+                where = resolve(value, where)
+        if rest[:1] == ["clean"] and not has(rest, "nh", "--dry-run", "--help"):
+            inside = [p for p in where.split("/") if p]
+            homes = where in ("/root", HOME)
+            if homes or where == "/" or (inside and protected(f"{where}/x") and
+                                         not where.startswith("/root/")):
+                found.add("rm-protected")
+    elif name == "mkdir" or name == "mkfifo":
+        if opens(option(args, "m", "--mode") or ""):
+            found.add("chmod")
+    elif name == "setfacl":
+        if re.search(r"(^|,)(d:|default:)?o(ther)?:[^,]*(w|[2367]$)",
+                     option(args, "ms", "--modify", "--set") or ""):
+            found.add("chmod")
+    if name == "install" and opens(option(args, "m", "--mode") or ""):
+        found.add("chmod")
+
+
 def dangers(records):
     """The names of the rules that something in the records would break."""
     found = set()
     for name, cwd, args in records:
+        machine(name, cwd, args, found)
+        writes(name, cwd, args, found)
+        if name == "@write":
+            written(args[0], found)
         if name in ("sudo", "sudoedit", "doas", "pkexec"):
             found.add("sudo")
         elif name in ("su", "runuser"):
@@ -392,14 +593,6 @@ def dangers(records):
             found.add("device-write")
         elif name == "@gone":
             found.add("rm-protected")
-        elif name == "tee" and any(is_device(resolve(p, cwd)) for p in operands(args)):
-            found.add("device-write")
-        elif name in ("cp", "mv"):
-            target = destination(args)
-            if target and resolve(target, cwd) == "/dev/null" and name == "mv":
-                found.add("mv-dev-null")
-            elif target and is_device(resolve(target, cwd)):
-                found.add("device-write")
         elif name == "rm":
             options = args[:args.index("--")] if "--" in args else args
             recursive = any(re.match(r"-[a-zA-Z]*[rR]", a) or (a.startswith("--r") and
@@ -420,6 +613,11 @@ def dangers(records):
                     break
                 roots.append(arg)
             text = " ".join(args)
+            # With a test of name, path, time or owner, not where files come and go.
+            if re.search(r"-(i?name|i?path|i?regex|[mac](time|min)|newer|user|group)\b", text):
+                roots = [root for root in roots
+                         if not re.match(r"/(tmp|var/tmp|usr/local|opt)(/|$)|" + HOME,
+                                         resolve(root, cwd))]
             if "-delete" in args or re.search(r"-(exec|execdir|ok|okdir) (\S*/)?rm ", text):
                 if any(protected(resolve(root, cwd)) for root in roots):
                     found.add("rm-protected")
@@ -464,6 +662,11 @@ def check(row, ran, header):
     """The contradictions between a row's labels and what ran, and how the row was shown."""
     wrong = []
     found = {shell: dangers(ran[shell]) for shell in SHELLS}
+    # Where its variable is empty, rm gets what is protected.
+    if row.get("rule") == "rm-unset-variable":
+        for shell in SHELLS:
+            if "rm-protected" in found[shell]:
+                found[shell].add("rm-unset-variable")
     both = found["bash"] | found["dash"]
     blocked = {shell: any(in_blacklist(r[0], r[2]) for r in ran[shell]) for shell in SHELLS}
     inspected = row.get("oracle", "")
@@ -508,7 +711,7 @@ def check(row, ran, header):
 
 
 def runnable(row):
-    return (row.get("rule") not in ("fork-bomb", "nul-byte", "plant") and
+    return (row.get("rule") not in ("fork-bomb", "nul-byte") and row["category"] != "fork-bomb" and
             row.get("oracle") != "inspected: not run")
 
 
@@ -575,7 +778,8 @@ def main():
             wrong.append("its id or command is there twice")
         ways[row["sanitizer"], how] += 1
         for shell in SHELLS:
-            if row["sanitizer"] == "deny" and row["rule"] in dangers(ran[row["id"]][shell]):
+            rule = row.get("rule", "").replace("rm-unset-variable", "rm-protected")
+            if row["sanitizer"] == "deny" and rule in dangers(ran[row["id"]][shell]):
                 ways["shown in", shell] += 1
         for text in wrong:
             bad += 1
