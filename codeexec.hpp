@@ -754,7 +754,18 @@ struct PolicyOptions {
   };
   Mode mode = Mode::strict;
 
-  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
+  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
+  // names and without variables before them:
+  //   : [ basename break cat cd cksum cmp comm continue cut df diff dirname du echo egrep exit
+  //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
+  //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
+  //   test tr tree true type uname uniq wc which whoami
+  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
+  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
+  // of [, test and printf only what is known of their words counts. Where output is redirected to
+  // is not judged, as with `allowed`. Strict mode only.
+  bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
@@ -810,7 +821,8 @@ class Policy {
  public:
   // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
   // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it.
+  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
+  // its first words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
@@ -1348,10 +1360,11 @@ struct OutputCounts {
 class Capture {
  public:
   struct Chunk {
-    std::string text = {};     // well-formed UTF-8
-    std::uint64_t next = 0;    // the cursor for the next call
-    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
-    std::string file = {};     // the spill file, when there is one; set by Process::read()
+    std::string text = {};         // well-formed UTF-8
+    std::uint64_t next = 0;        // the cursor for the next call
+    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+    std::string file = {};         // the spill file, when there is one; set by Process::read()
+    std::uint64_t file_bytes = 0;  // in that file
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
@@ -1827,6 +1840,12 @@ struct ExecutorOptions {
   bool private_spill_dir = false;
   std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
+  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // Where commands have a HOME that is not this process's user's, in a private home or a container,
+  // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
+  // files for git say them when the executor is made, so that `git commit` works; with nothing else
+  // of them. What the repository or a variable says is stronger.
+  bool git_identity = true;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
@@ -1955,7 +1974,6 @@ struct LocalOptions : ExecutorOptions {
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
-  std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};
@@ -2254,7 +2272,8 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// What of the user's own a container gets. Nothing by default, but for git_identity of
+// ExecutorOptions. Values never stand in an argv, a
 // log, an audit record or an error; they are masked in the output of commands, but for those of
 // fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
 struct CredentialOptions {
@@ -2453,7 +2472,6 @@ struct ContainerExecutorOptions : ExecutorOptions {
   ContainerOptions container = {};
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
   EnvironmentOptions environment = {};
-  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -12195,6 +12213,19 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
+// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
+// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
+// take words for arithmetic, which may run commands: a[$(x)].
+inline constexpr std::string_view usual_programs =
+    "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
+    "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
+    "sha1sum sha256sum sleep stat tac tail tr true type uname uniq wc which whoami :\n"
+    "[ break continue exit printf test|v R\n"
+    "find|-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls\n"
+    "rg|pre hostname-bin z search-zip\n"
+    "sort|T temporary-directory compress-program\n"
+    "tree|R\n";
+
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr std::string_view reserved_words =
     "case coproc do done elif else esac fi for function if in select then time until while";
@@ -12222,6 +12253,9 @@ bool sweeps(std::string_view name);
 
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
+
+// What PolicyOptions::allow_usual allows, for a model to read.
+std::string usual_commands();
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
@@ -13040,8 +13074,11 @@ inline std::string shown(std::string_view text) {
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::vector<Regex>& allowed;
+  bool allow_usual = false;
   const std::vector<Regex>& blocked;
   std::string_view allowed_message = {};
+
+  bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
@@ -13312,6 +13349,8 @@ class Judge {
   std::string with_assignments(std::string_view words) const;
 
   void check_allowed();
+  // Whether it is a command of usual_programs that only reads or prints.
+  bool is_usual() const;
 
   // What the command may come to; one pattern must match all of it. False: that cannot be told.
   bool texts_to_allow(std::vector<std::string>& texts) const;
@@ -13376,8 +13415,7 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->holes && !command_->compound &&
-      !case_.terms.allowed.empty())
+  if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())
     check_allowed();
 }
 
@@ -14893,6 +14931,34 @@ void Judge::read_code(Language language, std::string_view code, const Form& form
 
 namespace {
 
+// Whether a run cannot make something else of a word.
+bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+bool may_be_several(const shell::Word& word) {
+  return word.split || word.assumed || (word.glob && is_pattern(word.text));
+}
+
+// Whether it may become an option, or be followed by one.
+bool may_be_option(const shell::Word& word) {
+  if (word.process || is_certain(word)) return false;
+  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
+}
+
+}  // namespace
+
+namespace {
+
+std::string usual_commands() {
+  std::string text;
+  for (std::string_view table = usual_programs; !table.empty();) {
+    std::string_view row = take_part(table, '\n');
+    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+  }
+  return text;
+}
+
 void Judge::check_blocked(const Form& form) {
   if (blocked_rank >= case_.rank) return;
   const std::string text = join(form);
@@ -14935,8 +15001,43 @@ std::string Judge::with_assignments(std::string_view words) const {
   return text;
 }
 
+bool Judge::is_usual() const {
+  const Form form = whole();
+  if (!command_->assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
+  const std::string_view name = form.words[0].text;
+  std::string_view names, refused;
+  for (std::string_view table = usual_programs; !has_entry(names, name);) {
+    if (table.empty()) return false;
+    refused = take_part(table, '\n');
+    names = take_part(refused, '|');
+  }
+  FileProgram program;
+  find_file_program(name, program);
+  const bool counts = has_entry(names, "["sv);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  bool harmless = true, options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
+        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+      harmless = false;
+  }
+  std::size_t operands = 0;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part&) {
+        if (lists_option(refused, option) || lists_option(program.writes, option)) harmless = false;
+      },
+      [&](const Part&) { ++operands; });
+  return harmless && (!filters || operands < 2);
+}
+
 void Judge::check_allowed() {
-  if (allowed_rank >= case_.rank) return;
+  if (allowed_rank >= case_.rank || (case_.terms.allow_usual && is_usual())) return;
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
@@ -14961,7 +15062,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
   for (std::size_t i = 0; i < command_->words.size(); ++i) {
     const shell::Word& word = command_->words[i];
     const bool certain = word.known() && !word.assumed;
-    if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
+    if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
     if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
     known = known && certain;
@@ -15053,6 +15154,7 @@ struct Policy::Compiled {
   std::uint32_t rules = 0;            // strict: the bits of those in force
   std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
+  bool allow_usual = false;
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
@@ -15113,7 +15215,7 @@ struct Policy::Compiled {
   // `judgement`, when given, gets all but the verdict.
   Verdict check_strict(std::string_view script, std::string_view work_dir,
                        Judgement* judgement) const {
-    const Terms terms = {rules, allowed, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
     if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
@@ -15149,7 +15251,7 @@ struct Policy::Compiled {
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
     judge.finish();
     // A name that the script defines may mean anything from then on.
-    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+    if (!judged.terms.allows_all() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
@@ -15175,6 +15277,9 @@ struct Policy::Compiled {
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
   const bool compat = options.mode == PolicyOptions::Mode::compat;
+  if (compat && options.allow_usual)
+    return make_error(ErrorCode::invalid_argument,
+                      {"allow_usual: compat judges a script by its first words: use strict"});
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
@@ -15198,6 +15303,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
     message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->allow_usual = options.allow_usual;
+  if (options.allow_usual)
+    message += concat(
+        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -18513,8 +18622,9 @@ struct CloneRequest {
   void* argument;
   char* stack;
   std::size_t stack_size;
-  int* pidfd;       // or null
-  int exit_signal;  // to this program, when it ends; or 0
+  int* pidfd;                               // or null
+  int exit_signal;                          // to this program, when it ends; or 0
+  std::uint32_t* cleared_at_end = nullptr;  // a futex that is 0 then, and woken; or null
 };
 
 // `cleared` is told, before the process begins, whether it has no handlers of the host's.
@@ -18605,11 +18715,13 @@ namespace {
 
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
-  const std::uint64_t flags =
-      request.flags | CLONE_VM | (request.pidfd ? std::uint64_t{CLONE_PIDFD} : 0);
+  const std::uint64_t flags = request.flags | CLONE_VM |
+                              (request.pidfd ? std::uint64_t{CLONE_PIDFD} : 0) |
+                              (request.cleared_at_end ? std::uint64_t{CLONE_CHILD_CLEARTID} : 0);
   CloneArguments arguments = {};
   arguments.flags = flags | clear_sighand;
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
+  arguments.child_tid = reinterpret_cast<std::uintptr_t>(request.cleared_at_end);
   arguments.exit_signal = static_cast<std::uint64_t>(request.exit_signal);
   arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
   arguments.stack_size = request.stack_size;
@@ -18620,10 +18732,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
     cleared = false;
     char* const top = request.stack + request.stack_size;
     const int old_flags = static_cast<int>(flags) | request.exit_signal;
-    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd, nullptr,
+                  request.cleared_at_end);
     // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
     if (pid < 0 && errno == EINVAL && request.pidfd)
-      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument, nullptr,
+                    nullptr, request.cleared_at_end);
     if (pid < 0) pid = -errno;
   }
   return pid;
@@ -21400,7 +21514,7 @@ struct ChildPlan {
 inline constexpr std::size_t child_stack_size = 16384;
 
 #if CODEEXEC_HAS_SANDBOX
-// What a supervisor tells: first that the command runs or why it does not, then how it ended.
+// What a supervisor tells: that the command runs or why it does not, and how it ended.
 struct SupervisorReport {
   Failure failure;
   long pid;    // of the command, as the supervisor sees it
@@ -21413,8 +21527,10 @@ struct SupervisorReport {
   rusage usage;
 };
 
-// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
-// the end, and goes back to the system in between: a command that runs costs the last page.
+// The memory of a supervisor, in pages of its own. It tells through it: that the command runs or
+// why it does not, which is waited for, and how it ended, which is read when the supervisor is gone.
+// What comes first is needed at the start and at the end, and goes back to the system in between: a
+// command that runs for more than a moment costs the last page.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
@@ -21427,13 +21543,17 @@ struct Supervision {
   const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
-  int reports = -1;
   int command = -1;        // a pidfd
-  int child_ended = -1;    // a signalfd, or -1
+  int child_ended = -1;    // a signalfd, or -1: not yet there
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
+  // Another one. The kernel makes it 0 when the supervisor ends, however that comes.
+  enum Life : std::uint32_t { gone, starting, watching };
+  std::uint32_t life = starting;
+  bool told_start = false;  // what `report` has of it is there
+  bool told_end = false;
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -21442,14 +21562,13 @@ struct Supervision {
 static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
 
 struct SupervisionDeleter {
-  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
+  void operator()(Supervision* run) const noexcept;
 };
 
 // What this program has of a supervisor.
 struct Supervisor {
   std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
   UniqueFd orders = UniqueFd();
-  UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
   std::uint32_t signals_asked = 0;
   SupervisorReport last = {};
@@ -22216,30 +22335,23 @@ namespace {
 
 // Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
 // command is given anew.
-enum SupervisorDescriptor : int { orders_fd, host_fd, reports_fd, first_other_fd };
+enum SupervisorDescriptor : int { orders_fd, host_fd, first_other_fd };
 
-CODEEXEC_IN_CHILD bool tell(Supervision& run) {
-  // Without memory for a pipe there may be some in a moment, and no other way to tell.
-  constexpr int most_attempts = 100;
-  long written = -ENOMEM;
-  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
-    const long time[2] = {0, 10000000};
-    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
-    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
-  }
-  return written > 0;
+CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
+  run.told_start = true;
+  __atomic_store_n(&run.life, Supervision::watching, __ATOMIC_RELEASE);
+  raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
 }
 
 // Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
 // 0 or a negative errno.
 CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
-  const int kept[] = {run.orders, run.host, run.reports};
+  const int kept[] = {run.orders, run.host};
   for (int i = 0; i < first_other_fd; ++i) {
     // All sources are above 2.
     const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
     if (moved < 0 && kept[i] >= 0) return moved;
   }
-  run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
   return 0;
 }
@@ -22327,27 +22439,33 @@ CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
   return set;
 }
 
-// Takes away all that has ended, and how the command did. False: there is nobody left.
-CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+// Takes a process away, if it has ended, and notes how the command did.
+CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   SupervisorReport& report = run.report;
+  const bool is_command = pid == report.pid && !report.known;
+  run.info.si_pid = 0;
+  raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
+      is_command ? &report.usage : nullptr);
+  if (run.info.si_pid == 0) return;
+  if (!is_command) {
+    if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
+    return;
+  }
+  report.known = true;
+  report.exited = run.info.si_code == CLD_EXITED;
+  report.value = run.info.si_status;
+}
+
+// Takes away all that has ended. False: there is nobody left.
+CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+  if (!run.report.known) take_away(run, run.report.pid);
   for (;;) {
     run.info.si_pid = 0;
     const long waited =
         raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
     if (waited == -ECHILD) return false;
-    const long pid = run.info.si_pid;
-    if (waited < 0 || pid == 0) return true;
-    const bool is_command = pid == report.pid && !report.known;
-    const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
-                            is_command ? &report.usage : nullptr);
-    if (reaped < 0) continue;
-    if (!is_command) {
-      if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
-      continue;
-    }
-    report.known = true;
-    report.exited = run.info.si_code == CLD_EXITED;
-    report.value = run.info.si_status;
+    if (waited < 0 || run.info.si_pid == 0) return true;
+    take_away(run, run.info.si_pid);
   }
 }
 
@@ -22378,8 +22496,28 @@ CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   }
 }
 
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
+// What is worth its while for a command that runs for long.
+CODEEXEC_IN_CHILD void settle_down(Supervision& run) {
+  give_back_memory(run);
+  // One that came before is still there, as it is blocked here.
+  const KernelSigset child_ended = only_child_ended();
+  run.child_ended = static_cast<int>(
+      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
+}
+
 // Waits until the command has ended, or is to end.
 CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
+  long time_left[2] = {0, 20000000};  // until it counts as one that runs for long
+  bool settled = false;
   for (;;) {
     pollfd set[4];
     set[0].fd = orders_fd;
@@ -22390,7 +22528,12 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       entry.events = POLLIN;
       entry.revents = 0;
     }
-    raw(SYS_ppoll, &set[0], 4, as_word(nullptr), as_word(nullptr), 0);
+    const long ready =
+        raw(SYS_ppoll, &set[0], 4, settled ? nullptr : &time_left[0], as_word(nullptr), 0);
+    if (ready == 0) {
+      settle_down(run);
+      settled = true;
+    }
     if (set[1].revents || set[2].revents) return;
     if (set[3].revents) {
       raw(SYS_read, run.child_ended, &run.text[0], sizeof run.text);
@@ -22450,34 +22593,18 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
     end_command(run);
     return -run.report.failure.error;
   }
-  const KernelSigset child_ended = only_child_ended();
-  run.child_ended = static_cast<int>(
-      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
   return 0;
-}
-
-// Gives back the pages that the start needed, up to what this and its callers use of the stack.
-CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
-  constexpr std::uintptr_t most_used_from_here = 1024;
-  volatile char here = 0;
-  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
-  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
 }
 
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
-  const bool told = tell(run);
+  tell_of_start(run);
   if (result == 0) {
-    // Nobody waits for a command that could not be told of.
-    if (told) {
-      give_back_memory(run);
-      watch_command(run);
-    }
+    watch_command(run);
     end_command(run);
-    if (told) tell(run);
+    run.told_end = true;
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -22521,17 +22648,34 @@ bool is_passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
+// The memory of a supervisor that has ended, for the next one: five pages at most that are in use.
+std::atomic<Supervision*> spare_supervision{nullptr};
+
 int make_supervision(Supervisor& supervisor) {
+  void* place = spare_supervision.exchange(nullptr);
   // As a stack it is not made of huge pages.
-  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (!place)
+    place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (place == MAP_FAILED) return errno;
   supervisor.run.reset(::new (place) Supervision);
   supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return 0;
 }
 
+// Until the supervisor has told of the start. False: it was killed before.
+bool await_start(const Supervision& run) {
+  while (__atomic_load_n(&run.life, __ATOMIC_ACQUIRE) == Supervision::starting)
+    ::syscall(SYS_futex, &run.life, FUTEX_WAIT, long{Supervision::starting}, nullptr, nullptr, 0);
+  return run.told_start;
+}
+
 }  // namespace
+
+void SupervisionDeleter::operator()(Supervision* run) const noexcept {
+  Supervision* none = nullptr;
+  if (!spare_supervision.compare_exchange_strong(none, run)) ::munmap(run, sizeof *run);
+}
 
 namespace {
 
@@ -22542,10 +22686,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.no_supervisor = child.error != 0 && !is_passing(child.error);
   if (child.error != 0) return child;
   child.step = SpawnStep::setup;
-  UniqueFd report_end;
   UniqueFd orders_end;
-  child.error = make_report_pipe(supervisor.reports, report_end);
-  if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (!make_pipe(orders_end, supervisor.orders)) child.error = errno;
   if (child.error == 0) child.error = make_supervision(supervisor);
   if (child.error != 0) return child;
   const UniqueFd host(open_pidfd(::getpid()));
@@ -22555,13 +22697,13 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
   run.orders = orders_end.get();
   run.host = host.get();
-  run.reports = report_end.get();
   plan.report = -1;
   plan.ran = 0;
   plan.failed_error = 0;
   int pidfd = -1;
-  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
-                                sizeof run.stack,          &pidfd,          SIGCHLD};
+  CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
+                          sizeof run.stack,          &pidfd,          SIGCHLD};
+  request.cleared_at_end = &run.life;
   long pid = -1;
   const NamespaceTurn turn(*plan.sandbox);
   {
@@ -22577,20 +22719,17 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   }
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
-  report_end.reset();
   orders_end.reset();
-  SupervisorReport& report = supervisor.last;
-  errno = 0;
-  const bool told = read_record(supervisor.reports, report);
-  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
-  if (report.failure.error == 0 && child.exit_event) {
+  const bool told = await_start(run);
+  const SupervisorReport& report = run.report;
+  const Failure failure = told ? report.failure : Failure{SpawnStep::sandbox, ESRCH};
+  if (failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
-    set_nonblocking(supervisor.reports);
     return child;
   }
-  child.step = report.failure.step;
-  child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.step = failure.step;
+  child.error = failure.error != 0 ? failure.error : EMFILE;
   child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
@@ -23477,7 +23616,7 @@ struct Process::State {
   struct Spill {
     UniqueFd file = UniqueFd();
     std::string path = {};
-    std::uint64_t written = 0;
+    std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
   };
@@ -24113,7 +24252,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
 void Process::State::write_spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written);
+  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
@@ -24361,7 +24500,7 @@ void Process::State::add_to_message(std::string_view text) {
 }
 
 #if CODEEXEC_HAS_SANDBOX
-bool Process::State::supervised() const { return static_cast<bool>(supervisor.reports); }
+bool Process::State::supervised() const { return static_cast<bool>(supervisor.orders); }
 
 // The number of the command's group, as this program sees it.
 pid_t Process::State::command() const {
@@ -24400,10 +24539,7 @@ void Process::State::await_group_signals() {
 }
 
 void Process::State::take_report() {
-  if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
-  supervisor.last.known = false;
-  supervisor.last.all_ended = false;
-  supervisor.last.denied = false;
+  if (supervised() && supervisor.run->told_end) supervisor.last = supervisor.run->report;
 }
 
 bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
@@ -24506,7 +24642,6 @@ void Process::State::finish(bool abandon) {
 #if CODEEXEC_HAS_SANDBOX
   // A handle may be kept for long after the end.
   supervisor.orders.reset();
-  supervisor.reports.reset();
 #endif
   escaped.clear();
   if (input_error != 0)
@@ -24825,6 +24960,7 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
   Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
   chunk.file = output.spill.path;
+  chunk.file_bytes = output.spill.written;
   return chunk;
 }
 
@@ -24859,6 +24995,7 @@ class AuditFile {
   std::mutex mutex_ = {};
   UniqueFd file_ = {};
   bool regular_ = false;
+  bool locked_ = false;
   off_t size_ = -1;            // of the file after our last line
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
@@ -24902,6 +25039,10 @@ bool is_shortage(int error);
 Expected<UniqueFd> anonymous_file(std::string_view content);
 
 bool is_program(const std::string& path);
+
+// A .gitconfig with the name and address of this process's user, as git's own files have them:
+// user.name and user.email. Empty where they do not have both.
+std::string git_identity();
 
 // The canonical path of a directory that an option names, with the rights `mode` of access(2) to
 // it. An empty option stays empty.
@@ -25637,8 +25778,9 @@ int AuditFile::write_line(std::string_view record) {
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
-    // Half a line is taken back; where that fails, the next line begins behind it.
-    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    // Half a line is taken back, unless others may have written behind it; where it stays, the next
+    // line begins behind it.
+    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
     return error;
   }
   if (size_ >= 0) size_ += written;
@@ -25653,7 +25795,6 @@ std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
-  bool locked = false;
   if (regular_) {
     struct stat here {};
     struct stat named {};
@@ -25667,8 +25808,8 @@ std::string AuditFile::append(std::string_view record) {
       error = open_file();
     }
   }
+  locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    locked = lock();
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
@@ -25679,7 +25820,7 @@ std::string AuditFile::append(std::string_view record) {
     error = write_line(take_part(after, '\n'));
     if (error == 0) rest = after;
   }
-  if (locked) ::flock(file_.get(), LOCK_UN);
+  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
@@ -26041,12 +26182,10 @@ void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
 
 // Most of what is looked for is not there, so the directory is listed, unless it is large.
 void WatchedFiles::look_at(const std::string& directory) {
-  UniqueFd opened(above_standard_streams(
-      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK)));
-  if (!opened) return;
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
+  // It sets O_CLOEXEC and O_NONBLOCK, and takes fewer calls than fdopendir().
+  const std::unique_ptr<DIR, CloseListing> listing(::opendir(directory.c_str()));
   if (!listing) return;
-  const Place place = {opened.release(), directory == "/" ? directory : directory + "/"};
+  const Place place = {::dirfd(listing.get()), directory == "/" ? directory : directory + "/"};
   std::size_t left = max_listed;
   std::size_t repositories = max_repositories;
   const dirent* entry = nullptr;
@@ -26351,7 +26490,10 @@ struct Symptoms {
 // offline_variables().
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
-     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
+     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
+     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
+     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
     {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
     {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
@@ -26459,8 +26601,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
-      return "the user's git configuration is not seen here: set user.name and user.email in the "
-             "repository";
+      return "no user.name and user.email are known here: set them in the repository, with `git "
+             "config`";
     case Cause::signals:
       return "a command can signal only what it has started itself; kill_background_shell ends a "
              "background command";
@@ -26754,7 +26896,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes, {"ended by ", signal_text(ended.signal)});
   add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
-  if (cause != Cause::none)
+  const bool is_plain = has_entry("sh dash ash"sv, base_name(options.shell));
+  if (cause != Cause::none && (cause != Cause::dialect || is_plain))
     add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
   if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
@@ -26880,6 +27023,7 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
   PathRules file_rules = {};
   std::string facts = {};  // for describe_place()
@@ -26888,10 +27032,14 @@ struct LocalExecutor::Place {
   // What is watched while a command runs in that directory.
   std::vector<std::string> watched(const std::string& work_dir) const {
     if (!watch_files) return {};
-    std::vector<std::string> directories = writable;
-    directories.resize(std::min(directories.size(), WatchedFiles::max_directories));
-    if (std::find(directories.begin(), directories.end(), work_dir) == directories.end())
-      directories.push_back(work_dir);
+    std::vector<std::string> directories;
+    const auto add = [&directories](const std::string& path) {
+      if (std::find(directories.begin(), directories.end(), path) == directories.end())
+        directories.push_back(path);
+    };
+    for (const std::string& path : writable)
+      if (directories.size() < WatchedFiles::max_directories) add(path);
+    add(work_dir);
     return directories;
   }
 
@@ -26901,6 +27049,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // Puts into a new home what is in it from the start.
+  Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
                                       const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;
@@ -27133,14 +27283,27 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
     if (variable.first == "HOME") gives_home = false;
     if (variable.first == "TMPDIR") gives_temporary = false;
   }
-  return {};
+  if (options.git_identity && gives_home) gitconfig = git_identity();
+  return home_per_command ? Expected<void>() : furnish(*homes);
+}
+
+Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
+  if (gitconfig.empty()) return {};
+  const UniqueFd file(::openat(home.fd(), ".gitconfig",
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const int error = file ? write_all(file.get(), gitconfig) : errno;
+  if (error == 0) return {};
+  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create("private_home", homes->fd(), homes->path(), "command-");
+  auto home = Home::create("private_home", homes->fd(), homes->path(), "command-");
+  if (!home) return home;
+  if (auto ok = furnish(**home); !ok) return ok.error();
+  return home;
 }
 
 // executor/spill.cpp ------------------------------------------------------------------------------
@@ -27704,6 +27867,138 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
   return {};
 }
+
+// executor/git_identity.cpp -----------------------------------------------------------------------
+// The name and address that commands make commits with, out of the user's settings of git.
+//
+// git is not asked: it would be a process more for each executor, and it looks around in the folder
+// where it runs. Of all that stands in the files nothing but these two is used, as there may be
+// tokens.
+
+namespace {
+
+std::string_view host_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+class GitConfig {
+ public:
+  // What later files say is stronger.
+  void read(const std::string& path);
+  // A file that says the same; empty unless both are known.
+  std::string identity() const {
+    if (name_.empty() || email_.empty()) return {};
+    return concat({"[user]\n\tname = ", name_, "\n\temail = ", email_, "\n"});
+  }
+
+ private:
+  static std::string value_at(std::string_view text, std::size_t& at);
+  void take(std::string_view key, const std::string& value, const std::string& path);
+
+  std::string name_ = {};  // both in quotes
+  std::string email_ = {};
+  int files_left_ = 32;  // a file may include itself
+};
+
+void GitConfig::read(const std::string& path) {
+  constexpr std::size_t longest_config = std::size_t{1} << 20;
+  if (files_left_-- <= 0) return;
+  const auto file = read_whole_file(path, longest_config, "git's settings");
+  if (!file) return;
+  const std::string_view text = *file;
+  std::string section;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line = std::min(text.find('\n', at), text.size());
+    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text[at] == '#' || text[at] == ';') {
+      at = line;
+    } else if (text[at] == '[') {
+      const std::size_t end = std::min(text.find(']', at), line);
+      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
+      at = end + 1;
+    } else {
+      const std::size_t equals = std::min(text.find('=', at), line);
+      const std::string_view key = text.substr(at, equals - at);
+      at = equals + 1;
+      if (equals == line) continue;
+      const std::string value = value_at(text, at);
+      take(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value, path);
+    }
+  }
+}
+
+// What stands behind a `=`; `at` is at the end of the line then.
+std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
+  std::string value;
+  std::size_t size = 0;  // without the blanks at its end
+  bool quoted = false;
+  bool comment = false;
+  for (; at < text.size() && text[at] != '\n'; ++at) {
+    char c = text[at];
+    if (comment) continue;
+    if (c == '\\' && at + 1 < text.size()) {
+      c = text[++at];
+      if (c == '\n') continue;
+      value += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+      size = value.size();
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '#' || c == ';')) {
+      comment = true;
+    } else if (quoted || (c != ' ' && c != '\t' && c != '\r')) {
+      value += c;
+      size = value.size();
+    } else if (!value.empty()) {
+      value += c;
+    }
+  }
+  value.resize(size);
+  return value;
+}
+
+void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
+  constexpr std::size_t longest = 256;
+  if (key == "include.path") {
+    const bool at_home = starts_with(value, "~/");
+    const std::string_view folder =
+        at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
+    return read(starts_with(value, "/")
+                    ? value
+                    : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
+  }
+  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  if (!place || value.size() > longest) return;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < ' ') return;
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  *place = value.empty() ? value : quoted + '"';
+}
+
+}  // namespace
+
+namespace {
+
+std::string git_identity() {
+  const std::string_view home = host_variable("HOME");
+  const std::string_view others = host_variable("XDG_CONFIG_HOME");
+  GitConfig config;
+  config.read("/etc/gitconfig");
+  if (const std::string_view given = host_variable("GIT_CONFIG_GLOBAL"); !given.empty()) {
+    config.read(std::string(given));
+  } else {
+    config.read(others.empty() ? concat({home, "/.config/git/config"})
+                               : concat({others, "/git/config"}));
+    config.read(concat({home, "/.gitconfig"}));
+  }
+  return config.identity();
+}
+
+}  // namespace
 
 // shells/shell_internal.hpp -----------------------------------------------------------------------
 // One background command.
@@ -30574,6 +30869,8 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
+  // A command of the shell that sees to it that git finds a name and an address, or empty.
+  std::string set_identity = {};
 
   // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
   // result has to wait for it. They are apart from the container, which the thread for started
@@ -31976,6 +32273,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
   place->facts = facts_of_shell(options.shell, variables);
+  // Where the home cannot be written to, /tmp can be.
+  if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
+    place->set_identity =
+        concat({"_g=", shell_word(gitconfig),
+                " _f=$HOME/.gitconfig\n[ -e \"$_f\" ] || [ \"$GIT_CONFIG_GLOBAL\" ] || "
+                "{ printf %s \"$_g\" >\"$_f\" || { _f=/tmp/.gitconfig; printf %s \"$_g\" >$_f && "
+                "export GIT_CONFIG_GLOBAL=$_f; }; } 2>/dev/null\n"});
   executor.place_ = std::move(place);
   return executor;
 }
@@ -32047,6 +32351,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
   for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
+  body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;
@@ -36261,9 +36566,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    const std::uint64_t max_spill = set.executor.options().max_spill;
-    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
-    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
+    so_far.out_counts.file_bytes = output.out.file_bytes;
+    so_far.err_counts.file_bytes = output.err.file_bytes;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
@@ -36535,8 +36839,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
-                                   std::min(chunk.next, set.executor.options().max_spill)));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.file_bytes));
   }
   Json object;
   set_member(object, "shell_id", id);
@@ -36630,8 +36933,8 @@ class BlockSum {
   BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
       : options_(options),
         most_(*command.max_output),
-        out_(3 * most_ + longest_line),
-        err_(3 * most_ + longest_line) {
+        out_(most_ + longest_line),
+        err_(most_ + longest_line) {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
@@ -36681,8 +36984,7 @@ class BlockSum {
   std::size_t blocks() const { return blocks_; }
 
  private:
-  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
-  // tells what was left out.
+  // The text of one command always fits: a line tells what was left out of it.
   static constexpr std::size_t longest_line = 256;
   static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
@@ -36697,7 +36999,7 @@ class BlockSum {
   }
 
   const ToolOptions& options_;
-  const std::size_t most_;  // of each stream of a block
+  const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
   Result all_ = {};  // but for the output
@@ -37133,7 +37435,13 @@ void add_choice(mcp::Tool& tool, const char* name, const char* first, const char
   add_text(tool, name, description).choices = {first, second};
 }
 
-void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
+void add_command(mcp::Tool& tool, const Executor& executor) {
+  const std::string& shell = executor.options().shell;
+  required(
+      tool, "command",
+      concat({"For ", to_utf8(shell),
+              base_name(shell) == "sh" ? ", which may lack bash's [[, source and arrays." : "."}));
+}
 
 void add_work_dir(mcp::Tool& tool) {
   add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
@@ -37183,7 +37491,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               ". Standard input is empty without stdin. Directory and variables of one command are "
               "gone in the next, unless both have the same session_id: then `cd` and "
               "`export` carry on."}));
-  add_command(command);
+  add_command(command, executor);
   add_timeout(command, executor);
   add_work_dir(command);
   add_text(
@@ -37211,7 +37519,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
   add_max_output(code, options);
 }
 
-void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
+void add_shell_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
   const auto add_shell_id = [](mcp::Tool& tool) {
     required(tool, "shell_id", "What start_background_shell gave.");
   };
@@ -37219,7 +37527,7 @@ void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
                               "Start a background command", Effect::runs,
                               "Starts a shell command that goes on by itself, such as a server, "
                               "and returns its shell_id at once.");
-  add_command(start);
+  add_command(start, executor);
   add_work_dir(start);
   seconds(start, "timeout", "Seconds until it is killed; default: none.");
   mcp::Tool& output = add_tool(tools, get_background_shell_output, "get_background_shell_output",
@@ -37283,7 +37591,7 @@ void add_file_tools(BoundTools& tools) {
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(options, tools);
+  add_shell_tools(executor, options, tools);
   add_file_tools(tools);
   return tools;
 }
@@ -37404,9 +37712,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Some commands are refused before anything of them runs; the answer then says by which "
          "rule."});
   const PolicyOptions& policy = settings.policy;
+  const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " ."});
+               to_utf8(joined(policy.allowed, "  ")), " .",
+               usual.empty() ? "" : " So may, to read or print: ", usual});
+  else if (runs_commands && !usual.empty())
+    say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
                to_utf8(joined(policy.blocked, "  ")), " ."});
@@ -37472,6 +37784,7 @@ struct ServerConfig {
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
+  bool no_git_identity = false;
   std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
@@ -37655,6 +37968,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("allowed-commands\nPATTERN...\n"
       "every command of a script must match one of these\nwhitelist_patterns",
       &local.policy.allowed, Where::all);
+  add("allow-usual\n\n"
+      "and cd, echo, cat, grep, head ... where they only read or print",
+      &local.policy.allow_usual, Where::all);
   add("blocked-commands\nPATTERN...\n"
       "no command of a script may match one of these\nblacklist_patterns",
       &local.policy.blocked, Where::all);
@@ -37853,6 +38169,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("no-auto-venv\n\n"
       "do not use the .venv of the work_dir or workspace",
       &config.no_auto_venv);
+  add("no-git-identity\n\n"
+      "keep the name and address of the user's git from their commits",
+      &config.no_git_identity);
   add("keep-env\nNAME...\n"
       "variables of the server that commands see, too",
       &local.environment.keep, Where::local);
@@ -38537,6 +38856,7 @@ Expected<void> settle_common(const ServerConfig& config, bool confined, Executor
   if (config.max_output < 1024 || config.max_output > options.max_output)
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
+  options.git_identity = !config.no_git_identity;
   if (options.timeout.count() == 0)
     options.timeout = std::min(config.usual_timeout, options.max_timeout);
   return {};
@@ -38608,7 +38928,6 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   options.environment = config.local.environment;
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
-  options.shell = config.local.shell;
   return options;
 }
 

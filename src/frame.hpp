@@ -253,6 +253,7 @@
 #include "executor/spill.cpp"
 #include "executor/confinement.cpp"
 #include "executor/local.cpp"
+#include "executor/git_identity.cpp"
 
 #include "shells/shell.cpp"
 #include "shells/shells.cpp"

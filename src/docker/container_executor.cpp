@@ -118,6 +118,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
   for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
   place->facts = facts_of_shell(options.shell, variables);
+  // Where the home cannot be written to, /tmp can be.
+  if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
+    place->set_identity =
+        concat({"_g=", shell_word(gitconfig),
+                " _f=$HOME/.gitconfig\n[ -e \"$_f\" ] || [ \"$GIT_CONFIG_GLOBAL\" ] || "
+                "{ printf %s \"$_g\" >\"$_f\" || { _f=/tmp/.gitconfig; printf %s \"$_g\" >$_f && "
+                "export GIT_CONFIG_GLOBAL=$_f; }; } 2>/dev/null\n"});
   executor.place_ = std::move(place);
   return executor;
 }
@@ -189,6 +196,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!environment->venv.empty() && !sets_path)
     body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
   for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
+  body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
   std::vector<std::string> words = command.argv;

@@ -355,6 +355,8 @@ struct ContainerExecutor::Place {
   std::string shell;
   bool sets_path = false;  // by the options: the image's does not count
   std::string facts = {};  // for describe_place()
+  // A command of the shell that sees to it that git finds a name and an address, or empty.
+  std::string set_identity = {};
 
   // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
   // result has to wait for it. They are apart from the container, which the thread for started

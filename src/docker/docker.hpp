@@ -47,7 +47,8 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// What of the user's own a container gets. Nothing by default. Values never stand in an argv, a
+// What of the user's own a container gets. Nothing by default, but for git_identity of
+// ExecutorOptions. Values never stand in an argv, a
 // log, an audit record or an error; they are masked in the output of commands, but for those of
 // fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
 struct CredentialOptions {
@@ -246,7 +247,6 @@ struct ContainerExecutorOptions : ExecutorOptions {
   ContainerOptions container = {};
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
   EnvironmentOptions environment = {};
-  std::string shell = "/bin/sh";  // in the container; any shell that knows -c
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the

@@ -100,8 +100,9 @@ int AuditFile::write_line(std::string_view record) {
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
-    // Half a line is taken back; where that fails, the next line begins behind it.
-    if (written > 0 && (!regular_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    // Half a line is taken back, unless others may have written behind it; where it stays, the next
+    // line begins behind it.
+    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
     return error;
   }
   if (size_ >= 0) size_ += written;
@@ -116,7 +117,6 @@ std::string AuditFile::append(std::string_view record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
-  bool locked = false;
   if (regular_) {
     struct stat here {};
     struct stat named {};
@@ -130,8 +130,8 @@ std::string AuditFile::append(std::string_view record) {
       error = open_file();
     }
   }
+  locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    locked = lock();
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
@@ -142,7 +142,7 @@ std::string AuditFile::append(std::string_view record) {
     error = write_line(take_part(after, '\n'));
     if (error == 0) rest = after;
   }
-  if (locked) ::flock(file_.get(), LOCK_UN);
+  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)

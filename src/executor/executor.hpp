@@ -218,6 +218,12 @@ struct ExecutorOptions {
   bool private_spill_dir = false;
   std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
+  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // Where commands have a HOME that is not this process's user's, in a private home or a container,
+  // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
+  // files for git say them when the executor is made, so that `git commit` works; with nothing else
+  // of them. What the repository or a variable says is stronger.
+  bool git_identity = true;
   std::string agent_id = {};  // for the audit log
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
@@ -346,7 +352,6 @@ struct LocalOptions : ExecutorOptions {
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
   // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
-  std::string shell = "/bin/sh";  // any shell that knows -c
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};

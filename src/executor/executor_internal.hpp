@@ -43,6 +43,7 @@ class AuditFile {
   std::mutex mutex_ = {};
   UniqueFd file_ = {};
   bool regular_ = false;
+  bool locked_ = false;
   off_t size_ = -1;            // of the file after our last line
   std::string previous_ = {};  // the hash of its last line
   std::string notice_ = {};    // for the next record
@@ -86,6 +87,10 @@ bool is_shortage(int error);
 Expected<UniqueFd> anonymous_file(std::string_view content);
 
 bool is_program(const std::string& path);
+
+// A .gitconfig with the name and address of this process's user, as git's own files have them:
+// user.name and user.email. Empty where they do not have both.
+std::string git_identity();
 
 // The canonical path of a directory that an option names, with the rights `mode` of access(2) to
 // it. An empty option stays empty.

@@ -45,7 +45,10 @@ struct Symptoms {
 // offline_variables().
 constexpr Symptoms symptoms[] = {
     {Cause::dialect,
-     "[[: not found\nsource: not found\nsyntax error: \"(\" unexpected\nbad substitution"},
+     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
+     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
+     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
+     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
     {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
     {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
     {Cause::shims, "pyenv: cannot rehash"},
@@ -153,8 +156,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
-      return "the user's git configuration is not seen here: set user.name and user.email in the "
-             "repository";
+      return "no user.name and user.email are known here: set them in the repository, with `git "
+             "config`";
     case Cause::signals:
       return "a command can signal only what it has started itself; kill_background_shell ends a "
              "background command";
@@ -448,7 +451,8 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes, {"ended by ", signal_text(ended.signal)});
   add_note(told.notes, {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
-  if (cause != Cause::none)
+  const bool is_plain = has_entry("sh dash ash"sv, base_name(options.shell));
+  if (cause != Cause::none && (cause != Cause::dialect || is_plain))
     add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
   if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();

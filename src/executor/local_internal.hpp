@@ -31,6 +31,7 @@ struct LocalExecutor::Place {
   bool home_per_command = false;
   bool gives_home = true;
   bool gives_temporary = true;
+  std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
   PathRules file_rules = {};
   std::string facts = {};  // for describe_place()
@@ -39,10 +40,14 @@ struct LocalExecutor::Place {
   // What is watched while a command runs in that directory.
   std::vector<std::string> watched(const std::string& work_dir) const {
     if (!watch_files) return {};
-    std::vector<std::string> directories = writable;
-    directories.resize(std::min(directories.size(), WatchedFiles::max_directories));
-    if (std::find(directories.begin(), directories.end(), work_dir) == directories.end())
-      directories.push_back(work_dir);
+    std::vector<std::string> directories;
+    const auto add = [&directories](const std::string& path) {
+      if (std::find(directories.begin(), directories.end(), path) == directories.end())
+        directories.push_back(path);
+    };
+    for (const std::string& path : writable)
+      if (directories.size() < WatchedFiles::max_directories) add(path);
+    add(work_dir);
     return directories;
   }
 
@@ -52,6 +57,8 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // Puts into a new home what is in it from the start.
+  Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
                                       const std::vector<std::string>& readable) const;
   Expected<std::shared_ptr<const Home>> next_home() const;

@@ -236,14 +236,27 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
     if (variable.first == "HOME") gives_home = false;
     if (variable.first == "TMPDIR") gives_temporary = false;
   }
-  return {};
+  if (options.git_identity && gives_home) gitconfig = git_identity();
+  return home_per_command ? Expected<void>() : furnish(*homes);
+}
+
+Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
+  if (gitconfig.empty()) return {};
+  const UniqueFd file(::openat(home.fd(), ".gitconfig",
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const int error = file ? write_all(file.get(), gitconfig) : errno;
+  if (error == 0) return {};
+  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
 Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place::next_home()
     const {
   if (!home_per_command) return homes;
-  return Home::create("private_home", homes->fd(), homes->path(), "command-");
+  auto home = Home::create("private_home", homes->fd(), homes->path(), "command-");
+  if (!home) return home;
+  if (auto ok = furnish(**home); !ok) return ok.error();
+  return home;
 }
 
 }  // namespace v0_1

@@ -44,8 +44,7 @@ void Judge::visit(const shell::Visit& visit) {
     judge_form(form);
     if (!form.code && !case_.terms.blocked.empty()) check_blocked(form);
   }
-  if (!command_->tolerant && !command_->holes && !command_->compound &&
-      !case_.terms.allowed.empty())
+  if (!command_->tolerant && !command_->holes && !command_->compound && !case_.terms.allows_all())
     check_allowed();
 }
 

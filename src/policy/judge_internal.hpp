@@ -56,8 +56,11 @@ inline std::string shown(std::string_view text) {
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::vector<Regex>& allowed;
+  bool allow_usual = false;
   const std::vector<Regex>& blocked;
   std::string_view allowed_message = {};
+
+  bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
@@ -328,6 +331,8 @@ class Judge {
   std::string with_assignments(std::string_view words) const;
 
   void check_allowed();
+  // Whether it is a command of usual_programs that only reads or prints.
+  bool is_usual() const;
 
   // What the command may come to; one pattern must match all of it. False: that cannot be told.
   bool texts_to_allow(std::vector<std::string>& texts) const;

@@ -11,7 +11,35 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Whether a run cannot make something else of a word.
+bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+bool may_be_several(const shell::Word& word) {
+  return word.split || word.assumed || (word.glob && is_pattern(word.text));
+}
+
+// Whether it may become an option, or be followed by one.
+bool may_be_option(const shell::Word& word) {
+  if (word.process || is_certain(word)) return false;
+  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
+}
+
+}  // namespace
+
 inline namespace inner {
+
+std::string usual_commands() {
+  std::string text;
+  for (std::string_view table = usual_programs; !table.empty();) {
+    std::string_view row = take_part(table, '\n');
+    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+  }
+  return text;
+}
 
 void Judge::check_blocked(const Form& form) {
   if (blocked_rank >= case_.rank) return;
@@ -55,8 +83,43 @@ std::string Judge::with_assignments(std::string_view words) const {
   return text;
 }
 
+bool Judge::is_usual() const {
+  const Form form = whole();
+  if (!command_->assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
+  const std::string_view name = form.words[0].text;
+  std::string_view names, refused;
+  for (std::string_view table = usual_programs; !has_entry(names, name);) {
+    if (table.empty()) return false;
+    refused = take_part(table, '\n');
+    names = take_part(refused, '|');
+  }
+  FileProgram program;
+  find_file_program(name, program);
+  const bool counts = has_entry(names, "["sv);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  bool harmless = true, options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
+        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+      harmless = false;
+  }
+  std::size_t operands = 0;
+  read_arguments(
+      form, program.syntax, Order::options_anywhere,
+      [&](std::string_view option, const Part&) {
+        if (lists_option(refused, option) || lists_option(program.writes, option)) harmless = false;
+      },
+      [&](const Part&) { ++operands; });
+  return harmless && (!filters || operands < 2);
+}
+
 void Judge::check_allowed() {
-  if (allowed_rank >= case_.rank) return;
+  if (allowed_rank >= case_.rank || (case_.terms.allow_usual && is_usual())) return;
   std::vector<std::string> texts;
   if (texts_to_allow(texts)) {
     for (const Regex& regex : case_.terms.allowed) {
@@ -81,7 +144,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
   for (std::size_t i = 0; i < command_->words.size(); ++i) {
     const shell::Word& word = command_->words[i];
     const bool certain = word.known() && !word.assumed;
-    if (i == 0 && (!certain || (word.glob && is_pattern(word.text)))) return false;
+    if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
     if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
     known = known && certain;

@@ -64,6 +64,7 @@ struct Policy::Compiled {
   std::uint32_t rules = 0;            // strict: the bits of those in force
   std::vector<Regex> sanitizer = {};  // compat: of those in force
   std::vector<Regex> allowed = {};
+  bool allow_usual = false;
   std::vector<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
@@ -124,7 +125,7 @@ struct Policy::Compiled {
   // `judgement`, when given, gets all but the verdict.
   Verdict check_strict(std::string_view script, std::string_view work_dir,
                        Judgement* judgement) const {
-    const Terms terms = {rules, allowed, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
     judged.judgement = judgement;
     if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
@@ -160,7 +161,7 @@ struct Policy::Compiled {
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
     judge.finish();
     // A name that the script defines may mean anything from then on.
-    if (!allowed.empty() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
+    if (!judged.terms.allows_all() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
       judged.rank = allowed_rank;
       judged.verdict =
@@ -186,6 +187,9 @@ struct Policy::Compiled {
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
   const bool compat = options.mode == PolicyOptions::Mode::compat;
+  if (compat && options.allow_usual)
+    return make_error(ErrorCode::invalid_argument,
+                      {"allow_usual: compat judges a script by its first words: use strict"});
   auto compiled = std::make_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
@@ -209,6 +213,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
     message += concat({i ? ", " : "", options.allowed[i]});
+  compiled->allow_usual = options.allow_usual;
+  if (options.allow_usual)
+    message += concat(
+        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }

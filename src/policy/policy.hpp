@@ -23,7 +23,18 @@ struct PolicyOptions {
   };
   Mode mode = Mode::strict;
 
-  std::vector<std::string> allowed = {};         // patterns (see Regex); none: all may run
+  std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
+  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
+  // names and without variables before them:
+  //   : [ basename break cat cd cksum cmp comm continue cut df diff dirname du echo egrep exit
+  //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
+  //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
+  //   test tr tree true type uname uniq wc which whoami
+  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
+  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
+  // of [, test and printf only what is known of their words counts. Where output is redirected to
+  // is not judged, as with `allowed`. Strict mode only.
+  bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
@@ -79,7 +90,8 @@ class Policy {
  public:
   // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
   // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it.
+  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
+  // its first words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,

@@ -22,6 +22,9 @@ bool sweeps(std::string_view name);
 // Whether a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
 
+// What PolicyOptions::allow_usual allows, for a model to read.
+std::string usual_commands();
+
 bool find_file_program(std::string_view name, FileProgram& program);
 
 // Whether a mode, or an access control list, lets others write, or sets setuid or setgid; or may do

@@ -252,6 +252,19 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
+// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
+// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
+// take words for arithmetic, which may run commands: a[$(x)].
+inline constexpr std::string_view usual_programs =
+    "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
+    "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
+    "sha1sum sha256sum sleep stat tac tail tr true type uname uniq wc which whoami :\n"
+    "[ break continue exit printf test|v R\n"
+    "find|-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls\n"
+    "rg|pre hostname-bin z search-zip\n"
+    "sort|T temporary-directory compress-program\n"
+    "tree|R\n";
+
 // The words that a shell takes for its own grammar where a command may begin.
 inline constexpr std::string_view reserved_words =
     "case coproc do done elif else esac fi for function if in select then time until while";

@@ -202,7 +202,7 @@ void Process::State::add_to_message(std::string_view text) {
 }
 
 #if CODEEXEC_HAS_SANDBOX
-bool Process::State::supervised() const { return static_cast<bool>(supervisor.reports); }
+bool Process::State::supervised() const { return static_cast<bool>(supervisor.orders); }
 
 // The number of the command's group, as this program sees it.
 pid_t Process::State::command() const {
@@ -241,10 +241,7 @@ void Process::State::await_group_signals() {
 }
 
 void Process::State::take_report() {
-  if (!supervised() || read_record(supervisor.reports, supervisor.last)) return;
-  supervisor.last.known = false;
-  supervisor.last.all_ended = false;
-  supervisor.last.denied = false;
+  if (supervised() && supervisor.run->told_end) supervisor.last = supervisor.run->report;
 }
 
 bool Process::State::none_left() const { return supervised() && supervisor.last.all_ended; }
@@ -347,7 +344,6 @@ void Process::State::finish(bool abandon) {
 #if CODEEXEC_HAS_SANDBOX
   // A handle may be kept for long after the end.
   supervisor.orders.reset();
-  supervisor.reports.reset();
 #endif
   escaped.clear();
   if (input_error != 0)

@@ -81,7 +81,7 @@ struct Process::State {
   struct Spill {
     UniqueFd file = UniqueFd();
     std::string path = {};
-    std::uint64_t written = 0;
+    std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
   };

@@ -124,7 +124,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
 void Process::State::write_spill(Output& output, std::string_view bytes) {
   Spill& file = output.spill;
   if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written);
+  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {

@@ -66,7 +66,7 @@ struct ChildPlan {
 inline constexpr std::size_t child_stack_size = 16384;
 
 #if CODEEXEC_HAS_SANDBOX
-// What a supervisor tells: first that the command runs or why it does not, then how it ended.
+// What a supervisor tells: that the command runs or why it does not, and how it ended.
 struct SupervisorReport {
   Failure failure;
   long pid;    // of the command, as the supervisor sees it
@@ -79,8 +79,10 @@ struct SupervisorReport {
   rusage usage;
 };
 
-// The memory of a supervisor, in pages of its own. What comes first is needed at the start and at
-// the end, and goes back to the system in between: a command that runs costs the last page.
+// The memory of a supervisor, in pages of its own. It tells through it: that the command runs or
+// why it does not, which is waited for, and how it ended, which is read when the supervisor is gone.
+// What comes first is needed at the start and at the end, and goes back to the system in between: a
+// command that runs for more than a moment costs the last page.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
@@ -93,13 +95,17 @@ struct Supervision {
   const SandboxPlan* sandbox = nullptr;  // likewise
   int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;    // a pidfd of this program, or -1
-  int reports = -1;
   int command = -1;        // a pidfd
-  int child_ended = -1;    // a signalfd, or -1
+  int child_ended = -1;    // a signalfd, or -1: not yet there
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
+  // Another one. The kernel makes it 0 when the supervisor ends, however that comes.
+  enum Life : std::uint32_t { gone, starting, watching };
+  std::uint32_t life = starting;
+  bool told_start = false;  // what `report` has of it is there
+  bool told_end = false;
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
@@ -108,14 +114,13 @@ struct Supervision {
 static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
 
 struct SupervisionDeleter {
-  void operator()(Supervision* run) const noexcept { ::munmap(run, sizeof *run); }
+  void operator()(Supervision* run) const noexcept;
 };
 
 // What this program has of a supervisor.
 struct Supervisor {
   std::unique_ptr<Supervision, SupervisionDeleter> run = {};  // until the supervisor has ended
   UniqueFd orders = UniqueFd();
-  UniqueFd reports = UniqueFd();
   pid_t command = -1;  // -1 in a process table of its own
   std::uint32_t signals_asked = 0;
   SupervisorReport last = {};

@@ -314,6 +314,7 @@ Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t ma
   const State::Output& output = stream == Stream::out ? state_->out : state_->err;
   Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
   chunk.file = output.spill.path;
+  chunk.file_bytes = output.spill.written;
   return chunk;
 }
 

@@ -37,10 +37,11 @@ struct OutputCounts {
 class Capture {
  public:
   struct Chunk {
-    std::string text = {};     // well-formed UTF-8
-    std::uint64_t next = 0;    // the cursor for the next call
-    std::uint64_t missed = 0;  // bytes after the cursor that are no longer kept
-    std::string file = {};     // the spill file, when there is one; set by Process::read()
+    std::string text = {};         // well-formed UTF-8
+    std::uint64_t next = 0;        // the cursor for the next call
+    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+    std::string file = {};         // the spill file, when there is one; set by Process::read()
+    std::uint64_t file_bytes = 0;  // in that file
   };
 
   // Half of max_bytes (rounded down) is kept from the start, the rest from the end.

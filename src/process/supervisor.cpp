@@ -30,30 +30,23 @@ namespace {
 
 // Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
 // command is given anew.
-enum SupervisorDescriptor : int { orders_fd, host_fd, reports_fd, first_other_fd };
+enum SupervisorDescriptor : int { orders_fd, host_fd, first_other_fd };
 
-CODEEXEC_IN_CHILD bool tell(Supervision& run) {
-  // Without memory for a pipe there may be some in a moment, and no other way to tell.
-  constexpr int most_attempts = 100;
-  long written = -ENOMEM;
-  for (int i = 0; i < most_attempts && (written == -ENOMEM || written == -EINTR); ++i) {
-    const long time[2] = {0, 10000000};
-    if (i > 0) raw(SYS_ppoll, as_word(nullptr), 0, &time[0], as_word(nullptr), 0);
-    written = raw(SYS_write, run.reports, &run.report, sizeof run.report);
-  }
-  return written > 0;
+CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
+  run.told_start = true;
+  __atomic_store_n(&run.life, Supervision::watching, __ATOMIC_RELEASE);
+  raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
 }
 
 // Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
 // 0 or a negative errno.
 CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
-  const int kept[] = {run.orders, run.host, run.reports};
+  const int kept[] = {run.orders, run.host};
   for (int i = 0; i < first_other_fd; ++i) {
     // All sources are above 2.
     const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
     if (moved < 0 && kept[i] >= 0) return moved;
   }
-  run.reports = reports_fd;
   if (run.host >= 0) run.host = host_fd;
   return 0;
 }
@@ -141,27 +134,33 @@ CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
   return set;
 }
 
-// Takes away all that has ended, and how the command did. False: there is nobody left.
-CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+// Takes a process away, if it has ended, and notes how the command did.
+CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   SupervisorReport& report = run.report;
+  const bool is_command = pid == report.pid && !report.known;
+  run.info.si_pid = 0;
+  raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
+      is_command ? &report.usage : nullptr);
+  if (run.info.si_pid == 0) return;
+  if (!is_command) {
+    if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
+    return;
+  }
+  report.known = true;
+  report.exited = run.info.si_code == CLD_EXITED;
+  report.value = run.info.si_status;
+}
+
+// Takes away all that has ended. False: there is nobody left.
+CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
+  if (!run.report.known) take_away(run, run.report.pid);
   for (;;) {
     run.info.si_pid = 0;
     const long waited =
         raw(SYS_waitid, P_ALL, 0, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
     if (waited == -ECHILD) return false;
-    const long pid = run.info.si_pid;
-    if (waited < 0 || pid == 0) return true;
-    const bool is_command = pid == report.pid && !report.known;
-    const long reaped = raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
-                            is_command ? &report.usage : nullptr);
-    if (reaped < 0) continue;
-    if (!is_command) {
-      if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
-      continue;
-    }
-    report.known = true;
-    report.exited = run.info.si_code == CLD_EXITED;
-    report.value = run.info.si_status;
+    if (waited < 0 || run.info.si_pid == 0) return true;
+    take_away(run, run.info.si_pid);
   }
 }
 
@@ -192,8 +191,28 @@ CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   }
 }
 
+// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
+  constexpr std::uintptr_t most_used_from_here = 1024;
+  volatile char here = 0;
+  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
+  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
+}
+
+// What is worth its while for a command that runs for long.
+CODEEXEC_IN_CHILD void settle_down(Supervision& run) {
+  give_back_memory(run);
+  // One that came before is still there, as it is blocked here.
+  const KernelSigset child_ended = only_child_ended();
+  run.child_ended = static_cast<int>(
+      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
+}
+
 // Waits until the command has ended, or is to end.
 CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
+  long time_left[2] = {0, 20000000};  // until it counts as one that runs for long
+  bool settled = false;
   for (;;) {
     pollfd set[4];
     set[0].fd = orders_fd;
@@ -204,7 +223,12 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       entry.events = POLLIN;
       entry.revents = 0;
     }
-    raw(SYS_ppoll, &set[0], 4, as_word(nullptr), as_word(nullptr), 0);
+    const long ready =
+        raw(SYS_ppoll, &set[0], 4, settled ? nullptr : &time_left[0], as_word(nullptr), 0);
+    if (ready == 0) {
+      settle_down(run);
+      settled = true;
+    }
     if (set[1].revents || set[2].revents) return;
     if (set[3].revents) {
       raw(SYS_read, run.child_ended, &run.text[0], sizeof run.text);
@@ -264,34 +288,18 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
     end_command(run);
     return -run.report.failure.error;
   }
-  const KernelSigset child_ended = only_child_ended();
-  run.child_ended = static_cast<int>(
-      raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
   return 0;
-}
-
-// Gives back the pages that the start needed, up to what this and its callers use of the stack.
-CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
-  constexpr std::uintptr_t most_used_from_here = 1024;
-  volatile char here = 0;
-  const auto begin = reinterpret_cast<std::uintptr_t>(&run);
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(&here) - most_used_from_here;
-  raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
 }
 
 CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
   Supervision& run = *static_cast<Supervision*>(argument);
   run.plan->ran = 1;
   const long result = start_command(run);
-  const bool told = tell(run);
+  tell_of_start(run);
   if (result == 0) {
-    // Nobody waits for a command that could not be told of.
-    if (told) {
-      give_back_memory(run);
-      watch_command(run);
-    }
+    watch_command(run);
     end_command(run);
-    if (told) tell(run);
+    run.told_end = true;
   }
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -335,17 +343,34 @@ bool is_passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
+// The memory of a supervisor that has ended, for the next one: five pages at most that are in use.
+std::atomic<Supervision*> spare_supervision{nullptr};
+
 int make_supervision(Supervisor& supervisor) {
+  void* place = spare_supervision.exchange(nullptr);
   // As a stack it is not made of huge pages.
-  void* const place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (!place)
+    place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (place == MAP_FAILED) return errno;
   supervisor.run.reset(::new (place) Supervision);
   supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return 0;
 }
 
+// Until the supervisor has told of the start. False: it was killed before.
+bool await_start(const Supervision& run) {
+  while (__atomic_load_n(&run.life, __ATOMIC_ACQUIRE) == Supervision::starting)
+    ::syscall(SYS_futex, &run.life, FUTEX_WAIT, long{Supervision::starting}, nullptr, nullptr, 0);
+  return run.told_start;
+}
+
 }  // namespace
+
+void SupervisionDeleter::operator()(Supervision* run) const noexcept {
+  Supervision* none = nullptr;
+  if (!spare_supervision.compare_exchange_strong(none, run)) ::munmap(run, sizeof *run);
+}
 
 inline namespace inner {
 
@@ -356,10 +381,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.no_supervisor = child.error != 0 && !is_passing(child.error);
   if (child.error != 0) return child;
   child.step = SpawnStep::setup;
-  UniqueFd report_end;
   UniqueFd orders_end;
-  child.error = make_report_pipe(supervisor.reports, report_end);
-  if (child.error == 0 && !make_pipe(orders_end, supervisor.orders)) child.error = errno;
+  if (!make_pipe(orders_end, supervisor.orders)) child.error = errno;
   if (child.error == 0) child.error = make_supervision(supervisor);
   if (child.error != 0) return child;
   const UniqueFd host(open_pidfd(::getpid()));
@@ -369,13 +392,13 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
   run.orders = orders_end.get();
   run.host = host.get();
-  run.reports = report_end.get();
   plan.report = -1;
   plan.ran = 0;
   plan.failed_error = 0;
   int pidfd = -1;
-  const CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
-                                sizeof run.stack,          &pidfd,          SIGCHLD};
+  CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
+                          sizeof run.stack,          &pidfd,          SIGCHLD};
+  request.cleared_at_end = &run.life;
   long pid = -1;
   const NamespaceTurn turn(*plan.sandbox);
   {
@@ -391,20 +414,17 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   }
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
-  report_end.reset();
   orders_end.reset();
-  SupervisorReport& report = supervisor.last;
-  errno = 0;
-  const bool told = read_record(supervisor.reports, report);
-  if (!told) report.failure = {SpawnStep::sandbox, errno != 0 ? errno : ESRCH};
-  if (report.failure.error == 0 && child.exit_event) {
+  const bool told = await_start(run);
+  const SupervisorReport& report = run.report;
+  const Failure failure = told ? report.failure : Failure{SpawnStep::sandbox, ESRCH};
+  if (failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
     set_nonblocking(supervisor.orders);
-    set_nonblocking(supervisor.reports);
     return child;
   }
-  child.step = report.failure.step;
-  child.error = report.failure.error != 0 ? report.failure.error : EMFILE;
+  child.step = failure.step;
+  child.error = failure.error != 0 ? failure.error : EMFILE;
   child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);

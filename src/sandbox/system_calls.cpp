@@ -86,11 +86,13 @@ inline namespace inner {
 
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
-  const std::uint64_t flags =
-      request.flags | CLONE_VM | (request.pidfd ? std::uint64_t{CLONE_PIDFD} : 0);
+  const std::uint64_t flags = request.flags | CLONE_VM |
+                              (request.pidfd ? std::uint64_t{CLONE_PIDFD} : 0) |
+                              (request.cleared_at_end ? std::uint64_t{CLONE_CHILD_CLEARTID} : 0);
   CloneArguments arguments = {};
   arguments.flags = flags | clear_sighand;
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
+  arguments.child_tid = reinterpret_cast<std::uintptr_t>(request.cleared_at_end);
   arguments.exit_signal = static_cast<std::uint64_t>(request.exit_signal);
   arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
   arguments.stack_size = request.stack_size;
@@ -101,10 +103,12 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
     cleared = false;
     char* const top = request.stack + request.stack_size;
     const int old_flags = static_cast<int>(flags) | request.exit_signal;
-    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd);
+    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd, nullptr,
+                  request.cleared_at_end);
     // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
     if (pid < 0 && errno == EINVAL && request.pidfd)
-      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument);
+      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument, nullptr,
+                    nullptr, request.cleared_at_end);
     if (pid < 0) pid = -errno;
   }
   return pid;

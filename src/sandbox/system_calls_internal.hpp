@@ -95,8 +95,9 @@ struct CloneRequest {
   void* argument;
   char* stack;
   std::size_t stack_size;
-  int* pidfd;       // or null
-  int exit_signal;  // to this program, when it ends; or 0
+  int* pidfd;                               // or null
+  int exit_signal;                          // to this program, when it ends; or 0
+  std::uint32_t* cleared_at_end = nullptr;  // a futex that is 0 then, and woken; or null
 };
 
 // `cleared` is told, before the process begins, whether it has no handlers of the host's.

@@ -199,8 +199,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   for (const Stream stream : {Stream::out, Stream::err}) {
     const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
     if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file,
-                                   std::min(chunk.next, set.executor.options().max_spill)));
+      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.file_bytes));
   }
   Json object;
   set_member(object, "shell_id", id);

@@ -24,7 +24,13 @@ void add_choice(mcp::Tool& tool, const char* name, const char* first, const char
   add_text(tool, name, description).choices = {first, second};
 }
 
-void add_command(mcp::Tool& tool) { required(tool, "command", "For the shell."); }
+void add_command(mcp::Tool& tool, const Executor& executor) {
+  const std::string& shell = executor.options().shell;
+  required(
+      tool, "command",
+      concat({"For ", to_utf8(shell),
+              base_name(shell) == "sh" ? ", which may lack bash's [[, source and arrays." : "."}));
+}
 
 void add_work_dir(mcp::Tool& tool) {
   add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
@@ -74,7 +80,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               ". Standard input is empty without stdin. Directory and variables of one command are "
               "gone in the next, unless both have the same session_id: then `cd` and "
               "`export` carry on."}));
-  add_command(command);
+  add_command(command, executor);
   add_timeout(command, executor);
   add_work_dir(command);
   add_text(
@@ -102,7 +108,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
   add_max_output(code, options);
 }
 
-void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
+void add_shell_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
   const auto add_shell_id = [](mcp::Tool& tool) {
     required(tool, "shell_id", "What start_background_shell gave.");
   };
@@ -110,7 +116,7 @@ void add_shell_tools(const ToolOptions& options, BoundTools& tools) {
                               "Start a background command", Effect::runs,
                               "Starts a shell command that goes on by itself, such as a server, "
                               "and returns its shell_id at once.");
-  add_command(start);
+  add_command(start, executor);
   add_work_dir(start);
   seconds(start, "timeout", "Seconds until it is killed; default: none.");
   mcp::Tool& output = add_tool(tools, get_background_shell_output, "get_background_shell_output",
@@ -174,7 +180,7 @@ void add_file_tools(BoundTools& tools) {
 std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
   std::vector<BoundTool> tools;
   add_command_tools(executor, options, tools);
-  add_shell_tools(options, tools);
+  add_shell_tools(executor, options, tools);
   add_file_tools(tools);
   return tools;
 }

@@ -9,6 +9,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "policy/policy.hpp"
+#include "policy/policy_internal.hpp"
 #include "shells/shells.hpp"
 
 namespace codeexec {
@@ -51,9 +52,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {"Some commands are refused before anything of them runs; the answer then says by which "
          "rule."});
   const PolicyOptions& policy = settings.policy;
+  const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " ."});
+               to_utf8(joined(policy.allowed, "  ")), " .",
+               usual.empty() ? "" : " So may, to read or print: ", usual});
+  else if (runs_commands && !usual.empty())
+    say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
                to_utf8(joined(policy.blocked, "  ")), " ."});

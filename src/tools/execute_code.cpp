@@ -25,8 +25,8 @@ class BlockSum {
   BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
       : options_(options),
         most_(*command.max_output),
-        out_(3 * most_ + longest_line),
-        err_(3 * most_ + longest_line) {
+        out_(most_ + longest_line),
+        err_(most_ + longest_line) {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
@@ -76,8 +76,7 @@ class BlockSum {
   std::size_t blocks() const { return blocks_; }
 
  private:
-  // The text of one command always fits: a byte that is not UTF-8 has become three, and a line
-  // tells what was left out.
+  // The text of one command always fits: a line tells what was left out of it.
   static constexpr std::size_t longest_line = 256;
   static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
     sum.total_bytes += counts.total_bytes;
@@ -92,7 +91,7 @@ class BlockSum {
   }
 
   const ToolOptions& options_;
-  const std::size_t most_;  // of each stream of a block
+  const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
   Result all_ = {};  // but for the output

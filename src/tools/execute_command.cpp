@@ -29,9 +29,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
     so_far.err_counts.dropped_bytes = output.err.missed;
     so_far.out_file = output.out.file;
     so_far.err_file = output.err.file;
-    const std::uint64_t max_spill = set.executor.options().max_spill;
-    so_far.out_counts.file_bytes = std::min(output.out.next, max_spill);
-    so_far.err_counts.file_bytes = std::min(output.err.next, max_spill);
+    so_far.out_counts.file_bytes = output.out.file_bytes;
+    so_far.err_counts.file_bytes = output.err.file_bytes;
   }
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);

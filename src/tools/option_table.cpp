@@ -58,6 +58,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("allowed-commands\nPATTERN...\n"
       "every command of a script must match one of these\nwhitelist_patterns",
       &local.policy.allowed, Where::all);
+  add("allow-usual\n\n"
+      "and cd, echo, cat, grep, head ... where they only read or print",
+      &local.policy.allow_usual, Where::all);
   add("blocked-commands\nPATTERN...\n"
       "no command of a script may match one of these\nblacklist_patterns",
       &local.policy.blocked, Where::all);
@@ -256,6 +259,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("no-auto-venv\n\n"
       "do not use the .venv of the work_dir or workspace",
       &config.no_auto_venv);
+  add("no-git-identity\n\n"
+      "keep the name and address of the user's git from their commits",
+      &config.no_git_identity);
   add("keep-env\nNAME...\n"
       "variables of the server that commands see, too",
       &local.environment.keep, Where::local);

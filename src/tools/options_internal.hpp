@@ -45,6 +45,7 @@ struct ServerConfig {
   bool no_supervisor = false;
   bool enable_sudo = false;
   bool no_auto_venv = false;
+  bool no_git_identity = false;
   std::uint64_t max_background_shells = tools.shells.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that

@@ -113,6 +113,7 @@ Expected<void> settle_common(const ServerConfig& config, bool confined, Executor
   if (config.max_output < 1024 || config.max_output > options.max_output)
     options.max_output = static_cast<std::size_t>(config.max_output);
   options.audit_output = static_cast<std::size_t>(config.audit_output);
+  options.git_identity = !config.no_git_identity;
   if (options.timeout.count() == 0)
     options.timeout = std::min(config.usual_timeout, options.max_timeout);
   return {};
@@ -184,7 +185,6 @@ Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig
   options.environment = config.local.environment;
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
-  options.shell = config.local.shell;
   return options;
 }
 

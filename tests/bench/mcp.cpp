@@ -152,6 +152,17 @@ class Peer {
     send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
   }
 
+  std::uint64_t received() const { return received_; }
+
+  // The bytes of one answer.
+  std::size_t answer(const std::string& line) {
+    send(line);
+    std::size_t size = 0;
+    do size += static_cast<std::size_t>(read_some());
+    while (buffer_[last_ - 1] != '\n');
+    return size;
+  }
+
   // One line that contains the words, or it ends here.
   void expect(const char* words) {
     const std::string text(buffer_, static_cast<std::size_t>(read_some()));
@@ -176,12 +187,16 @@ class Peer {
     if (::poll(&wait, 1, 120000) == 0) fail("a server", "no answer in two minutes");
     const ssize_t size = ::read(out_, buffer_, sizeof buffer_);
     if (size <= 0) fail("a server", "it ended");
+    last_ = size;
+    received_ += static_cast<std::uint64_t>(size);
     return size;
   }
 
   pid_t pid_ = 0;
   int in_ = -1;
   int out_ = -1;
+  ssize_t last_ = 0;  // bytes that came last
+  std::uint64_t received_ = 0;
   char buffer_[65536];
 };
 
@@ -191,11 +206,14 @@ std::string call_line(int id) {
          std::to_string(id) + "}\n";
 }
 
-std::string command_line(int id) {
+// The words are those of JSON.
+std::string line_for(const std::string& command, int id) {
   return "{\"method\":\"tools/call\",\"params\":{\"name\":\"execute_command\",\"arguments\":"
-         "{\"command\":\"true\"}},\"jsonrpc\":\"2.0\",\"id\":" +
-         std::to_string(id) + "}\n";
+         "{\"command\":\"" +
+         command + "\"}},\"jsonrpc\":\"2.0\",\"id\":" + std::to_string(id) + "}\n";
 }
+
+std::string command_line(int id) { return line_for("true", id); }
 
 // measuring ---------------------------------------------------------------------------------------
 
@@ -367,6 +385,61 @@ void compare_echo(const Words& ours, const std::string& variable, Rival rival,
     skipped(what, rival.name, lacks(variable));
 }
 
+// What a client pays for, as it puts it into its model's context: bytes of the whole answer.
+struct Answered {
+  const char* name;
+  std::string command;
+  double most;  // bytes of ours
+};
+
+std::vector<Answered> answered_commands() {
+  std::string document = "cat > /dev/null <<'END'\\n";
+  while (document.size() < 10000) document += "one of the lines of a text in a here-document\\n";
+  return {{"bytes of the answer to `true`", "true", 420},
+          {"bytes of the answer to `seq 1 300000`", "seq 1 300000", 84000},
+          {"bytes of the answer to a here-document of 10 kB", document + "END", 1200}};
+}
+
+void compare_answers(const Words& ours, const Words& theirs, const std::string& rival) {
+  Peer server(ours);
+  server.greet();
+  std::optional<Peer> other;
+  if (!theirs.empty()) {
+    other.emplace(theirs);
+    other->greet();
+  }
+  for (const Answered& asked : answered_commands()) {
+    const std::string line = line_for(asked.command, 1);
+    const auto size = static_cast<double>(server.answer(line));
+    const Gate gate = {"<=", asked.most, size};
+    if (other)
+      report(asked.name, "bytes", figure(size), rival,
+             figure(static_cast<double>(other->answer(line))), gate);
+    else
+      report(asked.name, "bytes", figure(size), gate);
+  }
+  if (!other) skipped("bytes of an answer", rival, lacks("BENCH_MASSGEN"));
+}
+
+// Bursts of results of many MB, and what the server has of them a moment after.
+void measure_bursts(const char* self, int bursts) {
+  constexpr int at_once = 16;
+  Peer server({self, "--mcp", "--workspace", "/tmp", "--max-output-size", "4m"});
+  server.greet();
+  for (int burst = 0; burst < bursts; ++burst) {
+    std::string lines;
+    for (int id = 1; id <= at_once; ++id)
+      lines += line_for("head -c 3000000 /dev/zero | tr '\\\\0' x", id);
+    server.send(lines);
+    for (int left = at_once; left > 0;) left -= server.receive();
+  }
+  const std::uint64_t least = std::uint64_t{3000000} * at_once * static_cast<unsigned>(bursts);
+  if (server.received() < least) fail("the server", "its results have less than 3 MB");
+  report("server with all tools: resident memory after " + std::to_string(bursts) +
+             " bursts of 16 results of 3 MB",
+         "KiB", figure(server.resident()), {"<=", 25600});
+}
+
 // Both run a command in a directory that they are told to stay in.
 void compare_commands(const char* self, Rival rival) {
   const std::string start = "server with all tools: start to first reply";
@@ -377,6 +450,7 @@ void compare_commands(const char* self, Rival rival) {
   Words bare = ours;
   bare.insert(bare.end(), {"--sandbox", "off"});
   rival.argv = words_of("BENCH_MASSGEN_SERVER");
+  compare_answers(ours, rival.argv, rival.name);
   if (rival.argv.empty()) {
     for (const std::string& what : {start, in_sandbox, without, memory})
       skipped(what, rival.name, lacks("BENCH_MASSGEN"));
@@ -424,5 +498,6 @@ int main(int argc, char** argv) {
                {"FastMCP echo server", {}, quick ? 2 : 5, quick ? 5 : 15, 40, quick ? 200 : 500});
   compare_commands(argv[0],
                    {"MassGen's server", {}, quick ? 2 : 5, quick ? 3 : 15, quick ? 5 : 20, 0});
+  measure_bursts(argv[0], quick ? 10 : 60);
   return finish();
 }

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "calls.hpp"
 #include "floor.hpp"
 
 namespace {
@@ -385,47 +386,58 @@ void compare_capture(const char* self, std::uint64_t bytes, int runs) {
 }
 
 // What users call: the gate, the process and the record.
+struct Executed {
+  const char* name;
+  const char* how;  // the word for --runs
+  double limit;
+  double most_calls;  // of this program, its supervisor and the child
+  std::optional<codeexec::LocalExecutor> executor = {};
+  Samples samples = {};
+  bool starts() const { return std::strcmp(how, "start") == 0; }
+};
+
+const Argv shell_true = {"/bin/sh", "-c", "true", nullptr};
+const char floor_name[] = "bare clone, read, wait";
+
+std::vector<Executed> executed_ways() {
+  std::vector<Executed> ways;
+  ways.push_back({"Executor::run() of `true`", "plain", 1.20, 128});
+  ways.push_back({"Executor::run() of `true` with an audit log", "audit", 1.25, 132});
+  ways.push_back({"Executor::start() and wait() of `true`", "start", 1.40, 168});
+  ways.push_back(
+      {"Executor::run() of `true` in the sandbox, with an audit log", "sandbox", 1.45, 152});
+  return ways;
+}
+
+// False: this machine cannot, and why was told.
+bool make_executor(Executed& way, const ScratchDirectory& scratch) {
+  codeexec::LocalOptions options;
+  options.workspace = scratch.path();
+  const std::string how = way.how;
+  if (how == "audit" || how == "sandbox") options.audit_file = "/dev/null";
+  if (how == "sandbox") options.sandbox = full_sandbox(scratch);
+  auto made = codeexec::LocalExecutor::create(options);
+  if (made) way.executor.emplace(std::move(*made));
+  if (!made) skipped(way.name, floor_name, made.error().message);
+  return way.executor.has_value();
+}
+
+void execute(const Executed& way, const codeexec::Command& command) {
+  const codeexec::Result result =
+      way.starts() ? way.executor->start(command).wait() : way.executor->run(command);
+  if (!result.succeeded()) fail(way.name, result.summary());
+}
+
 void compare_executor(int runs) {
-  const Argv argv = {"/bin/sh", "-c", "true", nullptr};
   const codeexec::Command command = codeexec::Command::shell("true");
   const ScratchDirectory scratch;
-  codeexec::LocalOptions plain;
-  plain.workspace = scratch.path();
-  codeexec::LocalOptions audited = plain;
-  audited.audit_file = "/dev/null";
-  codeexec::LocalOptions sandboxed = audited;
-  sandboxed.sandbox = full_sandbox(scratch);
-  struct Executed {
-    const char* name;
-    const codeexec::LocalOptions& options;
-    double limit;
-    bool starts;
-    std::optional<codeexec::LocalExecutor> executor = {};
-    Samples samples = {};
-  };
-  Executed ways[] = {
-      {"Executor::run() of `true`", plain, 1.45, false},
-      {"Executor::run() of `true` with an audit log", audited, 1.5, false},
-      {"Executor::start() and wait() of `true`", plain, 1.7, true},
-      {"Executor::run() of `true` in the sandbox, with an audit log", sandboxed, 2.0, false}};
-  const char* const floor_name = "bare clone, read, wait";
-  for (Executed& way : ways) {
-    auto made = codeexec::LocalExecutor::create(way.options);
-    if (made)
-      way.executor.emplace(std::move(*made));
-    else
-      skipped(way.name, floor_name, made.error().message);
-  }
+  std::vector<Executed> ways = executed_ways();
+  for (Executed& way : ways) make_executor(way, scratch);
   Samples floor;
   for (int i = 0; i < runs; ++i) {
-    floor.add(microseconds([&] { run_floor(argv); }));
+    floor.add(microseconds([&] { run_floor(shell_true); }));
     for (Executed& way : ways)
-      if (way.executor)
-        way.samples.add(microseconds([&] {
-          const codeexec::Result r =
-              way.starts ? way.executor->start(command).wait() : way.executor->run(command);
-          if (!r.succeeded()) fail(way.name, r.summary());
-        }));
+      if (way.executor) way.samples.add(microseconds([&] { execute(way, command); }));
   }
   for (Executed& way : ways)
     if (way.executor)
@@ -433,11 +445,49 @@ void compare_executor(int runs) {
              {"<=", way.limit, best_ratio(way.samples, floor)});
 }
 
+// What this program does under strace: so many runs, `how`.
+int run_many(const std::string& how, int runs) {
+  const ScratchDirectory scratch;
+  for (int i = 0; how == "floor" && i < runs; ++i) run_floor(shell_true);
+  for (Executed& way : executed_ways())
+    if (how == way.how && make_executor(way, scratch))
+      for (int i = 0; i < runs; ++i) execute(way, codeexec::Command::shell("true"));
+  return 0;
+}
+
+void compare_calls() {
+  char self[4096] = {};  // strace would take /proc/self/exe for itself
+  if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) fail("/proc/self/exe");
+  const ScratchDirectory scratch;
+  const std::string file = std::string(scratch.path()) + "/calls";
+  const auto count = [&](const std::string& how, Calls& calls) {
+    return count_calls({self, "--runs", how}, file, calls);
+  };
+  Calls floor;
+  const bool can = count("floor", floor);
+  for (const Executed& way : executed_ways()) {
+    const std::string what = std::string(way.name) + ": system calls";
+    Calls ours;
+    if (!can || !count(way.how, ours)) {
+      skipped(what, floor_name, "strace is not installed, or may not trace");
+      continue;
+    }
+    report(what, "calls", figure(ours.host + ours.others), floor_name,
+           figure(floor.host + floor.others), {"<=", way.most_calls, ours.host + ours.others});
+    report(what + " of this program", "calls", figure(ours.host), floor_name, figure(floor.host));
+    if (std::strcmp(way.how, "sandbox") == 0)
+      report("files looked at for one command in an empty workspace", "calls", figure(ours.stats),
+             {"<=", 12});
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0)
     return write_output(std::strtoull(argv[2], nullptr, 10));
+  if (argc == 4 && std::strcmp(argv[1], "--runs") == 0)
+    return run_many(argv[2], std::atoi(argv[3]));
   const bool quick = has_argument(argc, argv, "--quick");
   const int runs = quick ? 300 : 2000;
   if (!has_argument(argc, argv, "--sandbox")) {
@@ -448,6 +498,7 @@ int main(int argc, char** argv) {
                  1.08);
     measure_hello(runs / 2);
     compare_executor(runs / 2);
+    compare_calls();
     compare_big_host(quick ? 1 : 3);
   }
   compare_sandbox("/bin/true", {"/bin/true", nullptr}, runs / 2, 1.60);

@@ -405,6 +405,7 @@ WRONG = [
     ["CONFIG", '{"docker_packages": 1}'],
     ["--docker-image", "x"], ["--execution-mode", "docker", "--sandbox", "strict"],
     ["--blocked-commands", "(a"], ["--allowed-commands", r"\1"], ["--workspace", "/nope"],
+    ["--allow-usual", "--policy", "compat"],
     ["--workspace", "/dev/null"], ["--allowed-paths", "/nope"], ["--spill-dir", "/nope"],
     ["--local-skills-directory", "/nope"], ["--audit-file", "/nope/x"],
     ["--allowed-paths", "/tmp", "--read-only", "/tmp"], ["--venv-path", "/nope"],

@@ -85,6 +85,38 @@ TEST_CASE("container: credentials whose program the image lacks are a note") {
   CHECK(executor->run("true").notes.empty());
 }
 
+TEST_CASE("container: git finds the user's name and address, and nothing else of the user's") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  support::EnvironmentGuard home("HOME", folder.directory("home").c_str());
+  home.unset("XDG_CONFIG_HOME");
+  home.unset("GIT_CONFIG_GLOBAL");
+  folder.file("home/.gitconfig",
+              "[user]\nname = Ada 'A' L\nemail = ada@x\n[github]\ntoken = t0ken\n");
+  const std::string told = "[user]\n\tname = \"Ada 'A' L\"\n\temail = \"ada@x\"\n";
+  const char* const show = "cat \"${GIT_CONFIG_GLOBAL:-$HOME/.gitconfig}\" 2>/dev/null; true";
+  for (const char* user : {"4321:4322", "0:0"}) {
+    CAPTURE(user);
+    ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+    options.container.user = user;
+    CHECK(run_in(options, show) == told);
+    options.git_identity = false;
+    CHECK(run_in(options, show) == "");
+    options.git_identity = true;
+    options.container.environment = {{"HOME", "/tmp"}};
+    const auto executor = ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    CHECK(executor->run(show).out == told);
+    CHECK(executor->run("echo ${GIT_CONFIG_GLOBAL-none}; echo mine > ~/.gitconfig").out ==
+          "none\n");
+    CHECK(executor->run(show).out == "mine\n");
+    // That file is the user's own when it is asked for.
+    options.container.environment = {};
+    options.container.credentials.mounts = {"git_config"};
+    CHECK(has(run_in(options, show), "t0ken"));
+  }
+}
+
 TEST_CASE("container: a cache outlives the containers that share it") {
   if (!has_engine()) return;
   const TempDir folder;

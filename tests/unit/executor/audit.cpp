@@ -398,9 +398,26 @@ TEST_CASE("a lock that somebody holds on the audit file does not stop commands")
   REQUIRE(::flock(other.get(), LOCK_EX) == 0);
   CHECK(here.run("echo one").succeeded());
   CHECK(here.run("echo two").succeeded());
-  const Strings lines = lines_of(support::read_file(place / "audit"));
+  Strings lines = lines_of(support::read_file(place / "audit"));
   CHECK(lines.size() == 2);
   CHECK(is_chain(lines));
+
+  // Half a line stays: who does not ask for the lock may have written behind it.
+  const auto size = support::read_file(place / "audit").size();
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = size + 100;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const Result cut = here.run("echo three");
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(cut.notes.size() == 1);
+  CHECK(support::read_file(place / "audit").size() == size + 100);
+  here.run("echo four");
+  lines = lines_of(support::read_file(place / "audit"));
+  REQUIRE(lines.size() == 5);
+  CHECK(parsed(lines[3])["command"] == Json("echo three"));
+  CHECK(is_chain({lines[3], lines[4]}));
 }
 
 TEST_CASE("16 threads append whole lines to the audit file, which keeps what it had") {

@@ -61,6 +61,7 @@ LocalOptions with_home(codeexec::PrivateHome home, const support::TempDir& works
   LocalOptions options = in(workspace);
   options.sandbox.mode = codeexec::SandboxMode::best_effort;
   options.private_home = home;
+  options.git_identity = false;
   return options;
 }
 
@@ -180,6 +181,81 @@ TEST_CASE("what the operator or the command sets is stronger than a private home
     command.environment = {{"HOME", "/given"}, {"TMPDIR", "/given, too"}};
     CHECK(shown(command) == Strings{"/given", "/given, too"});
   }
+}
+
+TEST_CASE(
+    "git finds the user's name and address in a private home, and nothing else of the user's") {
+  const support::TempDir user;
+  const support::TempDir workspace;
+  support::EnvironmentGuard guard("HOME", user.path().c_str());
+  guard.unset("XDG_CONFIG_HOME");
+  guard.unset("GIT_CONFIG_GLOBAL");
+  LocalOptions options = with_home(codeexec::PrivateHome::executor, workspace);
+  options.git_identity = true;
+  const std::string show = "cat ~/.gitconfig 2> /dev/null || true";
+  const auto shown = [&] { return output_of(make(options), Command::shell(show)); };
+  const auto file = [](const std::string& name, const std::string& email) {
+    return "[user]\n\tname = \"" + name + "\"\n\temail = \"" + email + "\"\n";
+  };
+  CHECK(shown() == "");
+  user.directory(".config/git");
+  user.file(".config/git/config", "[user]\nname = Other\nemail = other@x\n");
+  CHECK(shown() == file("Other", "other@x"));
+  struct {
+    const char* text;
+    std::string told;
+  } const cases[] = {
+      {"[user]\n\tname = Ada L\n\temail = ada@x\n[github]\n\ttoken = hunter2\n",
+       file("Ada L", "ada@x")},
+      {"[USER] Name= Ada  B # no\n;x\nEMAIL =\" a\"@x ; no", file("Ada  B", " a@x")},
+      {"[user]\r\nname = A \\\"B\\\" \\\\ \\\nC\r\nemail = a@x\r\n",
+       file("A \\\"B\\\" \\\\ C", "a@x")},
+      {"[user \"x\"]\nname = X\n[user.y]\nname = Y\n[user]\nemail = a@x\n", file("Other", "a@x")},
+      {"[user]\nname = A\n\nname = B\nemail\n", file("B", "other@x")},
+      {"[include]\npath = more\n[user]\nemail = a@x\n[include]\npath = ~/.gitconfig\n",
+       file("More", "a@x")},
+      {"[includeIf \"gitdir:/\"]\npath = more\n", file("Other", "other@x")},
+      {"[user]\nname = A\\nB\nemail = a@x\n[user", file("Other", "a@x")},
+      {"[user]\nname =\nemail = a@x", ""},
+  };
+  user.file("more", "[user]\nname = More\nemail = more@x\n");
+  for (const auto& [text, told] : cases) {
+    CAPTURE(text);
+    user.file(".gitconfig", text);
+    CHECK(shown() == told);
+  }
+  user.file(".gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
+  guard.set("GIT_CONFIG_GLOBAL", (user / "more").c_str());
+  CHECK(shown() == file("More", "more@x"));
+  guard.unset("GIT_CONFIG_GLOBAL");
+  options.private_home = codeexec::PrivateHome::command;
+  CHECK(shown() == file("Ada", "ada@x"));
+  options.git_identity = false;
+  CHECK(shown() == "");
+  options.git_identity = true;
+  options.environment.set = {{"HOME", workspace.path()}};
+  CHECK(shown() == "");
+  CHECK(!support::exists(workspace / ".gitconfig"));
+  options.environment.set = {};
+
+  if (!make().run("git --version").succeeded()) {
+    MESSAGE("SKIPPED: no git here");
+    return;
+  }
+  const std::string commit =
+      "git commit -q --allow-empty -m x && git log -1 --format='%an %ae %cn %ce'\n";
+  for (const auto kind : {codeexec::PrivateHome::executor, codeexec::PrivateHome::command}) {
+    options.private_home = kind;
+    const LocalExecutor here = make(options);
+    CHECK(output_of(here, Command::shell("rm -rf .git; git -c init.defaultBranch=x init -q; " +
+                                         commit)) == "Ada ada@x Ada ada@x\n");
+    // What the repository says is stronger, and the file is the commands' own.
+    CHECK(output_of(here, Command::shell("git config user.name Repo; " + commit)) ==
+          "Repo ada@x Repo ada@x\n");
+    CHECK(output_of(here, Command::shell("git config --global user.email own@x; " + commit)) ==
+          "Repo own@x Repo own@x\n");
+  }
+  CHECK(support::read_file(user / ".gitconfig") == "[user]\nname = Ada\nemail = ada@x\n");
 }
 
 TEST_CASE("without a sandbox, or when it is off, there is no private home") {

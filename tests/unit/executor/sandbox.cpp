@@ -500,8 +500,8 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   CHECK(printed("mktemp: failed: Permission denied\npyenv: cannot rehash: it isn't writable") ==
         "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace|");
   CHECK(printed("*** Please tell me who you are.") ==
-        "the user's git configuration is not seen here: set user.name and user.email in the "
-        "repository|");
+        "no user.name and user.email are known here: set them in the repository, with `git "
+        "config`|");
   CHECK(printed("sh: 0: Cannot fork") == "");
 
   options.roots = {{place.path(), Permission::read}, {place.directory("w"), Permission::write}};
@@ -514,9 +514,16 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   const std::string dialect =
       "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
       "execute_code with language bash|";
-  for (const char* text : {"[[: not found", "source: not found",
-                           "Syntax error: \\\"(\\\" unexpected", "Bad substitution"})
+  for (const char* text :
+       {"[[: not found", "source: not found", "shopt: not found", "declare: not found",
+        "typeset: not found", "mapfile: not found", "readarray: not found", "pushd: not found",
+        "let: not found", "i++: not found", "set: Illegal option -o pipefail",
+        "Syntax error: Bad for loop variable", "Syntax error: redirection unexpected",
+        "Syntax error: \\\"(\\\" unexpected", "Bad substitution"})
     CHECK(notes_of(open, "echo \"sh: 1: " + std::string(text) + "\" >&2; exit 127") == dialect);
+  CHECK(notes_of(open, "echo 'Resource: not found'; false") == "");
+  options.shell = "/bin/bash";
+  if (::access("/bin/bash", X_OK) == 0) CHECK(notes_of(make(options), "echo \"${x y}\"") == "");
   for (const char* text : {"Permission denied", "kill: No such process", "tell me who you are"})
     CHECK(notes_of(open, "echo " + std::string(text) + "; false") == "");
 }

@@ -276,6 +276,129 @@ TEST_CASE("policy: what is not known must be allowed whatever it is") {
   refuses(strict(lists({".*"})), "allowed-commands", {"A=$X ls", "${X:-ls}"});
 }
 
+TEST_CASE("policy: the usual commands pass beside an allowed list where they only read or print") {
+  PolicyOptions options = lists({"git( .*)?"});
+  refuses(strict(options), "allowed-commands", {"cd sub && git status", "git log | head -1"});
+  options.allow_usual = true;
+  const Policy policy = strict(options);
+  passes(policy, {"cd sub && git status",
+                  "git log | head -1",
+                  "git log --oneline | grep -v fix | sort -u | wc -l",
+                  "for f in *.c; do wc -l \"$f\"; done",
+                  "if [ -f a ] && [ \"$X\" = y ]; then cat a; else exit 1; fi",
+                  "while true; do echo x; break; done",
+                  "test $(git log | wc -l) -gt 3 || printf '%s\\n' $X",
+                  "printf '%s: a[1]\\n' \"$(git rev-parse HEAD)\"",
+                  "cat <(git show) <<E\n$X\nE",
+                  "echo $X `pwd` *.c > out",
+                  "sort -t: -k2,2nr a ./*.c \"a$X\"",
+                  "sort -- \"$X\" *",
+                  "sort -S 1M --reverse a",
+                  "uniq -c -f 1 a",
+                  "uniq \"$X\"",
+                  "find . -name '*.c' -newer a -o -size +3 | head -n 3",
+                  "find \"./$X\" -type f -print0",
+                  "rg -n --glob '*.c' x src",
+                  "rg -- \"$X\" *",
+                  "tree -L 2",
+                  "tail -n +2 a | cut -d: -f1 | tr a-z A-Z",
+                  "ls -la $X; basename \"$X\" .c; dirname $X; true; false; :; pwd",
+                  "git diff && diff -u a b; cmp a b; stat a; sleep 1"});
+  refuses(policy, "allowed-commands",
+          {"cd sub && rm x",
+           "X=1 cat a",
+           "PATH=.:$PATH; cat a",
+           "/bin/cat a",
+           "./cat a",
+           "c?t a",
+           "env cat a",
+           "xargs cat",
+           "tee a",
+           "command cat a",
+           "cat() { rm a; }; cat",
+           "alias cat=rm\ncat a",
+           "cat $(rm a)",
+           "cat <(rm a)",
+           "echo x | sh",
+           "sort -o a b",
+           "sort -uoa b",
+           "sort b -o a",
+           "sort --output=a b",
+           "sort --outp a b",
+           "sort --o a b",
+           "sort -T . a",
+           "sort --compress-program=./x a",
+           "sort --comp ./x a",
+           "sort $X",
+           "sort \"$X\"",
+           "sort a$X",
+           "sort -k1$X a",
+           "sort *",
+           "sort ${X:-a}",
+           "uniq a b",
+           "uniq -c a b",
+           "uniq -- a b",
+           "uniq a$X",
+           "uniq *.c",
+           "uniq a >(cat)",
+           "find . -delete",
+           "find . -exec cat {} +",
+           "find . -name x -execdir cat {} ';'",
+           "find . -ok cat {} ';'",
+           "find . -fprint a",
+           "find . -fprintf a %p",
+           "find . -fls a",
+           "find \"$X\" -name x",
+           "find . $X",
+           "rg --pre ./x y",
+           "rg --pre=./x y",
+           "rg -z x",
+           "rg -nz x",
+           "rg --hostname-bin ./x y",
+           "rg $X",
+           "tree -o a",
+           "tree -oa",
+           "tree -H . -R -L 1",
+           "printf -v 'a[$(id)]' x",
+           "printf '%d' 'a[$(id)]'",
+           "printf -vx y",
+           "[ -v 'a[$(id)]' ]",
+           "test -R x",
+           "[ 'a[`id`]' -eq 1 ]",
+           "exit 'a[$(id)]'",
+           "[[ -f a ]]",
+           "(( x ))",
+           "set -e",
+           "read x",
+           "date -s 0",
+           "less a"});
+  // What is blocked, and what the rules refuse, is not allowed by that.
+  options.blocked = {"cat .*"};
+  refuses(strict(options), "blocked-commands", {"cat a", "cd x && cat a"});
+  CHECK(rule_of(policy, "find / -delete") == "rm-protected");
+  CHECK(rule_of(policy, "echo x > /dev/sda") == "device-write");
+  // Without patterns nothing else may run.
+  options = {};
+  options.allow_usual = true;
+  passes(strict(options), {"cd x && cat a"});
+  refuses(strict(options), "allowed-commands", {"git status", "f() { cat a; }"});
+  CHECK(
+      strict(options)
+          .check("git status"sv)
+          .message.find(
+              "Command not in allowed list. Allowed patterns: none; and to read or print: basename "
+              "cat cd ") == 0);
+  const std::string message = policy.check("ls; rm a"sv).message;
+  CHECK(message.find("git( .*)?; and to read or print: basename cat cd ") != std::string::npos);
+  CHECK(message.find(" wc which whoami : [ break continue exit printf test find rg sort tree "
+                     "(not allowed: rm a)") != std::string::npos);
+  options.mode = PolicyOptions::Mode::compat;
+  const auto compat = Policy::create(options);
+  REQUIRE(!compat);
+  CHECK(compat.error().message ==
+        "allow_usual: compat judges a script by its first words: use strict");
+}
+
 TEST_CASE("policy: the message of the allowed list names the patterns and what did not match") {
   const Verdict verdict = strict(lists({"python .*", "ls"})).check("ls; rm x"sv);
   CHECK(verdict.message ==

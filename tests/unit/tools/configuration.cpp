@@ -222,6 +222,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"docker-log-file", {""}},
       {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
+      {"allow-usual", {"maybe"}},
+      {"no-git-identity", {"maybe"}},
       {"full-results", {"maybe"}},
       {"unix-sockets", {"maybe"}},
       {"shared-memory", {"maybe"}},

@@ -467,8 +467,10 @@ TEST_CASE("names and texts that models send are understood, and others are told 
   CHECK(has(
       server.error_of("execute_command", parsed(R"({"command":"pwd","cwd":"/","work_dir":"/"})")),
       "argument 'cwd' is another name of work_dir"));
-  CHECK(has(server.error_of("execute_command", parsed(R"({"command":"true","timeout_ms":5})")),
-            "'timeout_ms' is unknown; timeout is known: Seconds"));
+  const std::string unknown =
+      server.error_of("execute_command", parsed(R"({"command":"true","timeout_ms":5})"));
+  CHECK(has(unknown, "'timeout_ms' is unknown; timeout is known: Seconds"));
+  CHECK(!has(unknown, ".."));
   CHECK(has(
       server.error_of("execute_command", parsed(R"({"command":"true","run_in_background":true})")),
       "'run_in_background' is unknown; run_in_background_after is known: Seconds"));

@@ -75,6 +75,10 @@ TEST_CASE("nothing sends the model to a tool that is disabled") {
   CHECK(has(followed, "start_background_shell (at most 10 at a time)."));
   CHECK(!has(followed, "get_background_shell_output"));
   CHECK(has(told({"--disable-tool", "execute_command", "start_background_shell"}), "are refused"));
+  CHECK(
+      has(told({"--allow-usual"}), "Only these commands may run, to read or print: basename cat "));
+  CHECK(has(told({"--allow-usual", "--allowed-commands", "git.*"}),
+            "may run: git.* . So may, to read or print: basename cat "));
   CHECK(told({"--disable-tool", "execute_command", "start_background_shell", "execute_code",
               "--allowed-commands", "git .*", "--blocked-commands", "git push.*", "--delete-guard",
               "--running-time", "5"}) == "");
@@ -84,6 +88,18 @@ TEST_CASE("nothing sends the model to a tool that is disabled") {
       server.execute_with(parsed(R"({"command":"sleep 300","run_in_background_after":0.01})"));
   CHECK(r["notes"][0] ==
         Json("the command goes on in the background as " + r["shell_id"].as_string()));
+}
+
+TEST_CASE("the tools say which shell reads their commands") {
+  const auto told = [](const Strings& arguments, std::size_t tool) {
+    Server server(arguments);
+    const Json schema = server.ask("tools/list")["result"]["tools"][tool]["inputSchema"];
+    return schema["properties"]["command"]["description"].as_string();
+  };
+  for (const std::size_t tool : {0U, 2U}) {
+    CHECK(told({}, tool) == "For /bin/sh, which may lack bash's [[, source and arrays.");
+    CHECK(told({"--shell", "/bin/cat"}, tool) == "For /bin/cat.");
+  }
 }
 
 TEST_CASE("what a model is told at the start takes less than 11000 bytes") {

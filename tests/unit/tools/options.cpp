@@ -51,6 +51,7 @@ class Place {
  public:
   Place() {
     skills.file("s.md", "a skill");
+    skills.file("gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
     for (const char* name : {"spill", "venv/bin", "project/.venv/bin", "ro", "workspace"})
       folder.directory(name);
     folder.file("guarded");
@@ -58,6 +59,7 @@ class Place {
   }
   std::string workspace() const { return folder / "workspace"; }
   std::string audit() const { return folder / "audit"; }
+  std::string gitconfig() const { return skills / "gitconfig"; }
 
   std::string filled(std::string text) const {
     const std::pair<const char*, std::string> paths[] = {
@@ -181,6 +183,7 @@ const Row rows[] = {
     {"max-output-size", {"2048"}, {}, "seq 1 2000", is_cut},
     {"policy", {"compat"}, {}, "echo dd", breaks, "dd"},
     {"allowed-commands", {"echo.*", "cat.*"}, {}, "true", breaks, "allowed-commands"},
+    {"allow-usual", {}, {"--allowed-commands", "git.*"}, "cd / && pwd", prints, "/"},
     {"blocked-commands", {"echo.*", "true.*"}, {}, "true", breaks, "blocked-commands"},
     {"disable-rule",
      {"dd", "su"},
@@ -369,6 +372,7 @@ const Row rows[] = {
      "echo ${VIRTUAL_ENV-none}",
      prints,
      "none"},
+    {"no-git-identity", {}, {"<sandbox>"}, "test -e ~/.gitconfig || echo none", prints, "none"},
     {"keep-env",
      {"CODEEXEC_TEST_A", "CODEEXEC_TEST_B*"},
      {},
@@ -411,10 +415,12 @@ bool has_effect(const Row& row, const Place& place, Strings arguments) {
   arguments.insert(arguments.end(), others.begin(), others.end());
   arguments.insert(arguments.end(), {"--run", place.filled(row.command)});
   support::write_file(place.audit(), "");
-  const ProcessResult r =
-      run_program(arguments, "/",
-                  {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2", "CODEEXEC_TEST_SECRET=hunter2",
-                   "CODEEXEC_TEST_OTHER=hunter3"});
+  Strings environment = {"CODEEXEC_TEST_A=1", "CODEEXEC_TEST_BB=2", "CODEEXEC_TEST_SECRET=hunter2",
+                         "CODEEXEC_TEST_OTHER=hunter3"};
+  // A played container would write it to this machine.
+  if (row.option == std::string("no-git-identity"))
+    environment.push_back("GIT_CONFIG_GLOBAL=" + place.gitconfig());
+  const ProcessResult r = run_program(arguments, "/", environment);
   const Json object = r.out.empty() ? Json() : parsed(r.out);
   CAPTURE(r.out);
   CAPTURE(r.err);

@@ -100,6 +100,9 @@ TEST_CASE("code and background commands show as much, and their files can be rea
   REQUIRE(code["notes"].size() == 2);
   CHECK(has(code["notes"][0].as_string(), "stdout has 13893 bytes"));
   CHECK(has(code["notes"][1].as_string(), "stdout has 13898 bytes"));
+  CHECK(code["stdout"].as_string().size() < 2500);
+  CHECK(begins(code["stdout"].as_string(), "1\n2\n"));
+  CHECK(ends(code["stdout"].as_string(), "\n3000\n3001\n"));
 
   const Json shell =
       server.use("start_background_shell", R"({"command":"seq 1 3000; echo end; cat"})");

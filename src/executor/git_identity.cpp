@@ -1,0 +1,142 @@
+// The name and address that commands make commits with, out of the user's settings of git.
+//
+// git is not asked: it would be a process more for each executor, and it looks around in the folder
+// where it runs. Of all that stands in the files nothing but these two is used, as there may be
+// tokens.
+
+#include "executor/executor_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+std::string_view host_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+class GitConfig {
+ public:
+  // What later files say is stronger.
+  void read(const std::string& path);
+  // A file that says the same; empty unless both are known.
+  std::string identity() const {
+    if (name_.empty() || email_.empty()) return {};
+    return concat({"[user]\n\tname = ", name_, "\n\temail = ", email_, "\n"});
+  }
+
+ private:
+  static std::string value_at(std::string_view text, std::size_t& at);
+  void take(std::string_view key, const std::string& value, const std::string& path);
+
+  std::string name_ = {};  // both in quotes
+  std::string email_ = {};
+  int files_left_ = 32;  // a file may include itself
+};
+
+void GitConfig::read(const std::string& path) {
+  constexpr std::size_t longest_config = std::size_t{1} << 20;
+  if (files_left_-- <= 0) return;
+  const auto file = read_whole_file(path, longest_config, "git's settings");
+  if (!file) return;
+  const std::string_view text = *file;
+  std::string section;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line = std::min(text.find('\n', at), text.size());
+    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text[at] == '#' || text[at] == ';') {
+      at = line;
+    } else if (text[at] == '[') {
+      const std::size_t end = std::min(text.find(']', at), line);
+      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
+      at = end + 1;
+    } else {
+      const std::size_t equals = std::min(text.find('=', at), line);
+      const std::string_view key = text.substr(at, equals - at);
+      at = equals + 1;
+      if (equals == line) continue;
+      const std::string value = value_at(text, at);
+      take(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value, path);
+    }
+  }
+}
+
+// What stands behind a `=`; `at` is at the end of the line then.
+std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
+  std::string value;
+  std::size_t size = 0;  // without the blanks at its end
+  bool quoted = false;
+  bool comment = false;
+  for (; at < text.size() && text[at] != '\n'; ++at) {
+    char c = text[at];
+    if (comment) continue;
+    if (c == '\\' && at + 1 < text.size()) {
+      c = text[++at];
+      if (c == '\n') continue;
+      value += c == 'n' ? '\n' : c == 't' ? '\t' : c;
+      size = value.size();
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '#' || c == ';')) {
+      comment = true;
+    } else if (quoted || (c != ' ' && c != '\t' && c != '\r')) {
+      value += c;
+      size = value.size();
+    } else if (!value.empty()) {
+      value += c;
+    }
+  }
+  value.resize(size);
+  return value;
+}
+
+void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
+  constexpr std::size_t longest = 256;
+  if (key == "include.path") {
+    const bool at_home = starts_with(value, "~/");
+    const std::string_view folder =
+        at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
+    return read(starts_with(value, "/")
+                    ? value
+                    : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
+  }
+  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  if (!place || value.size() > longest) return;
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (static_cast<unsigned char>(c) < ' ') return;
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  *place = value.empty() ? value : quoted + '"';
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string git_identity() {
+  const std::string_view home = host_variable("HOME");
+  const std::string_view others = host_variable("XDG_CONFIG_HOME");
+  GitConfig config;
+  config.read("/etc/gitconfig");
+  if (const std::string_view given = host_variable("GIT_CONFIG_GLOBAL"); !given.empty()) {
+    config.read(std::string(given));
+  } else {
+    config.read(others.empty() ? concat({home, "/.config/git/config"})
+                               : concat({others, "/git/config"}));
+    config.read(concat({home, "/.gitconfig"}));
+  }
+  return config.identity();
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
