@@ -32091,7 +32091,8 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
 // docker/remove.cpp -------------------------------------------------------------------------------
 // One container: how it is stopped and removed.
 
-// Removes what a failed attempt has left behind, if it was this program's.
+// Removes what a failed attempt has left behind, if it was this program's; also where the engine is
+// about to do so.
 void Container::State::discard() {
   std::optional<Process> broken;
   {
@@ -32104,7 +32105,7 @@ void Container::State::discard() {
   if (found && !found->is_null() && is_own(*found) &&
       label_of(*found, "codeexec.pid") == program.pid &&
       label_of(*found, "codeexec.start") == program.start)
-    (void)ask(words_of({"rm", "-f", (*found)["Id"].as_string()}), "remove");
+    (void)clear((*found)["Id"].as_string(), {});
 }
 
 Expected<void> Container::State::stop() {
