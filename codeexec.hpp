@@ -8513,6 +8513,7 @@ struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
   std::uint64_t frame = 0;              // that knows its former value
   bool used = false;                    // in a recording: read by a command
+  bool late = false;  // of a change: the body may have been left before it was made
 };
 
 using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
@@ -8539,6 +8540,7 @@ class ShellWalker {
   static constexpr std::size_t max_values = 16;        // of one variable; more: not known
   static constexpr std::size_t max_choices = 16;       // tellings of one command
   static constexpr std::size_t max_parts = 16;         // of a loop over more values
+  static constexpr std::size_t max_former = 3;         // values after an early return
   static constexpr std::size_t max_activations = 3;    // of a recursive function
   static constexpr std::size_t max_memories = 64;      // of one body
   static constexpr std::size_t max_remembered = 4096;  // bytes of one variable
@@ -9050,7 +9052,9 @@ class ShellWalker {
   std::size_t only_choice_ = 0;  // that is made, where there are too many
   bool widened_ = false;         // a variable has been read as unknown for that
   std::map<std::string, std::string, std::less<>> attributes_ = {};
-  bool left_ = false;  // a loop or a function, by break, continue or return
+  // By break and continue, or by return.
+  enum class Left : char { nothing, loop, function };
+  Left left_ = Left::nothing;
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
   std::list<Recording> recordings_ = {};
@@ -9263,8 +9267,10 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
   const std::string key(name);
   ShellVariable& place = variables_[key];
   Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
+  variable.late = false;
   if (frame != nullptr) {
     const bool first = place.values.empty() || place.frame != frame->id;
+    variable.late = first ? frame->keeps && left_ != Left::nothing : place.late;
     if (first || frame->keeps)
       (first ? frame->former : frame->between).emplace_back(key, std::move(place));
   }
@@ -10714,7 +10720,13 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
   for (auto& [name, variable] : effects.changes) {
     if (activation.recurs)
       for (const ShellValue& value : variable.values) merge_value(activation.carried[name], value);
+    ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
+    // What the script had not set would be not known in all that follows.
+    if (former.values == initial_variable(name).values) former.values.clear();
+    if (former.values.size() + variable.values.size() > max_former)
+      former.values.assign(1, unknown_value_);
     set_variable(name, std::move(variable));
+    for (const ShellValue& value : former.values) add_value(name, value);
   }
   add_values(effects.between);
 }
@@ -11255,7 +11267,7 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
     case Builtin::hash:
       return run_hash(command, at);
     case Builtin::leave:
-      left_ = true;
+      left_ = std::max(left_, command.words[0].text == "return" ? Left::function : Left::loop);
       return;
     case Builtin::pop_directory:
       return set_work_dir(unknown_text());
@@ -11797,7 +11809,7 @@ ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view na
   if (const Memory* const known = usable ? find_memory(memory) : nullptr) return recall(*known);
   Output* const output = output_;
   if (output != nullptr) output_ = &memory.output;
-  const bool left = std::exchange(left_, false);
+  const Left left = std::exchange(left_, Left::nothing);
   const std::size_t locals = activations_.empty() ? 0 : activations_.back().locals.size();
   std::vector<Choice> choices;
   choices.swap(choices_);
@@ -11810,12 +11822,13 @@ ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view na
   recordings_.pop_back();
   Effects& effects = memory.effects;
   effects.changes = take_frame(&effects.between);
-  if (!left_) effects.between.clear();
-  left_ = left;
+  if (left_ == Left::nothing) effects.between.clear();
+  // A return ends the loops around it, too.
+  const bool function = name == positional_key;
+  left_ = function || left_ != Left::function ? left : left_;
   choices_.swap(choices);
   output_ = output;
   append_output(memory.output);
-  const bool function = name == positional_key;
   if (function) {
     drop_locals(effects.changes, recording.frame);
     drop_locals(effects.between, recording.frame);

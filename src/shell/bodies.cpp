@@ -115,7 +115,7 @@ ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view na
   if (const Memory* const known = usable ? find_memory(memory) : nullptr) return recall(*known);
   Output* const output = output_;
   if (output != nullptr) output_ = &memory.output;
-  const bool left = std::exchange(left_, false);
+  const Left left = std::exchange(left_, Left::nothing);
   const std::size_t locals = activations_.empty() ? 0 : activations_.back().locals.size();
   std::vector<Choice> choices;
   choices.swap(choices_);
@@ -128,12 +128,13 @@ ShellWalker::Effects ShellWalker::run_body(ShellRange nodes, std::string_view na
   recordings_.pop_back();
   Effects& effects = memory.effects;
   effects.changes = take_frame(&effects.between);
-  if (!left_) effects.between.clear();
-  left_ = left;
+  if (left_ == Left::nothing) effects.between.clear();
+  // A return ends the loops around it, too.
+  const bool function = name == positional_key;
+  left_ = function || left_ != Left::function ? left : left_;
   choices_.swap(choices);
   output_ = output;
   append_output(memory.output);
-  const bool function = name == positional_key;
   if (function) {
     drop_locals(effects.changes, recording.frame);
     drop_locals(effects.between, recording.frame);

@@ -104,7 +104,7 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
     case Builtin::hash:
       return run_hash(command, at);
     case Builtin::leave:
-      left_ = true;
+      left_ = std::max(left_, command.words[0].text == "return" ? Left::function : Left::loop);
       return;
     case Builtin::pop_directory:
       return set_work_dir(unknown_text());

@@ -119,7 +119,13 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
   for (auto& [name, variable] : effects.changes) {
     if (activation.recurs)
       for (const ShellValue& value : variable.values) merge_value(activation.carried[name], value);
+    ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
+    // What the script had not set would be not known in all that follows.
+    if (former.values == initial_variable(name).values) former.values.clear();
+    if (former.values.size() + variable.values.size() > max_former)
+      former.values.assign(1, unknown_value_);
     set_variable(name, std::move(variable));
+    for (const ShellValue& value : former.values) add_value(name, value);
   }
   add_values(effects.between);
 }

@@ -64,6 +64,7 @@ struct ShellVariable {
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
   std::uint64_t frame = 0;              // that knows its former value
   bool used = false;                    // in a recording: read by a command
+  bool late = false;  // of a change: the body may have been left before it was made
 };
 
 using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;

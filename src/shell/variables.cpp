@@ -65,8 +65,10 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
   const std::string key(name);
   ShellVariable& place = variables_[key];
   Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
+  variable.late = false;
   if (frame != nullptr) {
     const bool first = place.values.empty() || place.frame != frame->id;
+    variable.late = first ? frame->keeps && left_ != Left::nothing : place.late;
     if (first || frame->keeps)
       (first ? frame->former : frame->between).emplace_back(key, std::move(place));
   }

@@ -29,6 +29,7 @@ class ShellWalker {
   static constexpr std::size_t max_values = 16;        // of one variable; more: not known
   static constexpr std::size_t max_choices = 16;       // tellings of one command
   static constexpr std::size_t max_parts = 16;         // of a loop over more values
+  static constexpr std::size_t max_former = 3;         // values after an early return
   static constexpr std::size_t max_activations = 3;    // of a recursive function
   static constexpr std::size_t max_memories = 64;      // of one body
   static constexpr std::size_t max_remembered = 4096;  // bytes of one variable
@@ -540,7 +541,9 @@ class ShellWalker {
   std::size_t only_choice_ = 0;  // that is made, where there are too many
   bool widened_ = false;         // a variable has been read as unknown for that
   std::map<std::string, std::string, std::less<>> attributes_ = {};
-  bool left_ = false;  // a loop or a function, by break, continue or return
+  // By break and continue, or by return.
+  enum class Left : char { nothing, loop, function };
+  Left left_ = Left::nothing;
   // Counts functions, aliases and attributes: what changes how commands are read.
   std::uint64_t definitions_ = 0;
   std::list<Recording> recordings_ = {};

@@ -600,7 +600,7 @@ TEST_CASE("an exec that does not begin is told in time") {
   if (!has_images()) return;
   const support::TempDir folder;
   const std::string engine =
-      fake_engine(folder, "[ \"$1\" = exec ] || exec docker \"$@\"\nexec sleep 1000\n");
+      fake_engine(folder, "[ \"$1 $2\" = 'exec -i' ] || exec docker \"$@\"\nexec sleep 1000\n");
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
     options.container.start_timeout = milliseconds(500);

@@ -266,3 +266,22 @@ TEST_CASE("policy: an unknown last word matches where any text may stand") {
   refuses(strict(lists({"git push"})), {"git push $X", "git $X push", "$X git push"});
   refuses(strict(lists({"git push origin"})), {"git push $X", "git push origin $X"});
 }
+
+TEST_CASE("policy: a function that may be left early may leave variables as they were") {
+  refuses(strict(), {"x=/; f() { [ \"$1\" ] && return; x=b; }; f; rm -rf \"$x\"",
+                     "x=/; f() { if [ \"$1\" ]; then return; fi; x=b; }; f $Y; rm -rf \"$x\"",
+                     "x=/; f() { case $Q in a) return;; esac; x=b; }; f; rm -rf \"$x\""});
+  refuses(strict(),
+          {"x=sudo; f() { for i in $Q; do return; done; x=echo; }; f; $x id",
+           "x=sudo; f() { while read y; do [ \"$y\" ] && return; done; x=echo; }; f; $x id",
+           "x=sudo; f() { [ \"$Q\" ] && command return; x=echo; }; f; $x id"});
+  passes(strict(), {"x=sudo; g() { return; }; f() { g; x=echo; }; f; $x id",
+                    "x=sudo; f() { x=echo; return 0; x=ls; }; f; $x id",
+                    "x=sudo; f() { for i in a b; do break; done; x=echo; }; f; $x id",
+                    "f() { [ \"$1\" ] || return; d=$1; }; f build; rm -rf \"$d\"/*"});
+  // Where there are many, none is known for certain.
+  CHECK_FALSE(strict()
+                  .check("case $Q in a) x=sudo;; b) x=su;; c) x=env;; esac; "
+                         "f() { [ \"$Q\" ] && return; x=echo; }; f; $x id")
+                  .allowed);
+}
