@@ -38047,9 +38047,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". A command may take ", count_of_seconds(executor.options().timeout),
-               " unless it asks for more (at most ", seconds_text(executor.options().max_timeout),
-               "). It has no terminal. Of each of its streams ", std::to_string(options.max_output),
+               ". They have no terminal. Of each stream ", std::to_string(options.max_output),
                " bytes are shown, the beginning and the end",
                settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)

@@ -219,10 +219,10 @@ TEST_CASE(
       {"[user]\nname =\nemail = a@x", ""},
   };
   user.file("more", "[user]\nname = More\nemail = more@x\n");
-  for (const auto& [text, told] : cases) {
-    CAPTURE(text);
-    user.file(".gitconfig", text);
-    CHECK(shown() == told);
+  for (const auto& row : cases) {
+    CAPTURE(row.text);
+    user.file(".gitconfig", row.text);
+    CHECK(shown() == row.told);
   }
   user.file(".gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
   guard.set("GIT_CONFIG_GLOBAL", (user / "more").c_str());
