@@ -37,6 +37,7 @@ T checked(const char* what, codeexec::Expected<T> value) {
 // What this program does when it is started as its own child: writes so many bytes, then reads its
 // input to the end.
 int write_and_wait(std::uint64_t left) {
+  Pinned::pin_to(1);
   static char block[65536];
   std::memset(block, 'x', sizeof block);
   for (std::size_t i = 63; i < sizeof block; i += 64) block[i] = '\n';
@@ -109,6 +110,7 @@ void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t cou
 }
 
 void measure_ring(std::uint64_t bytes, int rounds) {
+  const Pinned reader(0);  // and the thread that reads the output: it is made by this one
   const auto here = executor_with(std::size_t{1} << 20);
   BackgroundShells shells(here);
   const std::string size = std::to_string(bytes);
