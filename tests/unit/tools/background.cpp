@@ -263,14 +263,21 @@ TEST_CASE("a background command has a deadline when it or the operator says so")
   CHECK(output["status"] == Json("failed"));
 }
 
+namespace {
+
+bool has_supervisor(const TempDir& place) {
+  if (enforces(report_of({"--sandbox", "best-effort", "--workspace", place.path()}), "containment"))
+    return true;
+  MESSAGE("SKIPPED: there is no supervisor on this system");
+  return false;
+}
+
+}  // namespace
+
 TEST_CASE("W-33: nothing of ten shells survives a server that is killed, or whose input ends") {
   const TempDir place;
   Strings arguments = {"--workspace", place.path()};
-  if (!enforces(report_of({"--sandbox", "best-effort", "--workspace", place.path()}),
-                "containment")) {
-    MESSAGE("SKIPPED: there is no supervisor on this system");
-    return;
-  }
+  if (!has_supervisor(place)) return;
   SUBCASE("without a sandbox") {}
   SUBCASE("in a sandbox") { arguments.insert(arguments.end(), {"--sandbox", "best-effort"}); }
   for (const bool kill : {true, false}) {
@@ -291,6 +298,7 @@ TEST_CASE("W-33: nothing of ten shells survives a server that is killed, or whos
 }
 
 TEST_CASE("a command that leaves processes behind is told what to use") {
+  if (!has_supervisor(TempDir())) return;
   const std::string note = "1 process that the command left behind was ended";
   const std::string instead = "; use start_background_shell";
   const Json arguments = Json::object({{"command", "sleep 300 & echo up"}});
