@@ -25,6 +25,7 @@
 //   }
 //
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
+//   examples/places.cpp       the same commands here and on another machine
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
 //   README.md                 by task; the server's options and clients; when it does not start
@@ -92,6 +93,7 @@
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths environment sandbox process    the one gate
+//   place        needs: base json environment paths process sandbox executor    commands elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor    containers
@@ -1625,6 +1627,7 @@ class Process {
   struct State;    // one child: a state machine without a thread
   struct Reactor;  // the thread that drives all states of start()
   friend ProcessResult run_process(const ProcessOptions& options);
+  friend class PlaceAgent;  // drives states in a thread of its own
   Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
   void end() noexcept;
 
@@ -1745,6 +1748,7 @@ struct Result : ProcessResult {
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
+  std::string place = {};  // the name of the one that is not this host, see PlaceExecutor; or empty
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
@@ -1776,8 +1780,8 @@ struct AuditRecord {
   //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
   //  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
-  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"limits_reached"?,"changed_files"?,
-  //  "redactions"?}.
+  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+  //  "changed_files"?,"redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
   // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
@@ -1913,6 +1917,7 @@ class Executor {
   struct Admission;  // a command that passed the gate, with all that must live until its start
   struct Ending;     // what is to be done when a command has ended
   class PrivateFolder;
+  friend class PlaceAgent;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
@@ -2008,6 +2013,83 @@ class LocalExecutor : public Executor {
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
+
+// place/place.hpp ---------------------------------------------------------------------------------
+// Commands on another machine, in a container, anywhere that a pipe leads to.
+
+// What a place told of itself when it was reached.
+struct PlaceFacts {
+  std::string version = {};  // of the agent
+  std::string machine = {};  // its processor, as `uname -m` says it
+  std::string host = {};     // its name
+  std::uint64_t uid = 0;     // of the agent, and of its commands
+  std::string home = {};     // that `~` means; empty: not known
+  SandboxReport sandbox = {};
+};
+
+struct PlaceOptions : ExecutorOptions {
+  // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
+  // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
+  // shell, with the variables of this process, and again when the connection was lost.
+  std::vector<std::string> transport = {};
+  // What it is called in results and messages. Empty: the words of the transport.
+  std::string name = {};
+  // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
+  // host. All other variables are the agent's own.
+  EnvironmentOptions environment = {};
+  // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
+  // added to: the roots by their permission (the workspace, when there are none).
+  SandboxOptions sandbox = {};
+  std::string shell = "/bin/sh";  // there: any shell that knows -c
+  // Of reaching the place, until its agent has answered.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
+  // After so long without a sign of life each end gives up: commands there are killed by the agent,
+  // and end here as Outcome::unknown. At least one second.
+  std::chrono::milliseconds keep_alive = std::chrono::seconds(30);
+};
+
+// The transport that leads to an agent over ssh, with the user's own configuration of it: it asks
+// no questions (BatchMode), so that an unknown host key or a password is a failure.
+//   Errors: invalid_argument for a host that is empty or would be read as an option.
+Expected<std::vector<std::string>> ssh_transport(const std::string& host,
+                                                 const std::string& agent = "codeexec-mcp");
+
+// Runs commands in a place that is not this host, through an agent that runs there. Policy, roots,
+// masking, sessions, output and audit stay on this side. The workspace and the roots must be the
+// same files there under the same paths; of the workspace this is tried each time the place is
+// reached, with a file that is made there for a moment.
+//
+// One connection serves all commands, of which each costs one message there and one back. When it
+// is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
+// command opens a new one. The memory it takes is bounded by 256 KiB for each running command, and
+// the size of those that have not begun. Safe from any thread, with one thread of its own.
+class PlaceExecutor : public Executor {
+ public:
+  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
+  //   another protocol, for a workspace that is not the same there, for a strict sandbox that
+  //   cannot be had there.
+  static Expected<PlaceExecutor> create(const PlaceOptions& options);
+
+  // As they were when the place was reached last.
+  PlaceFacts facts() const;
+  std::string describe_place() const override;
+
+ private:
+  struct Place;
+  PlaceExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
+  bool take_loss() const;
+  std::shared_ptr<Place> place_ = {};
+};
+
+// The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
+// that it has started is killed, and it returns. It starts programs with the variables and the
+// rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
+// borrowed; `out` does not block while it runs. What went wrong is told on standard error.
+// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+int place_main(int in, int out);
 
 // shells/shells.hpp -------------------------------------------------------------------------------
 // Commands that run in the background.
@@ -2983,6 +3065,7 @@ int server_main(int argc, char** argv);
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__APPLE__)
@@ -23932,6 +24015,13 @@ class Carrier {
 
   virtual ~Carrier() = default;
 
+  // Called once, before all others. Who does not `wait` learns only by the end that the command
+  // could not start. False: it has not started, and `failure` says why.
+  virtual bool launch(bool wait, ProcessResult& failure) {
+    (void)wait;
+    (void)failure;
+    return true;
+  }
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -23945,10 +24035,10 @@ class Carrier {
   virtual bool ended() const = 0;       // both streams have told the end of the command
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
-  // When the carrying program has ended, or nothing has told the end within kill_time of kill(): a
-  // program to be run that kills the command or learns its fate, after the `last` one of these;
+  // When the carrying program has ended, or nothing has told the end within kill_time() of kill():
+  // a program to be run that kills the command or learns its fate, after the `last` one of these;
   // nothing when no more can be done.
-  static constexpr std::chrono::milliseconds kill_time = std::chrono::seconds(1);
+  virtual std::chrono::milliseconds kill_time() const { return std::chrono::seconds(1); }
   virtual std::optional<ProcessOptions> next_measure(const ProcessResult* last) = 0;
   // How it ended: outcome, exit_code, signal, limits_reached and message. Lets go of all it holds.
   virtual void finish(ProcessResult& result) = 0;
@@ -23984,6 +24074,8 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
+    // So much may be read now. Who passes on what is read has the program wait, at its end, too.
+    std::size_t room = std::size_t(-1);
     Spill spill = {};
     Capture capture;
     Redactor redactor;
@@ -24043,6 +24135,8 @@ struct Process::State {
 
   // For the handles.
   bool signal_group(int number);
+  // To the group, and to descendants that left it.
+  void signal_tree(int number);
 
   std::unique_ptr<ProcessOptions> owned_options = {};
   const ProcessOptions& options;
@@ -24100,7 +24194,7 @@ struct Process::State {
   bool refuse_options();
   void open_spill_directory();
   bool fail(SpawnStep step, int error, std::string message);
-  bool adopt();
+  bool adopt(bool wait);
   void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
@@ -24127,6 +24221,7 @@ struct Process::State {
   void kill_background();
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void kill_scattered(Clock::time_point now);
+  bool held() const;
   void drain_further(Clock::time_point now);
   void finish(bool abandon);
   void fill_status();
@@ -24259,7 +24354,7 @@ bool Process::State::start(bool hold_writers) {
     return false;
   }
   open_spill_directory();
-  if (options.carrier) return adopt();
+  if (options.carrier) return adopt(!hold_writers);
 #if defined(__linux__)
   start_ticks = ticks_now();
 #endif
@@ -24340,8 +24435,13 @@ void Process::State::set_times() {
     heartbeat_at = later(started, options.heartbeat);
 }
 
-bool Process::State::adopt() {
+bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
+  if (!carrier.launch(wait, result)) {
+    phase = Phase::over;
+    done = true;
+    return false;
+  }
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
@@ -24372,8 +24472,8 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
   if (measure) return measure->add_descriptors(set);
-  add_slot(set, slot_out, out.open ? out.pipe.get() : -1, POLLIN);
-  add_slot(set, slot_err, err.open ? err.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_out, out.open && out.room != 0 ? out.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_err, err.open && err.room != 0 ? err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
   add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
   const int exit = options.carrier ? options.carrier->exit_descriptor() : exit_event.get();
@@ -24392,7 +24492,7 @@ Clock::time_point Process::State::deadline() const {
     case Phase::recovering:
       return measure->deadline();
     case Phase::draining:
-      return drain_until;
+      return held() ? Clock::time_point::max() : drain_until;
     case Phase::over:
       break;
   }
@@ -24469,7 +24569,8 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + (options.carrier ? Carrier::kill_time : std::chrono::seconds(2));
+        phase_until =
+            now + (options.carrier ? options.carrier->kill_time() : std::chrono::seconds(2));
       }
       break;
     case Phase::killed:
@@ -24483,6 +24584,8 @@ void Process::State::check_time(Clock::time_point now) {
     case Phase::draining:
       if (!out.open && !err.open)
         finish(false);
+      else if (held())
+        drain_until = drain_end = later(now, options.max_drain);
       else if (now >= drain_until)
         drain_further(now);
       break;
@@ -24509,12 +24612,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
   // time, so that the clock is looked at after each.
   const int most_reads = options.on_output ? 1 : 16;
-  for (int count = 0; count < most_reads; ++count) {
+  for (int count = 0; count < most_reads && output.room != 0; ++count) {
+    const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
     const bool direct = !options.carrier && !options.on_output && !options.hash_output && !spills &&
                         output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
-        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
+        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) {
@@ -24527,7 +24631,7 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
-    else if (static_cast<std::size_t>(size) < buffer_size)
+    else if (static_cast<std::size_t>(size) < most)
       return;
   }
 }
@@ -24762,6 +24866,11 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
 #endif
 }
 
+// Somebody has to make room before what lies in the pipes can be read.
+bool Process::State::held() const {
+  return (out.open && out.room == 0) || (err.open && err.room == 0);
+}
+
 // Nothing came for a while: those who still hold the pipes are not in the group.
 void Process::State::drain_further(Clock::time_point now) {
 #if defined(__linux__)
@@ -24832,6 +24941,14 @@ bool Process::State::signal_group(int number) {
   }
 #endif
   return ::kill(-pid, number) == 0;
+}
+
+void Process::State::signal_tree(int number) {
+  find_escaped();
+  signal_group(number);
+  // A shell that waits for one of these would otherwise end as if nothing had been asked of it.
+  if (!escaped.empty()) await_group_signals();
+  signal_escaped(number);
 }
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
@@ -25372,6 +25489,11 @@ inline constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 
 inline constexpr std::size_t longest_session_script = std::size_t{1} << 20;
 // What a command of a session may tell of what it leaves.
 inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
+
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
+Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
+std::string read_session_text(const UniqueFd& told);
 
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
@@ -25974,6 +26096,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
     object.set("sandbox", std::move(sandbox));
   }
   if (!r.container.empty()) object.set("container", r.container);
+  if (!r.place.empty()) object.set("place", r.place);
   if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
@@ -26766,6 +26889,33 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
   return state;
 }
 
+namespace {
+
+Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
+  if (!make_pipe(told, writer)) return system_error(errno, {"cannot make a pipe for the session"});
+  set_nonblocking(told);
+  set_nonblocking(writer);
+#if defined(__linux__)
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
+#endif
+  return {};
+}
+
+std::string read_session_text(const UniqueFd& told) {
+  std::string text(longest_session_text, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
 Session::Session() : state_(std::make_shared<State>()) {}
 
 std::string Session::work_dir() const {
@@ -26900,7 +27050,7 @@ bool possible(Cause cause, const Result& told, Network network) {
     case Cause::refused_connection:
       return network == Network::loopback;
     case Cause::identity:
-      return confined || !told.container.empty();
+      return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
       // A file that is no program is refused everywhere.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem");
@@ -28153,31 +28303,11 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
-// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
-  Ending& ending = admission.ending;
   UniqueFd told;
-  if (!make_pipe(told, admission.script))
-    return system_error(errno, {"cannot make a pipe for the session"});
-  set_nonblocking(told);
-  set_nonblocking(admission.script);
-#if defined(__linux__)
-  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
-#endif
+  if (auto ok = make_session_pipe(told, admission.script); !ok) return ok;
   admission.process.pass_fd = admission.script.get();
-  ending.session_text = [told = std::move(told)] {
-    std::string text(longest_session_text, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-      const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
-      if (part < 0 && errno == EINTR) continue;
-      if (part <= 0) break;
-      size += static_cast<std::size_t>(part);
-    }
-    text.resize(size);
-    return text;
-  };
+  admission.ending.session_text = [told = std::move(told)] { return read_session_text(told); };
   return {};
 }
 
@@ -28355,6 +28485,1704 @@ std::string git_identity() {
 }
 
 }  // namespace
+
+// place/place_internal.hpp ------------------------------------------------------------------------
+// The frames that agent and client exchange, and the client.
+//
+// The agent begins with a line, greeting_mark, the number of the protocol and a newline, so that
+// what ssh or a login script has printed before can be told from it. All else, in both directions,
+// are frames: the size of the payload in 4 bytes, the kind in one, the command's number in 4, the
+// payload. Numbers are little-endian. A payload has at most 64 KiB.
+//
+//   kind         by      of       payload
+//   ping         both    0        nothing; a sign of life
+//   hello        client  0        JSON: who it is, what commands are held to, what to look for
+//   hello        agent   0        JSON: who it is, what it has found, or `error`
+//   request      client  command  part of a request, when that is too long for one frame
+//   start        client  command  the last part, see PlaceRequest; the command begins
+//   input        client  command  bytes for standard input
+//   input_end    client  command  nothing
+//   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
+//   signal       client  command  its number in one byte; SIGKILL is for all of the command
+//   started      agent   command  its number in the place's process table, in 4 bytes, when asked
+//   out, err     agent   command  bytes of that stream
+//   input_closed agent   command  nothing: nobody reads standard input any more
+//   told         agent   command  part of what was written to descriptor 3, before the end
+//   end          agent   command  JSON: what became of it; it also ends one that did not start
+//
+// Of each stream at most stream_window bytes may be on their way; more is allowed by `credit` when
+// somebody has taken them. So a flood of one command neither holds up another nor takes memory.
+
+namespace {
+
+inline constexpr int place_protocol = 1;
+inline constexpr std::string_view greeting_mark = "codeexec-place/";
+inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
+inline constexpr std::size_t stream_window = std::size_t{128} << 10;
+inline constexpr std::size_t longest_request = std::size_t{64} << 20;
+
+enum class FrameKind : unsigned char {
+  ping,
+  hello,
+  request,
+  start,
+  input,
+  input_end,
+  credit,
+  signal,
+  started,
+  out,
+  err,
+  input_closed,
+  told,
+  end
+};
+
+enum class Channel : unsigned char { out, err, input };
+
+struct Frame {
+  FrameKind kind;  // any number, as it came
+  std::uint32_t id;
+  std::string_view payload;
+};
+
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload);
+void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes);
+std::string number_bytes(std::size_t value);  // four of them
+std::uint32_t number_in(std::string_view bytes);
+// Of a credit frame; false when it is none.
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
+
+Json to_json(const SandboxOptions& options);
+SandboxOptions sandbox_options_from(const Json& object);
+Json to_json(const SandboxReport& report);
+SandboxReport sandbox_report_from(const Json& object);
+std::vector<std::string> texts_in(const Json& list);
+
+// Both ends say that they live each third of the time after which they are given up.
+inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
+  return keep_alive / 3;
+}
+
+}  // namespace
+
+// Takes frames apart that come in any pieces. Holds one frame at most.
+class PlaceFrames {
+ public:
+  // Calls `use` with each whole frame as long as it returns true. False: it did not, or a payload
+  // is too long.
+  bool add(std::string_view bytes, FunctionRef<bool(const Frame&)> use);
+
+ private:
+  std::string held_ = {};
+};
+
+// What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
+// with a NUL after it, then the script.
+struct PlaceRequest {
+  std::string work_dir = {};
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::vector<std::string> argv = {};
+  std::vector<std::string> set = {};    // NAME=value
+  std::vector<std::string> unset = {};  // names
+  bool has_script = false;              // becomes descriptor 3
+  std::string script = {};
+  bool tells = false;  // descriptor 3 is a pipe for what a session is told
+  bool merge_streams = false;
+  bool has_input = false;
+  bool waited_for = false;  // `started` is wanted
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
+
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool read(std::string_view text);
+};
+
+class PlaceCommand;
+
+// One connection to an agent, and the thread that serves it. What comes from there is hostile: all
+// that is not as the table of frames has it ends the connection.
+//
+// The thread writes what comes into the commands' pipes and never waits for one of them: what does
+// not fit stays in PlaceCommand::Flow::waiting, which is no more than the window. It reads the
+// pipes of their input as far as the agent has given credit.
+class PlaceLink {
+ public:
+  struct Wanted {
+    std::string name = {};  // for messages
+    ProcessOptions transport = {};
+    std::chrono::milliseconds connect_timeout = {};
+    std::chrono::milliseconds keep_alive = {};
+    SandboxOptions sandbox = {};
+    std::string workspace = {};
+  };
+
+  // Returns when the agent has answered, and the workspace was found to be the same.
+  static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
+                                                   const std::optional<CancelToken>& cancel);
+  explicit PlaceLink(const Wanted& wanted)
+      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+  PlaceLink(const PlaceLink&) = delete;
+  PlaceLink& operator=(const PlaceLink&) = delete;
+  // What runs there is killed.
+  ~PlaceLink();
+
+  const std::string& name() const { return name_; }
+  const PlaceFacts& facts() const { return facts_; }
+  bool is_lost() const;
+
+ private:
+  friend class PlaceCommand;
+
+  static void* thread_main(void* self);
+  Error failure() const;
+  Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
+  Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
+  bool pump(int cancel, Clock::time_point deadline);
+  void receive();
+  void take_bytes(std::string_view bytes);
+  bool take_frame(const Frame& frame);
+  bool take_stream(PlaceCommand& command, Channel channel, std::string_view bytes);
+  bool take_end(PlaceCommand& command, std::string_view text);
+  void read_input(PlaceCommand& command);
+  void send(std::string_view frames);
+  void flush();
+  void wake();
+  void lose(Pieces reason);
+  void check_life(Clock::time_point now);
+
+  const std::string name_;
+  const std::chrono::milliseconds keep_alive_;
+  const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
+  PlaceFacts facts_ = {};
+  pthread_t thread_ = {};
+  bool has_thread_ = false;
+  UniqueFd wake_in_ = UniqueFd();
+  UniqueFd wake_out_ = UniqueFd();
+  std::unique_ptr<char[]> buffer_ = {};
+
+  mutable std::mutex mutex_ = {};
+  std::condition_variable event_ = {};  // a command has started, or nothing will
+  Carrier::Line line_ = {};
+  bool lost_ = false;
+  bool closing_ = false;
+  std::string reason_ = {};  // that it was lost
+  Capture said_{4096};       // on standard error, and before the mark
+  std::string unmarked_ = {};
+  bool marked_ = false;
+  std::optional<Json> greeting_ = {};
+  PlaceFrames reader_ = {};
+  std::string queue_ = {};  // for the agent
+  Clock::time_point last_heard_;
+  Clock::time_point last_sent_ = {};
+  std::uint32_t last_id_ = 0;
+  std::map<std::uint32_t, PlaceCommand*> commands_ = {};
+  std::set<std::uint32_t> forgotten_ = {};  // nobody waits for their end, which is still to come
+};
+
+// One command there. The fields below belong to the link's mutex.
+class PlaceCommand final : public Carrier {
+ public:
+  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request)
+      : link_(std::move(link)), request_(std::move(request)) {}
+  PlaceCommand(const PlaceCommand&) = delete;
+  PlaceCommand& operator=(const PlaceCommand&) = delete;
+  ~PlaceCommand() override;
+
+  // What it wrote to its descriptor 3.
+  const std::string& told() const { return told_; }
+
+  bool launch(bool wait, ProcessResult& failure) override;
+  int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
+  UniqueFd take_out() override { return std::move(out_.reader); }
+  UniqueFd take_err() override { return std::move(err_.reader); }
+  UniqueFd take_input() override { return std::move(input_writer_); }
+  int pid() const override { return pid_; }
+  void take(Stream stream, std::string_view bytes,
+            FunctionRef<void(std::string_view)> use) override;
+  bool ended() const override;
+  bool signal(int number) override;
+  void kill() override { signal(SIGKILL); }
+  std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
+  std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
+  void finish(ProcessResult& result) override;
+
+ private:
+  friend class PlaceLink;
+
+  // A stream on its way to its reader.
+  struct Flow {
+    UniqueFd reader = UniqueFd();
+    UniqueFd writer = UniqueFd();
+    std::string waiting = {};            // does not fit into the pipe
+    std::size_t window = stream_window;  // bytes that may still come
+    std::size_t untaken = 0;             // bytes that came and were not read
+    std::size_t uncredited = 0;          // bytes that were read, and not told
+    void write(bool ended);
+  };
+
+  Flow& flow(Channel channel) { return channel == Channel::out ? out_ : err_; }
+  void come_to_an_end();
+  void tell_end(ProcessResult& result) const;
+
+  const std::shared_ptr<PlaceLink> link_;
+  PlaceRequest request_;
+  Flow out_ = {};
+  Flow err_ = {};
+  UniqueFd input_writer_ = UniqueFd();
+  UniqueFd input_reader_ = UniqueFd();
+  std::size_t input_window_ = stream_window;
+  std::uint32_t id_ = 0;
+  bool running_ = false;  // `start` was sent, and no end has come
+  bool started_ = false;
+  bool lost_ = false;
+  int pid_ = -1;
+  std::string told_ = {};
+  std::optional<ProcessResult> end_ = {};
+};
+
+// place/frames.cpp --------------------------------------------------------------------------------
+// Frames, and what stands in them.
+
+namespace {
+
+constexpr std::size_t frame_head = 9;
+
+struct SandboxFlag {
+  const char* name;
+  bool SandboxOptions::*member;
+};
+constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
+                                         {"shared_memory", &SandboxOptions::shared_memory},
+                                         {"terminals", &SandboxOptions::terminals},
+                                         {"pid_namespace", &SandboxOptions::pid_namespace}};
+
+struct SandboxLimit {
+  const char* name;
+  std::uint64_t Limits::*member;
+};
+constexpr SandboxLimit sandbox_limits[] = {{"cpu_time", &Limits::cpu_time},
+                                           {"memory", &Limits::memory},
+                                           {"address_space", &Limits::address_space},
+                                           {"processes", &Limits::processes},
+                                           {"open_files", &Limits::open_files},
+                                           {"file_size", &Limits::file_size},
+                                           {"disk", &Limits::disk}};
+
+struct SandboxPaths {
+  const char* name;
+  std::vector<std::string> SandboxOptions::*member;
+};
+constexpr SandboxPaths sandbox_paths[] = {{"writable", &SandboxOptions::writable},
+                                          {"readable", &SandboxOptions::readable},
+                                          {"protected_paths", &SandboxOptions::protected_paths}};
+
+struct StartFlag {
+  const char* name;
+  bool PlaceRequest::*member;
+};
+constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
+                                     {"tells", &PlaceRequest::tells},
+                                     {"merge", &PlaceRequest::merge_streams},
+                                     {"input", &PlaceRequest::has_input},
+                                     {"wait", &PlaceRequest::waited_for}};
+
+struct StartTexts {
+  const char* name;
+  std::vector<std::string> PlaceRequest::*member;
+};
+constexpr StartTexts start_texts[] = {
+    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
+
+Json list_of_texts(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
+bool take_text(std::string_view& rest, std::string& text) {
+  if (rest.find('\0') == std::string_view::npos) return false;
+  text = take_part(rest, '\0');
+  return true;
+}
+
+std::chrono::milliseconds time_in(const Json& object, const char* name,
+                                  std::chrono::milliseconds otherwise) {
+  return std::chrono::milliseconds(
+      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
+}
+
+}  // namespace
+
+namespace {
+
+std::string number_bytes(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8)
+    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
+  return bytes;
+}
+
+std::uint32_t number_in(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
+  out += number_bytes(payload.size());
+  out += static_cast<char>(kind);
+  out += number_bytes(id);
+  out += payload;
+}
+
+void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
+  const char which = static_cast<char>(channel);
+  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+}
+
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
+  if (frame.payload.size() != 5 || frame.payload[0] < 0 || frame.payload[0] > 2) return false;
+  channel = static_cast<Channel>(frame.payload[0]);
+  bytes = number_in(frame.payload.substr(1));
+  return bytes <= stream_window;
+}
+
+std::vector<std::string> texts_in(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list.items()) texts.push_back(item.as_string());
+  return texts;
+}
+
+Json to_json(const SandboxOptions& options) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(options.mode));
+  set_member(object, "network", static_cast<int>(options.network));
+  for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const SandboxPaths& paths : sandbox_paths)
+    set_member(object, paths.name, list_of_texts(options.*paths.member));
+  for (const SandboxLimit& limit : sandbox_limits)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
+  return object;
+}
+
+SandboxOptions sandbox_options_from(const Json& object) {
+  SandboxOptions options;
+  // What is not understood is the strictest.
+  const std::int64_t mode = object["mode"].as_integer(2);
+  options.mode = mode == 0   ? SandboxMode::off
+                 : mode == 1 ? SandboxMode::best_effort
+                             : SandboxMode::strict;
+  const std::int64_t network = object["network"].as_integer(1);
+  options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
+  for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const SandboxPaths& paths : sandbox_paths)
+    options.*paths.member = texts_in(object[paths.name]);
+  for (const SandboxLimit& limit : sandbox_limits)
+    options.limits.*limit.member =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
+  return options;
+}
+
+Json to_json(const SandboxReport& report) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(report.mode));
+  set_member(object, "network", static_cast<int>(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of_texts(report.enforced));
+  set_member(object, "missing", list_of_texts(report.missing));
+  return object;
+}
+
+SandboxReport sandbox_report_from(const Json& object) {
+  SandboxReport report;
+  const SandboxOptions read = sandbox_options_from(object);
+  report.mode = read.mode;
+  report.network = read.network;
+  report.landlock_abi = static_cast<int>(object["landlock_abi"].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"]);
+  report.missing = texts_in(object["missing"]);
+  return report;
+}
+
+}  // namespace
+
+bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+  while (!bytes.empty()) {
+    // A frame that came in pieces is put together, any other is used where it lies.
+    const auto move_in = [&](std::size_t size) {
+      const std::size_t missing = size - std::min(size, held_.size());
+      held_ += bytes.substr(0, missing);
+      bytes.remove_prefix(std::min(missing, bytes.size()));
+      return held_.size() >= size;
+    };
+    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
+    if (!whole_head && !move_in(frame_head)) return true;
+    const std::string_view head = whole_head ? bytes : std::string_view(held_);
+    const std::size_t payload = number_in(head);
+    if (payload > longest_payload) return false;
+    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    const std::size_t size = frame_head + payload;
+    if (whole_head && bytes.size() >= size) {
+      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
+      bytes.remove_prefix(size);
+      continue;
+    }
+    if (!move_in(size)) return true;
+    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
+    held_.clear();
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+std::string PlaceRequest::text() const {
+  Json head = Json::object();
+  for (const StartFlag& flag : start_flags)
+    if (this->*flag.member) set_member(head, flag.name, true);
+  for (const StartTexts& texts : start_texts)
+    set_member(head, texts.name, (this->*texts.member).size());
+  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
+  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
+  std::string text = head.dump();
+  const auto add = [&text](const std::string& part) {
+    text += '\0';
+    text += part;
+  };
+  add(work_dir);
+  add(venv);
+  for (const StartTexts& texts : start_texts)
+    for (const std::string& part : this->*texts.member) add(part);
+  add(script);
+  return text;
+}
+
+bool PlaceRequest::read(std::string_view text) {
+  std::string head_text;
+  if (!take_text(text, head_text)) return false;
+  const auto head = Json::parse(head_text);
+  if (!head || !head->is_object()) return false;
+  for (const StartFlag& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  timeout = time_in(*head, "timeout", no_limit);
+  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
+  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
+  for (const StartTexts& texts : start_texts) {
+    // Each has a byte at least: a number that is too large ends with the text.
+    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left)
+      if (!take_text(text, (this->*texts.member).emplace_back())) return false;
+  }
+  script = text;
+  return !argv.empty();
+}
+
+// place/agent.cpp ---------------------------------------------------------------------------------
+// The agent: what runs in a place and starts the commands there.
+
+// One thread drives all: the orders, the commands as states of their own, the answers. It holds at
+// most queue_limit bytes and a frame of each command's output, a window of each command's input,
+// and one request.
+class PlaceAgent {
+ public:
+  PlaceAgent(int in, int out) : in_(in), out_(out) {}
+  PlaceAgent(const PlaceAgent&) = delete;
+  PlaceAgent& operator=(const PlaceAgent&) = delete;
+  int run();
+
+ private:
+  using State = Process::State;
+
+  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
+  static constexpr std::size_t most_commands = 1024;
+
+  struct Running {
+    std::uint32_t id = 0;
+    std::unique_ptr<State> state = {};
+    std::size_t credit[2] = {stream_window, stream_window};
+    std::size_t input_window = stream_window;  // bytes of input that may still come
+    bool has_input = false;
+    bool input_watched = false;  // nobody was told yet that it is closed
+    UniqueFd told = UniqueFd();
+  };
+
+  void loop();
+  void make_room(Running& command);
+  void receive();
+  bool take(const Frame& frame);
+  bool greet(std::string_view text);
+  bool start(std::uint32_t id, std::string_view text);
+  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                         ProcessOptions& options);
+  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
+  void watch_input(Running& command);
+  void tell_end(std::uint32_t id, const ProcessResult& result);
+  Running* find(std::uint32_t id);
+  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void flush();
+  void end(const char* why);
+
+  const int in_;
+  const int out_;
+  bool ending_ = false;
+  bool killing_ = false;
+  std::string problem_ = {};  // that it ended for; empty: the input ended
+  bool greeted_ = false;
+  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
+  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point last_sent_ = Clock::now();
+  std::optional<Environment> environment_ = {};
+  Sandbox sandbox_ = {};
+  std::shared_ptr<const Executor::PrivateFolder> home_ = {};  // of commands in a sandbox
+  std::vector<std::string> weak_variables_ = {};  // that any other setting of them replaces
+  PlaceFrames reader_ = {};
+  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
+  State::ReadBuffer buffer_ = {};
+  std::string request_ = {};  // the parts so far
+  std::uint32_t request_id_ = 0;
+  std::string queue_ = {};
+  std::list<Running> commands_ = {};
+};
+
+int PlaceAgent::run() {
+  const int flags = ::fcntl(out_, F_GETFL);
+  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  queue_ = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  flush();
+  loop();
+  ::fcntl(out_, F_SETFL, flags);
+  if (problem_.empty()) return 0;
+  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
+  return 1;
+}
+
+// When it ends, all commands are killed, and nobody is told of them.
+void PlaceAgent::loop() {
+  std::vector<pollfd> set;
+  while (!ending_ || !commands_.empty()) {
+    const bool full = queue_.size() > 4 * queue_limit;
+    set.clear();
+    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
+    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
+    Clock::time_point deadline = ending_ ? Clock::time_point::max()
+                                         : std::min(later(last_heard_, keep_alive_),
+                                                    later(last_sent_, ping_after(keep_alive_)));
+    // Whoever came first the last time comes last now: the room that there is goes round.
+    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
+    const std::size_t polled = commands_.size();
+    for (Running& command : commands_) {
+      make_room(command);
+      command.state->add_descriptors(set);
+      deadline = std::min(deadline, command.state->deadline());
+    }
+    // Whoever is to be killed does not know it yet.
+    if (std::exchange(killing_, false)) deadline = Clock::now();
+    wait_for_events(set, deadline);
+    if (set[0].revents) receive();
+    std::size_t left = polled;
+    for (auto at = commands_.begin(); left > 0; --left) {
+      Running& command = *at;
+      command.state->step(set, buffer_);
+      if (!command.state->over()) {
+        if (command.input_watched) watch_input(command);
+        ++at;
+        continue;
+      }
+      const ProcessResult& result = command.state->result;
+      if (command.told) {
+        const std::string told = read_session_text(command.told);
+        for (std::size_t i = 0; i < told.size(); i += longest_payload)
+          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
+      }
+      tell_end(command.id, result);
+      at = commands_.erase(at);
+    }
+    const Clock::time_point now = Clock::now();
+    if (ending_) continue;
+    if (now >= later(last_heard_, keep_alive_)) end("nothing was heard for the time of keep_alive");
+    if (now >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+    flush();
+  }
+}
+
+// A stream is read only as far as somebody has room for it. What a command writes that is killed
+// with the connection goes nowhere.
+void PlaceAgent::make_room(Running& command) {
+  const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+  const std::size_t room = left < longest_payload / 2 ? 0 : longest_payload;
+  command.state->out.room = ending_ ? longest_payload : std::min(room, command.credit[0]);
+  command.state->err.room = ending_ ? longest_payload : std::min(room, command.credit[1]);
+}
+
+void PlaceAgent::receive() {
+  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
+  last_heard_ = Clock::now();
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)},
+                   [this](const Frame& frame) { return !ending_ && take(frame); }))
+    end("what came in is not of this protocol");
+}
+
+void PlaceAgent::end(const char* why) {
+  if (ending_) return;
+  ending_ = killing_ = true;
+  if (why) problem_ = why;
+  for (Running& command : commands_) {
+    command.state->kill_asked.store(true);
+    make_room(command);
+  }
+}
+
+auto PlaceAgent::find(std::uint32_t id) -> Running* {
+  for (Running& command : commands_)
+    if (command.id == id) return &command;
+  return nullptr;
+}
+
+// An order for a command that has just ended is none; the client could not know.
+bool PlaceAgent::take(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return true;
+  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
+  if (!greeted_) return false;
+  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
+    if (!request_.empty() && frame.id != request_id_) return false;
+    if (request_.size() + payload.size() > longest_request) return false;
+    request_id_ = frame.id;
+    request_ += payload;
+    if (frame.kind == FrameKind::request) return true;
+    const std::string request = std::exchange(request_, {});
+    return start(frame.id, request);
+  }
+  Running* const command = find(frame.id);
+  const auto is = [&frame](FrameKind kind, std::size_t size) {
+    return frame.kind == kind && frame.payload.size() == size;
+  };
+  if (frame.kind == FrameKind::input) {
+    if (!command) return true;
+    if (!command->has_input || payload.size() > command->input_window) return false;
+    command->input_window -= payload.size();
+    if (command->state->input) command->state->queued_input += payload;
+    return true;
+  }
+  if (is(FrameKind::input_end, 0)) {
+    if (command) command->state->input_ends = true;
+    return true;
+  }
+  if (is(FrameKind::signal, 1)) {
+    const int number = static_cast<unsigned char>(payload[0]);
+    if (!command || number == 0 || number > 64) return number <= 64;
+    if (number == SIGKILL)
+      command->state->kill_asked.store(true);
+    else
+      command->state->signal_tree(number);
+    return true;
+  }
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
+  if (!command) return true;
+  if (channel == Channel::input) return false;
+  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
+  if (bytes > stream_window - credit) return false;
+  credit += bytes;
+  return true;
+}
+
+bool PlaceAgent::greet(std::string_view text) {
+  const auto hello = Json::parse(text);
+  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  greeted_ = true;
+  Json answer = Json::object();
+  set_member(answer, "protocol", place_protocol);
+  set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  const auto tell = [&] {
+    send(FrameKind::hello, 0, answer.dump());
+    return true;
+  };
+  const auto refuse = [&](const std::string& why) {
+    set_member(answer, "error", why);
+    return tell();
+  };
+  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  keep_alive_ = std::chrono::milliseconds(
+      std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
+  EnvironmentOptions variables;
+  variables.keep_all = true;
+  variables.auto_venv = false;
+  auto environment = Environment::create(variables);
+  if (!environment) return refuse(environment.error().message);
+  environment_ = std::move(*environment);
+  utsname system{};
+  if (::uname(&system) == 0) {
+    set_member(answer, "machine", system.machine);
+    set_member(answer, "host", system.nodename);
+  }
+  const char* home = std::getenv("HOME");
+  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"]);
+  const char* const path = std::getenv("PATH");
+  wanted.search_path = path ? path : "";
+  if (wanted.mode != SandboxMode::off) {
+    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-");
+    if (!folder) return refuse(folder.error().message);
+    home_ = std::move(*folder);
+    home = home_->path().c_str();
+    wanted.writable.push_back(home_->path());
+    weak_variables_ = offline_variables(wanted.network);
+    add_toolchains(*environment_, weak_variables_);
+  }
+  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
+  set_member(answer, "home", home ? home : "");
+  auto sandbox = Sandbox::create(wanted);
+  if (!sandbox) return refuse(with_prefix({"sandbox: "}, sandbox.error()).message);
+  sandbox_ = std::move(*sandbox);
+  set_member(answer, "sandbox", to_json(sandbox_.report()));
+  const std::string& nonce = (*hello)["nonce"].as_string();
+  if (!nonce.empty()) {
+    const auto content = read_whole_file(nonce, 1024, "file");
+    if (content)
+      set_member(answer, "nonce", *content);
+    else
+      set_member(answer, "unseen", content.error().message);
+  }
+  return tell();
+}
+
+bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
+  PlaceRequest request;
+  if (id == 0 || find(id) || !request.read(text)) return false;
+  auto options = std::make_unique<ProcessOptions>();
+  options->on_output = [this, id](Stream stream, std::string_view bytes) {
+    pass_on(id, stream, bytes);
+  };
+  UniqueFd passed;
+  Running& command = commands_.emplace_back();
+  command.id = id;
+  command.has_input = command.input_watched = request.has_input;
+  const auto ready = prepare(request, command, passed, *options);
+  command.state = std::make_unique<State>(std::move(options));
+  State& state = *command.state;
+  if (!ready) {
+    state.result.message = ready.error().message;
+    state.result.system_error = ready.error().system_error;
+    state.result.step = "setup";
+  }
+  if (!ready || !state.start(false)) {
+    tell_end(id, state.result);
+    commands_.pop_back();
+    return true;
+  }
+  state.forget_start();
+  if (request.waited_for)
+    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
+  return true;
+}
+
+Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                                   ProcessOptions& options) {
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
+  Variables extra;
+  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  for (const std::string& variable : request.set) {
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string::npos)
+      extra.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  auto environment = environment_->resolve(request.work_dir, extra);
+  if (!environment) return environment.error();
+  for (std::string& variable : environment->variables) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    if (is_one_of(name, request.unset)) continue;
+    if (!request.venv.empty() && name == "PATH")
+      variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
+    options.environment.push_back(std::move(variable));
+  }
+  for (const std::string& variable : weak_variables_)
+    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
+      options.environment.push_back(variable);
+  options.argv.swap(request.argv);
+  options.work_dir.swap(request.work_dir);
+  options.keep_input_open = request.has_input;
+  options.merge_streams = request.merge_streams;
+  options.timeout = request.timeout;
+  options.kill_grace = request.kill_grace;
+  options.supervised = true;
+  options.sandbox = sandbox_;
+  options.max_output = 0;
+  if (request.has_script) {
+    auto script = anonymous_file(request.script);
+    if (!script) return script.error();
+    passed = std::move(*script);
+  } else if (request.tells) {
+    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
+  }
+  options.pass_fd = passed.get();
+  return {};
+}
+
+void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+  Running* const command = find(id);
+  if (!command || ending_) return;
+  const std::size_t which = stream == Stream::out ? 0 : 1;
+  State::Output& output = which == 0 ? command->state->out : command->state->err;
+  command->credit[which] -= bytes.size();
+  output.room -= bytes.size();
+  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
+}
+
+// Tells how much of the input was read by the program, and when it reads no more.
+void PlaceAgent::watch_input(Running& command) {
+  const State& state = *command.state;
+  if (!state.input) {
+    command.input_watched = false;
+    return send(FrameKind::input_closed, command.id, {});
+  }
+  const std::size_t read =
+      stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
+  if (read < stream_window / 2) return;
+  command.input_window += read;
+  std::string frame;
+  put_credit(frame, command.id, Channel::input, read);
+  queue_ += frame;
+}
+
+void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
+  Json end = Json::object();
+  set_member(end, "outcome", static_cast<int>(result.outcome));
+  set_member(end, "exit_code", result.exit_code);
+  set_member(end, "signal", result.signal);
+  set_member(end, "cpu", static_cast<long long>(result.cpu_time.count()));
+  set_member(end, "memory", static_cast<unsigned long long>(result.peak_memory));
+  set_member(end, "left", static_cast<unsigned long long>(result.left_behind));
+  set_member(end, "pid", result.pid);
+  set_member(end, "held", result.pipe_held);
+  set_member(end, "error", result.system_error);
+  set_member(end, "step", result.step);
+  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
+  Json limits = Json::array();
+  for (const std::string& limit : result.limits_reached) limits.push_back(limit);
+  set_member(end, "limits", std::move(limits));
+  send(FrameKind::end, id, end.dump());
+}
+
+void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  if (ending_) return;
+  put_frame(queue_, kind, id, payload);
+}
+
+void PlaceAgent::flush() {
+  if (ending_ || queue_.empty()) return;
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(out_, queue_.data(), queue_.size());
+  if (size > 0) {
+    queue_.erase(0, static_cast<std::size_t>(size));
+    last_sent_ = Clock::now();
+    return;
+  }
+  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
+  if (errno == EPIPE) guard.take_back();
+  end("nobody reads the output");
+}
+
+int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+
+// place/command.cpp -------------------------------------------------------------------------------
+// One command in a place.
+
+PlaceCommand::~PlaceCommand() {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  link_->commands_.erase(id_);
+  if (!running_) return;
+  // Nobody waits for its end.
+  const char number = SIGKILL;
+  std::string frame;
+  put_frame(frame, FrameKind::signal, id_, {&number, 1});
+  link_->send(frame);
+  link_->forgotten_.insert(id_);
+}
+
+bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
+  const auto fail = [&failure](int error, std::string_view what) {
+    failure.outcome = Outcome::not_started;
+    failure.step = "setup";
+    failure.system_error = error;
+    failure.message = concat({what, ": ", errno_text(error)});
+    return false;
+  };
+  if (!make_pipe(out_.reader, out_.writer) ||
+      (!request_.merge_streams && !make_pipe(err_.reader, err_.writer)) ||
+      (request_.has_input && !make_pipe(input_reader_, input_writer_)))
+    return fail(errno, "cannot make the pipes of a command");
+  for (const UniqueFd* fd :
+       {&out_.reader, &out_.writer, &err_.reader, &err_.writer, &input_reader_, &input_writer_})
+    if (*fd) set_nonblocking(*fd);
+  request_.waited_for = wait;
+  const std::string text = request_.text();
+  std::unique_lock<std::mutex> lock(link_->mutex_);
+  if (link_->lost_) {
+    lost_ = true;
+    tell_end(failure);
+    failure.outcome = Outcome::not_started;
+    failure.step = "place";
+    return false;
+  }
+  do id_ = ++link_->last_id_;
+  while (id_ == 0 || link_->commands_.count(id_) != 0 || link_->forgotten_.count(id_) != 0);
+  link_->commands_.emplace(id_, this);
+  running_ = true;
+  std::string frames;
+  std::string_view rest = text;
+  for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
+    put_frame(frames, FrameKind::request, id_, rest.substr(0, longest_payload));
+  put_frame(frames, FrameKind::start, id_, rest);
+  link_->send(frames);
+  if (request_.has_input) link_->wake();
+  if (!wait) return true;
+  while (running_ && !started_) link_->event_.wait(lock);
+  if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
+  tell_end(failure);
+  return false;
+}
+
+void PlaceCommand::take(Stream stream, std::string_view bytes,
+                        FunctionRef<void(std::string_view)> use) {
+  if (bytes.empty()) return;
+  use(bytes);
+  const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  Flow& taken = flow(channel);
+  taken.untaken -= std::min(taken.untaken, bytes.size());
+  taken.uncredited += bytes.size();
+  if (!running_ || taken.uncredited < stream_window / 4) return;
+  taken.window += taken.uncredited;
+  std::string frame;
+  put_credit(frame, id_, channel, std::exchange(taken.uncredited, 0));
+  link_->send(frame);
+}
+
+bool PlaceCommand::ended() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return !running_ && out_.untaken == 0 && err_.untaken == 0;
+}
+
+bool PlaceCommand::signal(int number) {
+  const char byte = static_cast<char>(number);
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (!running_ || number <= 0 || number > 64) return false;
+  std::string frame;
+  put_frame(frame, FrameKind::signal, id_, {&byte, 1});
+  link_->send(frame);
+  return true;
+}
+
+// Its pipes are closed, which whoever waits for it sees, as soon as all is in them.
+void PlaceCommand::come_to_an_end() {
+  running_ = false;
+  input_reader_.reset();
+  err_.write(true);
+  out_.write(true);
+  link_->event_.notify_all();
+}
+
+void PlaceCommand::Flow::write(bool ended) {
+  if (!waiting.empty() && writer) {
+    HeldSignal guard(SIGPIPE);
+    const ssize_t size = ::write(writer.get(), waiting.data(), waiting.size());
+    if (size > 0) waiting.erase(0, static_cast<std::size_t>(size));
+    if (size < 0 && errno == EPIPE) {
+      guard.take_back();
+      waiting.clear();
+      untaken = 0;
+    }
+  }
+  if (ended && waiting.empty()) writer.reset();
+}
+
+void PlaceCommand::tell_end(ProcessResult& result) const {
+  if (lost_) {
+    result.outcome = Outcome::unknown;
+    result.message = concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
+                             "): what ran there is ended with it"});
+    return;
+  }
+  if (!end_) {
+    result.outcome = Outcome::unknown;
+    result.message = concat({link_->name_,
+                             " has not told its end in time after it was killed; "
+                             "some of its processes may still be running"});
+    return;
+  }
+  result = *end_;
+}
+
+void PlaceCommand::finish(ProcessResult& result) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  tell_end(result);
+}
+
+// place/link.cpp ----------------------------------------------------------------------------------
+// The client's end of a connection to an agent.
+
+namespace {
+
+constexpr std::size_t longest_noise = std::size_t{64} << 10;
+
+// What transports say, in lower case, and what to do about it. The first that is found counts.
+struct PlaceTrouble {
+  std::string_view words;
+  std::string_view help;
+};
+constexpr PlaceTrouble place_troubles[] = {
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"not found",
+     "there is no such program there: install codeexec-mcp, or name it "
+     "(place_agent_path)"},
+    {"no such file",
+     "there is no such program there: install codeexec-mcp, or name it "
+     "(place_agent_path)"},
+    {"unknown option", "the agent there is of another version"},
+};
+
+// A file of the workspace that the agent has to find. It is gone again when this object is.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& workspace) {
+    auto folder = open_canonical_directory(workspace);
+    if (!folder) {
+      problem_ = folder.error().message;
+      return;
+    }
+    folder_ = std::move(*folder);
+    const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    int error = file ? write_all(file.get(), content_) : errno;
+    if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+    if (error != 0)
+      problem_ = concat({"cannot make a file in ", quoted(workspace), ": ", errno_text(error)});
+    path_ = concat({workspace, "/", name_});
+  }
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce() {
+    if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+  }
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = {};
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+                                                     const std::optional<CancelToken>& cancel) {
+  const CancellationPause pause;
+  auto link = std::make_shared<PlaceLink>(wanted);
+  if (auto ok = link->line_.start(wanted.transport); !ok)
+    return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
+  if (!make_pipe(link->wake_out_, link->wake_in_))
+    return system_error(errno, {"cannot make a pipe"});
+  set_nonblocking(link->wake_out_);
+  set_nonblocking(link->wake_in_);
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.error();
+  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
+    return system_error(error, {"cannot start a thread"});
+  link->has_thread_ = true;
+  return link;
+}
+
+PlaceLink::~PlaceLink() {
+  if (owner_ != ::getpid()) {
+    has_thread_ = false;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    // The agent kills all that it has started, and ends.
+    line_.input.reset();
+  }
+  wake();
+  if (has_thread_) ::pthread_join(thread_, nullptr);
+  if (lost_ || !line_.exit_event) return;
+  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
+  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
+}
+
+bool PlaceLink::is_lost() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lost_;
+}
+
+void* PlaceLink::thread_main(void* self) {
+  auto& link = *static_cast<PlaceLink*>(self);
+  while (link.pump(-1, Clock::time_point::max())) {
+  }
+  return nullptr;
+}
+
+// Why the agent has not answered.
+Error PlaceLink::failure() const {
+  std::string said = said_.text();
+  const std::string text = in_lower_case(said);
+  std::string_view help;
+  for (const PlaceTrouble& trouble : place_troubles)
+    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
+  return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
+                                    reason_, said.empty() ? "" : "; it said: ", printable(said)});
+}
+
+Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  std::optional<Nonce> nonce;
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
+  set_member(hello, "sandbox", to_json(wanted.sandbox));
+  if (!wanted.workspace.empty()) {
+    nonce.emplace(wanted.workspace);
+    if (!nonce->problem().empty())
+      return make_error(ErrorCode::io, {"workspace: ", nonce->problem(), ", by which ", name_,
+                                        " could show that it has the same files"});
+    set_member(hello, "nonce", nonce->path());
+  }
+  std::string frame;
+  put_frame(frame, FrameKind::hello, 0, hello.dump());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(frame);
+  }
+  const Clock::time_point deadline = later(Clock::now(), wanted.connect_timeout);
+  while (!greeting_ && !lost_) {
+    if (cancel && cancel->cancelled())
+      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    if (Clock::now() >= deadline) {
+      reason_ = "it did not answer within connect_timeout";
+      break;
+    }
+    pump(cancel ? cancel->descriptor() : -1, deadline);
+  }
+  if (!greeting_) return failure();
+  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+}
+
+Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& told = *greeting_;
+  facts_.version = bounded(told["version"]);
+  if (told["protocol"] != Json(place_protocol))
+    return make_error(
+        ErrorCode::unsupported,
+        {"the agent in ", name_, " speaks protocol ", printable(told["protocol"].dump()),
+         ", and this program ", std::to_string(place_protocol),
+         ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+  if (told.find("error"))
+    return make_error(ErrorCode::unsupported,
+                      {"the agent in ", name_, " said: ", printable(bounded(told["error"]))});
+  facts_.machine = bounded(told["machine"]);
+  facts_.host = bounded(told["host"]);
+  facts_.home = bounded(told["home"]);
+  facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
+  facts_.sandbox = sandbox_report_from(told["sandbox"]);
+  if (!nonce.empty() && told["nonce"].as_string() != nonce)
+    return make_error(
+        ErrorCode::unsupported,
+        {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
+         told.find("unseen") ? printable(bounded(told["unseen"])) : "another file is there",
+         "): mount it there under the same path, or choose one that is"});
+  return {};
+}
+
+// Waits for something to do, and does it. False: nothing is left to do, ever.
+bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
+  struct Watched {
+    std::uint32_t id;
+    Channel channel;
+  };
+  std::vector<pollfd> set;
+  std::vector<Watched> watched;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return false;
+    set = {{wake_out_.get(), POLLIN, 0},
+           {lost_ ? -1 : line_.out.get(), POLLIN, 0},
+           {lost_ ? -1 : line_.err.get(), POLLIN, 0},
+           {lost_ || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+           {cancel, POLLIN, 0}};
+    if (!lost_)
+      deadline = std::min(
+          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
+    const auto watch = [&](PlaceCommand& command, Channel channel, int fd, short events) {
+      set.push_back({fd, events, 0});
+      watched.push_back({command.id_, channel});
+    };
+    for (auto& [id, command] : commands_) {
+      for (const Channel channel : {Channel::out, Channel::err})
+        if (!command->flow(channel).waiting.empty())
+          watch(*command, channel, command->flow(channel).writer.get(), POLLOUT);
+      // What is not sent yet waits where it is.
+      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload)
+        watch(*command, Channel::input, command->input_reader_.get(), POLLIN);
+    }
+  }
+  wait_for_events(set, deadline);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closing_) return false;
+  char few[4096];
+  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
+  if (set[2].revents && !lost_) {
+    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
+    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
+    if (size == 0) line_.err.reset();
+  }
+  if (set[1].revents && !lost_) receive();
+  if (set[3].revents && !lost_) flush();
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    const auto at = commands_.find(watched[i].id);
+    if (at == commands_.end() || !set[i + 5].revents) continue;
+    if (watched[i].channel == Channel::input)
+      read_input(*at->second);
+    else
+      at->second->flow(watched[i].channel).write(!at->second->running_);
+  }
+  check_life(Clock::now());
+  return true;
+}
+
+void PlaceLink::check_life(Clock::time_point now) {
+  if (lost_) return;
+  if (now >= later(last_heard_, keep_alive_))
+    return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
+  if (now < later(last_sent_, ping_after(keep_alive_))) return;
+  std::string ping;
+  put_frame(ping, FrameKind::ping, 0, {});
+  send(ping);
+  last_sent_ = now;
+}
+
+void PlaceLink::receive() {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) {
+    // What it said last stands in the other pipe.
+    char said[4096];
+    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
+    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    return lose({"it was closed at the other end"});
+  }
+  last_heard_ = Clock::now();
+  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
+}
+
+void PlaceLink::take_bytes(std::string_view bytes) {
+  std::string rest;
+  if (!marked_) {
+    const std::size_t from =
+        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
+    unmarked_ += bytes;
+    const std::size_t mark = unmarked_.find(greeting_mark, from);
+    const std::size_t end = unmarked_.find('\n', mark);
+    if (mark == std::string::npos || end == std::string::npos) {
+      if (unmarked_.size() > longest_noise) {
+        said_.add(unmarked_);
+        lose({"64 KiB came, and no greeting of an agent"});
+      }
+      return;
+    }
+    said_.add(std::string_view(unmarked_).substr(0, mark));
+    const std::size_t number = mark + greeting_mark.size();
+    const std::string version = unmarked_.substr(number, end - number);
+    if (version != std::to_string(place_protocol)) {
+      greeting_ = Json::object({{"protocol", printable(version)}});
+      return;
+    }
+    marked_ = true;
+    rest = unmarked_.substr(end + 1);
+    unmarked_ = {};
+    bytes = rest;
+  }
+  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost_ && take_frame(frame); }))
+    lose({"what came from it is not of this protocol"});
+}
+
+// False for what an agent never sends.
+bool PlaceLink::take_frame(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::hello) {
+    auto greeting = Json::parse(payload);
+    if (greeting_ || !greeting || !greeting->is_object()) return false;
+    greeting_ = std::move(*greeting);
+    return true;
+  }
+  if (!greeting_) return false;
+  const auto at = commands_.find(frame.id);
+  if (at == commands_.end() || !at->second->running_) {
+    if (forgotten_.count(frame.id) == 0) return false;
+    if (frame.kind == FrameKind::end) forgotten_.erase(frame.id);
+    return true;
+  }
+  PlaceCommand& command = *at->second;
+  switch (frame.kind) {
+    case FrameKind::out:
+      return take_stream(command, Channel::out, payload);
+    case FrameKind::err:
+      return !command.request_.merge_streams && take_stream(command, Channel::err, payload);
+    case FrameKind::started:
+      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
+      command.started_ = true;
+      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
+      event_.notify_all();
+      return true;
+    case FrameKind::credit: {
+      Channel channel{};
+      std::size_t bytes = 0;
+      if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
+      if (bytes > stream_window - command.input_window_) return false;
+      command.input_window_ += bytes;
+      return true;
+    }
+    case FrameKind::input_closed:
+      command.input_reader_.reset();
+      return payload.empty();
+    case FrameKind::told:
+      command.told_ += payload;
+      return command.request_.tells && command.told_.size() <= longest_session_text;
+    case FrameKind::end:
+      return take_end(command, payload);
+    default:
+      return false;
+  }
+}
+
+bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
+  PlaceCommand::Flow& flow = command.flow(channel);
+  if (bytes.empty() || bytes.size() > flow.window) return false;
+  flow.window -= bytes.size();
+  flow.untaken += bytes.size();
+  if (flow.waiting.empty() && flow.writer) {
+    HeldSignal guard(SIGPIPE);
+    const ssize_t size = ::write(flow.writer.get(), bytes.data(), bytes.size());
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+    if (size < 0 && errno == EPIPE) guard.take_back();
+  }
+  flow.waiting += bytes;
+  return true;
+}
+
+bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
+  const auto told = Json::parse(text);
+  if (!told || !told->is_object()) return false;
+  const Json& end = *told;
+  const std::int64_t outcome = end["outcome"].as_integer(-1);
+  const std::int64_t exit_code = end["exit_code"].as_integer(-2);
+  const std::int64_t signal = end["signal"].as_integer(-1);
+  const std::int64_t cpu = end["cpu"].as_integer(-1);
+  const std::int64_t memory = end["memory"].as_integer(-1);
+  const std::int64_t left = end["left"].as_integer(-1);
+  if (outcome < 0 || outcome > static_cast<int>(Outcome::unknown) || exit_code < -1 ||
+      exit_code > 255 || signal < 0 || signal > 64 || cpu < 0 || memory < 0 || left < 0)
+    return false;
+  ProcessResult& result = command.end_.emplace();
+  result.outcome = static_cast<Outcome>(outcome);
+  if (result.outcome == Outcome::refused || (result.outcome == Outcome::exited && exit_code < 0) ||
+      (result.outcome == Outcome::signaled && signal == 0))
+    return false;
+  result.exit_code = static_cast<int>(exit_code);
+  result.signal = static_cast<int>(signal);
+  result.cpu_time = std::chrono::microseconds(cpu);
+  result.peak_memory = static_cast<std::uint64_t>(memory);
+  result.left_behind = static_cast<std::uint64_t>(left);
+  result.pid = static_cast<int>(end["pid"].as_integer(-1));
+  result.pipe_held = end["held"].as_bool();
+  result.system_error = static_cast<int>(end["error"].as_integer() & 0xffff);
+  result.step = printable(bounded(end["step"]));
+  result.message = printable(end["message"].as_string());
+  for (const std::string& limit : texts_in(end["limits"]))
+    result.limits_reached.push_back(printable(limit));
+  command.come_to_an_end();
+  return true;
+}
+
+void PlaceLink::read_input(PlaceCommand& command) {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const std::size_t most = std::min(longest_payload, command.input_window_);
+  const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  std::string frame;
+  if (size > 0) {
+    command.input_window_ -= static_cast<std::size_t>(size);
+    put_frame(frame, FrameKind::input, command.id_,
+              {buffer_.get(), static_cast<std::size_t>(size)});
+  } else {
+    command.input_reader_.reset();
+    put_frame(frame, FrameKind::input_end, command.id_, {});
+  }
+  send(frame);
+}
+
+// Under the mutex. What the pipe does not take at once goes into the queue.
+void PlaceLink::send(std::string_view frames) {
+  if (lost_ || !line_.input) return;
+  const bool waits = !queue_.empty();
+  queue_ += frames;
+  if (waits) return;
+  flush();
+  if (!queue_.empty()) wake();
+}
+
+void PlaceLink::flush() {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(line_.input.get(), queue_.data(), queue_.size());
+  if (size > 0) {
+    queue_.erase(0, static_cast<std::size_t>(size));
+    last_sent_ = Clock::now();
+    return;
+  }
+  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
+  if (errno == EPIPE) guard.take_back();
+  // The reader of what comes from there learns it, too, and with the reason.
+  queue_.clear();
+  line_.input.reset();
+}
+
+void PlaceLink::wake() {
+  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
+}
+
+// What came before is still handed on.
+void PlaceLink::lose(Pieces reason) {
+  if (lost_) return;
+  lost_ = true;
+  reason_ = concat(reason);
+  line_.end();
+  queue_.clear();
+  forgotten_.clear();
+  for (auto& [id, command] : commands_) {
+    if (!command->running_) continue;
+    command->lost_ = true;
+    command->come_to_an_end();
+  }
+  event_.notify_all();
+}
+
+// place/place_executor.cpp ------------------------------------------------------------------------
+// The executor of a place.
+
+struct PlaceExecutor::Place {
+  PlaceLink::Wanted wanted = {};
+  Environment environment;
+  std::string shell;
+  bool sets_path = false;  // by the options: the place's own does not count
+  bool sets_lang = false;
+  std::string described = {};
+  std::mutex mutex = {};
+  std::shared_ptr<PlaceLink> link = {};
+  bool was_lost = false;  // and the next result tells it
+  std::atomic<std::uint64_t> failures{0};
+  Error failure = {};
+
+  explicit Place(Environment variables, std::string shell_path)
+      : environment(std::move(variables)), shell(std::move(shell_path)) {}
+
+  // The connection, or a new one where it was lost. Who has waited while that failed does not try
+  // it again.
+  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel) {
+    const std::uint64_t known = failures.load();
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (link && !link->is_lost()) return link;
+    if (failures.load() != known) return failure;
+    was_lost = was_lost || link;
+    wanted.transport.environment.clear();
+    for (char** variable = environ; variable && *variable; ++variable)
+      wanted.transport.environment.emplace_back(*variable);
+    auto opened = PlaceLink::open(wanted, cancel);
+    if (opened) {
+      link = *opened;
+    } else if (opened.error().system_error != ECANCELED) {
+      failure = opened.error();
+      failures.fetch_add(1);
+    }
+    return opened;
+  }
+};
+
+namespace {
+
+bool names(const Variables& variables, std::string_view name) {
+  for (const auto& variable : variables)
+    if (variable.first == name) return true;
+  return false;
+}
+
+}  // namespace
+
+Expected<std::vector<std::string>> ssh_transport(const std::string& host,
+                                                 const std::string& agent) {
+  if (host.empty() || host[0] == '-' || has_nul(host))
+    return make_error(ErrorCode::invalid_argument,
+                      {"place_host must be what ssh calls a machine, and not ", quoted(host)});
+  return std::vector<std::string>{
+      "ssh", "-T", "-o", "BatchMode=yes", "--", host, shell_word(agent), "--place"};
+}
+
+Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
+  const CancellationPause pause;
+  PlaceExecutor executor;
+  if (options.transport.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      {"transport is empty: nothing leads to a place"});
+  if (options.keep_alive < std::chrono::seconds(1) ||
+      options.connect_timeout <= std::chrono::seconds(0))
+    return make_error(ErrorCode::invalid_argument,
+                      {"keep_alive must be at least one second, and connect_timeout more than 0"});
+  EnvironmentOptions variables = options.environment;
+  variables.keep.clear();
+  variables.keep_all = false;
+  variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.error();
+  if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
+  auto place = std::make_shared<Place>(std::move(*environment), options.shell);
+  place->sets_path = names(variables.set, "PATH");
+  place->sets_lang = names(variables.set, "LANG");
+  PlaceLink::Wanted& wanted = place->wanted;
+  wanted.name = options.name;
+  for (const std::string& word : options.transport) {
+    if (has_nul(word))
+      return make_error(ErrorCode::invalid_argument, {"transport has a NUL byte in it"});
+    if (options.name.empty())
+      wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
+  }
+  wanted.transport.argv = options.transport;
+  wanted.connect_timeout = options.connect_timeout;
+  wanted.keep_alive = options.keep_alive;
+  wanted.workspace = executor.workspace();
+  wanted.sandbox = options.sandbox;
+  if (!is_utf8(wanted.workspace))
+    return make_error(ErrorCode::invalid_argument,
+                      {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+  if (options.sandbox.mode != SandboxMode::off) {
+    for (const Root& root : executor.paths().roots())
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
+            .push_back(root.path);
+    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
+  }
+  if (auto link = place->connect({}); !link) return link.error();
+  executor.place_ = std::move(place);
+  executor.place_->described = facts_of_shell(options.shell, variables);
+  return executor;
+}
+
+PlaceFacts PlaceExecutor::facts() const {
+  const std::lock_guard<std::mutex> lock(place_->mutex);
+  return place_->link->facts();
+}
+
+std::string PlaceExecutor::describe_place() const {
+  const PlaceFacts there = facts();
+  return to_utf8(
+      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
+              printable(there.machine), "), which has the workspace under the same path."}));
+}
+
+std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
+  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  const char* const home = environment ? value_of(environment->variables, "HOME") : nullptr;
+  return home ? home : facts().home;
+}
+
+Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
+  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.error();
+  admission.result.venv = environment->venv;
+  admission.result.place = place_->wanted.name;
+  PlaceRequest request;
+  request.work_dir = admission.directory.path;
+  request.unset = admission.unset;
+  const bool sets_path = place_->sets_path || names(command.environment, "PATH");
+  const bool sets_lang = place_->sets_lang || names(command.environment, "LANG");
+  if (!sets_path) request.venv = environment->venv;
+  for (std::string& variable : environment->variables)
+    if ((sets_path || !starts_with(variable, "PATH=")) &&
+        (sets_lang || !starts_with(variable, "LANG=")))
+      request.set.push_back(std::move(variable));
+
+  std::vector<std::string> words = command.argv;
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
+    if (command.session) {
+      if (!follow_session(command.script, admission, words)) return {};
+      request.tells = true;
+    } else if (command.script.size() < longest_inline_script) {
+      words.insert(words.end(), {"-c", as_operand(command.script)});
+    } else {
+      request.has_script = true;
+      request.script = command.script;
+      words.push_back("/dev/fd/3");
+    }
+  }
+  request.argv = prefixed(environment->prefix, place_->shell, std::move(words));
+  std::size_t size = request.script.size();
+  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
+    size += total_size(*texts) + texts->size();
+    for (const std::string& text : *texts)
+      if (has_nul(text))
+        return make_error(ErrorCode::invalid_argument,
+                          {"a command has a NUL byte in it, which no program can be given"});
+  }
+  if (size > longest_request - longest_payload)
+    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
+  request.merge_streams = command.merge_streams;
+  request.has_input = !command.input.empty() || command.keep_input_open;
+  ProcessOptions& process = admission.process;
+  request.kill_grace = process.kill_grace;
+  // This side judges; it is for a connection that does not pass its word on.
+  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
+  if (process.timeout < no_limit - process.kill_grace - slack)
+    request.timeout = process.timeout + process.kill_grace + slack;
+
+  auto link = place_->connect(command.cancel);
+  if (!link) {
+    admission.fail(link.error(), "place");
+    if (link.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
+    return {};
+  }
+  if (take_loss())
+    admission.result.notes.push_back(
+        concat({"the connection to ", place_->wanted.name,
+                " was lost and has been made anew: what ran there before is ended"}));
+  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(request));
+  if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
+  process.carrier = std::move(carrier);
+  process.secrets = place_->environment.secrets();
+  admission.home = place_;
+  return {};
+}
+
+bool PlaceExecutor::take_loss() const {
+  const std::lock_guard<std::mutex> lock(place_->mutex);
+  return std::exchange(place_->was_lost, false);
+}
 
 // shells/shell_internal.hpp -----------------------------------------------------------------------
 // One background command.
@@ -38156,6 +39984,11 @@ struct ServerConfig {
   Json packages = {};
   bool packages_required = false;
   UserContainerOptions user = {};
+  // Places
+  std::string place_command = {};
+  std::string place_host = {};
+  std::string place_agent = "codeexec-mcp";
+  std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -38199,7 +40032,11 @@ struct Option {
   enum Where : unsigned {
     local = 1,
     docker = 2,
-    commands = local | docker,
+    command = 8,
+    ssh = 16,
+    places = command | ssh,
+    kernel = local | places,  // where a sandbox of ours can be
+    commands = local | docker | places,
     users = 4,
     containers = docker | users,
     all = commands | users
@@ -38237,6 +40074,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool place = false;
   std::optional<std::string> verify_audit = {};
   bool sandbox_report = false;
   bool doctor = false;
@@ -38267,8 +40105,9 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // of this host
+  SandboxReport sandbox = {};                           // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
+  std::optional<PlaceFacts> facts = {};                 // of a place
 };
 
 Expected<CommandPlace> create_place(const ServerConfig& config);
@@ -38336,28 +40175,28 @@ std::vector<Option> option_table(ServerConfig& config) {
       &local.delete_guard);
   add("sandbox\nMODE\n"
       "off, best-effort, strict; default: best-effort with allowed paths",
-      &config.sandbox, Where::local);
+      &config.sandbox, Where::kernel);
   add("network\nMODE\n"
       "what a sandbox lets them reach: host (default), none, loopback",
-      &config.network, Where::local);
+      &config.network, Where::kernel);
   add("private-home\nMODE\n"
       "HOME and TMPDIR in a sandbox: executor (default), command, off",
       &config.private_home, Where::local);
   add("unix-sockets\n\n"
       "let them reach sockets with a path, where the network is off",
-      &sandbox.unix_sockets, Where::local);
+      &sandbox.unix_sockets, Where::kernel);
   add("shared-memory\n\n"
       "let them use /dev/shm, as Python's multiprocessing does",
-      &sandbox.shared_memory, Where::local);
+      &sandbox.shared_memory, Where::kernel);
   add("terminals\n\n"
       "let them make pseudo-terminals; they reach the user's others, too",
-      &sandbox.terminals, Where::local);
+      &sandbox.terminals, Where::kernel);
   add("pid-namespace\n\n"
       "a process table of their own",
-      &sandbox.pid_namespace, Where::local);
+      &sandbox.pid_namespace, Where::kernel);
   add("protected-paths\nNAME...\n"
       "keep these below each writable directory: .git/hooks ...",
-      &sandbox.protected_paths, Where::local);
+      &sandbox.protected_paths, Where::kernel);
   add("no-watch-files\n\n"
       "do not look for changes of .git/hooks, .vscode and the like",
       &config.no_watch_files, Where::local);
@@ -38366,28 +40205,40 @@ std::vector<Option> option_table(ServerConfig& config) {
       &config.no_supervisor, Where::local);
   add("limit-cpu\nSECONDS\n"
       "whole ones, of each process of a command",
-      &limits.cpu_time, Where::local);
+      &limits.cpu_time, Where::kernel);
   add("limit-memory\nSIZE\n"
       "of a command; without cgroups of each process, or refused",
-      {Kind::size, &limits.memory}, Where::local);
+      {Kind::size, &limits.memory}, Where::kernel);
   add("limit-address-space\nSIZE\n"
       "of each process; better --limit-memory",
-      {Kind::size, &limits.address_space}, Where::local);
+      {Kind::size, &limits.address_space}, Where::kernel);
   add("limit-processes\nN\n"
       "and threads of a command; without cgroups as --limit-memory",
-      &limits.processes, Where::local);
+      &limits.processes, Where::kernel);
   add("limit-open-files\nN\n"
       "descriptors of each process",
-      &limits.open_files, Where::local);
+      &limits.open_files, Where::kernel);
   add("limit-file-size\nSIZE\n"
       "of each file that is written",
-      {Kind::size, &limits.file_size}, Where::local);
+      {Kind::size, &limits.file_size}, Where::kernel);
   add("limit-disk\nSIZE\n"
       "by which the disk may fill up during a command",
-      {Kind::size, &limits.disk}, Where::local);
+      {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "local: on this host (default); docker: in a container",
+      "where commands run: local (default), docker, ssh, command",
       &config.execution_mode, Where::all);
+  add("place-command\nWORDS\n"
+      "with mode command: what leads to a codeexec-mcp --place elsewhere",
+      &config.place_command, Where::command);
+  add("place-host\nHOST\n"
+      "with mode ssh: the machine, as ssh calls it",
+      &config.place_host, Where::ssh);
+  add("place-agent-path\nPATH\n"
+      "of this program there (default: codeexec-mcp)",
+      &config.place_agent, Where::ssh);
+  add("place-keep-alive\nSECONDS\n"
+      "without a sign of life, then the connection is lost (default: 30)",
+      &config.keep_alive, Where::places);
   add("docker-program\nPROGRAM\n"
       "what speaks to the engine: docker (default), podman, nerdctl",
       &box.engine.program, Where::containers);
@@ -38930,6 +40781,7 @@ constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--version", &Invocation::version, nullptr},
                                 {"--config", nullptr, &Invocation::config},
                                 {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--place", &Invocation::place, nullptr},
                                 {"--verify-audit", nullptr, &Invocation::verify_audit},
                                 {"--sandbox-report", &Invocation::sandbox_report, nullptr},
                                 {"--doctor", &Invocation::doctor, nullptr},
@@ -38960,20 +40812,31 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   if (!for_user && config.profile != "commands")
     return invalid("profile", config.profile, "'commands' or 'user-container'");
   if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
-  const bool local = config.execution_mode == "local";
-  if (!local && config.execution_mode != "docker")
-    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
-  if (for_user && (local || config.user_id.empty()))
+  const std::string& mode = config.execution_mode;
+  config.use = mode == "local"     ? Option::local
+               : mode == "docker"  ? Option::docker
+               : mode == "command" ? Option::command
+               : mode == "ssh"     ? Option::ssh
+                                   : Option::Where{};
+  if (config.use == 0)
+    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+  if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
-                      {local ? "profile user-container has no execution_mode 'local'"
-                             : "profile user-container needs a user_id"});
+                      {"profile user-container has no execution_mode '", mode, "'"});
+  if (for_user && config.user_id.empty())
+    return make_error(ErrorCode::invalid_argument, {"profile user-container needs a user_id"});
+  const bool lacks_command = config.use == Option::command && config.place_command.empty();
+  if (lacks_command || (config.use == Option::ssh && config.place_host.empty()))
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"execution_mode ", mode, " needs a ", lacks_command ? "place_command" : "place_host"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
   if (config.container_network != name(config.container.network))
     return invalid("command_line_docker_network_mode", config.container_network,
                    "'none', 'bridge', or 'host'");
-  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  if (for_user) config.use = Option::users;
   for (const Option* option : given)
     if (!(option->use & config.use))
       return make_error(
@@ -39011,16 +40874,18 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
     given.push_back(option);
   }
+  if (invocation.place && arguments->size() > 1)
+    return make_error(ErrorCode::invalid_argument,
+                      {"--place takes no other option: who uses the place says all"});
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.error();
-  if (invocation.sandbox_report && config.use != Option::local)
-    return make_error(
-        ErrorCode::invalid_argument,
-        {"--sandbox-report is for execution_mode local; in a container ask --doctor"});
+  if (invocation.sandbox_report && !(config.use & Option::kernel))
+    return make_error(ErrorCode::invalid_argument,
+                      {"--sandbox-report has nothing to tell of a container; ask --doctor"});
   if (invocation.check && config.use == Option::users)
     return make_error(ErrorCode::invalid_argument, {"--check has no policy to ask with --profile"});
   return invocation;
@@ -39065,7 +40930,7 @@ std::string help_text() {
       "                                              (exit status 0: allowed, 1: refused)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last ten is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -39081,6 +40946,7 @@ std::string help_text() {
       "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
       "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
       "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
       "help\t\tprint this and exit\n"
       "version\t\tprint the version and exit\n";
   while (!others.empty()) {
@@ -39264,6 +41130,42 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
 
 namespace {
 
+// One value holds the words of a command, as a shell would split them; none is needed for that.
+Expected<PlaceOptions> place_options(const ServerConfig& config) {
+  PlaceOptions options;
+  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
+  auto local = local_options(config);
+  if (!local) return local.error();
+  options.sandbox = local->sandbox;
+  if (auto ok = settle_common(config, options.sandbox.mode != SandboxMode::off, options); !ok)
+    return ok.error();
+  options.environment = local->environment;
+  options.shell = local->shell;
+  options.keep_alive = config.keep_alive;
+  if (config.use == Option::ssh) {
+    auto words = ssh_transport(config.place_host, config.place_agent);
+    if (!words) return words.error();
+    options.transport = std::move(*words);
+    options.name = config.place_host;
+    return options;
+  }
+  const shell::Script script = shell::parse(config.place_command);
+  bool plain = script.complete && script.commands.size() == 1;
+  if (plain) {
+    const shell::Command& only = script.commands[0];
+    plain = only.assignments.empty() && only.redirections.empty() && !only.pipeline &&
+            !only.background && !only.compound;
+    for (const shell::Word& word : only.words) {
+      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
+      options.transport.push_back(word.text);
+    }
+  }
+  if (!plain || options.transport.empty())
+    return bad_value("place_command", config.place_command,
+                     "words, without variables, patterns, operators and `~`: no shell reads them");
+  return options;
+}
+
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
   static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
@@ -39303,6 +41205,7 @@ Error in_our_words(Error error, bool container) {
       "tools_dir tools_path user docker_user warm docker_warm ";
   constexpr std::string_view of_all =
       "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";
   constexpr std::string_view limits = "limits: ";
@@ -39350,6 +41253,16 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     if (!executor) return in_our_words(executor.error(), true);
     place.executor = owned(std::move(*executor));
     place.wanted = std::move(*options);
+    return place;
+  }
+  if (config.use & Option::places) {
+    const auto options = place_options(config);
+    if (!options) return options.error();
+    auto executor = PlaceExecutor::create(*options);
+    if (!executor) return in_our_words(executor.error());
+    place.facts = executor->facts();
+    place.sandbox = place.facts->sandbox;
+    place.executor = owned(std::move(*executor));
     return place;
   }
   const auto options = local_options(config);
@@ -39668,13 +41581,21 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
 
-int examine_sandbox(const SandboxReport& report) {
-  std::vector<EngineCheck> checks = {
+// That a place was reached tells that its workspace is the same.
+std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
+  return {{"place", true,
+           concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
+                   std::to_string(facts.uid), ", home ", facts.home})},
+          {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
+}
+
+int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {
+  checks.push_back(
       {"sandbox", true,
        concat({name(report.mode), ", network ", name(report.network),
                report.mode == SandboxMode::off
                    ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
-                   : ""})}};
+                   : ""})});
   for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
   for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
   return print_checks(checks);
@@ -39779,6 +41700,7 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
+  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (config.use == Option::users) return serve_user(config, *invocation);
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
@@ -39790,17 +41712,24 @@ int server_main(int argc, char** argv) {
     config.local.private_spill_dir = false;
     place = create_place(config);
   }
+  if (!place && invocation->doctor && (config.use & Option::places))
+    return print_checks({{"place", false, place.error().message}});
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
-  drop_variables(config.local.environment, place->wanted.has_value());
-  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
+  // The way to a place may need any of them, and again.
+  if (!(config.use & Option::places))
+    drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
   if (invocation->sandbox_report) return print_report(place->sandbox);
   if (invocation->doctor)
-    return place->wanted ? print_checks(check_engine(*place->wanted))
-                         : examine_sandbox(place->sandbox);
+    return place->wanted
+               ? print_checks(check_engine(*place->wanted))
+               : examine_sandbox(place->sandbox, place->facts ? checks_of(executor, *place->facts)
+                                                              : std::vector<EngineCheck>());
   warn_of_gaps(place->sandbox);
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;

@@ -25,6 +25,7 @@
 //   }
 //
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
+//   examples/places.cpp       the same commands here and on another machine
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
 //   README.md                 by task; the server's options and clients; when it does not start
@@ -92,6 +93,7 @@
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths environment sandbox process    the one gate
+//   place        needs: base json environment paths process sandbox executor    commands elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor    containers
@@ -133,6 +135,7 @@
 #include "sandbox/sandbox.hpp"
 #include "process/process.hpp"
 #include "executor/executor.hpp"
+#include "place/place.hpp"
 #include "shells/shells.hpp"
 #include "code/code.hpp"
 #include "docker/docker.hpp"
@@ -254,6 +257,12 @@
 #include "executor/confinement.cpp"
 #include "executor/local.cpp"
 #include "executor/git_identity.cpp"
+
+#include "place/frames.cpp"
+#include "place/agent.cpp"
+#include "place/command.cpp"
+#include "place/link.cpp"
+#include "place/place_executor.cpp"
 
 #include "shells/shell.cpp"
 #include "shells/shells.cpp"

@@ -188,6 +188,8 @@ find_missing() {
   want xz-utils has xz
   want bash has bash
   want dash has dash
+  want openssh-client has ssh-keygen
+  want openssh-server has_for_root sshd
   if [ $fuzz != no ]; then
     want clang has_fuzzer
   fi

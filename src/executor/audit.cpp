@@ -110,6 +110,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
     object.set("sandbox", std::move(sandbox));
   }
   if (!r.container.empty()) object.set("container", r.container);
+  if (!r.place.empty()) object.set("place", r.place);
   if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;

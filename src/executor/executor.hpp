@@ -122,6 +122,7 @@ struct Result : ProcessResult {
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
+  std::string place = {};  // the name of the one that is not this host, see PlaceExecutor; or empty
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
@@ -153,8 +154,8 @@ struct AuditRecord {
   //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
   //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
   //  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
-  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"limits_reached"?,"changed_files"?,
-  //  "redactions"?}.
+  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+  //  "changed_files"?,"redactions"?}.
   // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
   // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
   // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
@@ -290,6 +291,7 @@ class Executor {
   struct Admission;  // a command that passed the gate, with all that must live until its start
   struct Ending;     // what is to be done when a command has ended
   class PrivateFolder;
+  friend class PlaceAgent;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;

@@ -65,6 +65,11 @@ inline constexpr std::size_t longest_session_script = std::size_t{1} << 20;
 // What a command of a session may tell of what it leaves.
 inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 
+// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
+// block nobody, and what is not in it when the command has ended is not told.
+Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
+std::string read_session_text(const UniqueFd& told);
+
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 

@@ -99,7 +99,7 @@ bool possible(Cause cause, const Result& told, Network network) {
     case Cause::refused_connection:
       return network == Network::loopback;
     case Cause::identity:
-      return confined || !told.container.empty();
+      return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
       // A file that is no program is refused everywhere.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem");

@@ -231,31 +231,11 @@ void LocalExecutor::confine(Admission& admission) const {
   };
 }
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
-// block nobody, and what is not in it when the command has ended is not told.
 Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
-  Ending& ending = admission.ending;
   UniqueFd told;
-  if (!make_pipe(told, admission.script))
-    return system_error(errno, {"cannot make a pipe for the session"});
-  set_nonblocking(told);
-  set_nonblocking(admission.script);
-#if defined(__linux__)
-  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
-#endif
+  if (auto ok = make_session_pipe(told, admission.script); !ok) return ok;
   admission.process.pass_fd = admission.script.get();
-  ending.session_text = [told = std::move(told)] {
-    std::string text(longest_session_text, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-      const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
-      if (part < 0 && errno == EINTR) continue;
-      if (part <= 0) break;
-      size += static_cast<std::size_t>(part);
-    }
-    text.resize(size);
-    return text;
-  };
+  admission.ending.session_text = [told = std::move(told)] { return read_session_text(told); };
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -205,6 +206,33 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
   state.variables = std::move(*variables);
   return state;
 }
+
+inline namespace inner {
+
+Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
+  if (!make_pipe(told, writer)) return system_error(errno, {"cannot make a pipe for the session"});
+  set_nonblocking(told);
+  set_nonblocking(writer);
+#if defined(__linux__)
+  ::fcntl(told.get(), F_SETPIPE_SZ, static_cast<int>(longest_session_text));
+#endif
+  return {};
+}
+
+std::string read_session_text(const UniqueFd& told) {
+  std::string text(longest_session_text, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace inner
 
 Session::Session() : state_(std::make_shared<State>()) {}
 

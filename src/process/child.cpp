@@ -78,7 +78,7 @@ bool Process::State::start(bool hold_writers) {
     return false;
   }
   open_spill_directory();
-  if (options.carrier) return adopt();
+  if (options.carrier) return adopt(!hold_writers);
 #if defined(__linux__)
   start_ticks = ticks_now();
 #endif
@@ -159,8 +159,13 @@ void Process::State::set_times() {
     heartbeat_at = later(started, options.heartbeat);
 }
 
-bool Process::State::adopt() {
+bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
+  if (!carrier.launch(wait, result)) {
+    phase = Phase::over;
+    done = true;
+    return false;
+  }
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
   input = carrier.take_input();
@@ -191,8 +196,8 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
   if (measure) return measure->add_descriptors(set);
-  add_slot(set, slot_out, out.open ? out.pipe.get() : -1, POLLIN);
-  add_slot(set, slot_err, err.open ? err.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_out, out.open && out.room != 0 ? out.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_err, err.open && err.room != 0 ? err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
   add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
   const int exit = options.carrier ? options.carrier->exit_descriptor() : exit_event.get();
@@ -211,7 +216,7 @@ Clock::time_point Process::State::deadline() const {
     case Phase::recovering:
       return measure->deadline();
     case Phase::draining:
-      return drain_until;
+      return held() ? Clock::time_point::max() : drain_until;
     case Phase::over:
       break;
   }
@@ -288,7 +293,8 @@ void Process::State::check_time(Clock::time_point now) {
       if (kill_asked.load() || now >= phase_until) {
         kill_all();
         phase = Phase::killed;
-        phase_until = now + (options.carrier ? Carrier::kill_time : std::chrono::seconds(2));
+        phase_until =
+            now + (options.carrier ? options.carrier->kill_time() : std::chrono::seconds(2));
       }
       break;
     case Phase::killed:
@@ -302,6 +308,8 @@ void Process::State::check_time(Clock::time_point now) {
     case Phase::draining:
       if (!out.open && !err.open)
         finish(false);
+      else if (held())
+        drain_until = drain_end = later(now, options.max_drain);
       else if (now >= drain_until)
         drain_further(now);
       break;

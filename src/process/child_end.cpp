@@ -108,6 +108,11 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
 #endif
 }
 
+// Somebody has to make room before what lies in the pipes can be read.
+bool Process::State::held() const {
+  return (out.open && out.room == 0) || (err.open && err.room == 0);
+}
+
 // Nothing came for a while: those who still hold the pipes are not in the group.
 void Process::State::drain_further(Clock::time_point now) {
 #if defined(__linux__)
@@ -178,6 +183,14 @@ bool Process::State::signal_group(int number) {
   }
 #endif
   return ::kill(-pid, number) == 0;
+}
+
+void Process::State::signal_tree(int number) {
+  find_escaped();
+  signal_group(number);
+  // A shell that waits for one of these would otherwise end as if nothing had been asked of it.
+  if (!escaped.empty()) await_group_signals();
+  signal_escaped(number);
 }
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,

@@ -41,6 +41,13 @@ class Carrier {
 
   virtual ~Carrier() = default;
 
+  // Called once, before all others. Who does not `wait` learns only by the end that the command
+  // could not start. False: it has not started, and `failure` says why.
+  virtual bool launch(bool wait, ProcessResult& failure) {
+    (void)wait;
+    (void)failure;
+    return true;
+  }
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -54,10 +61,10 @@ class Carrier {
   virtual bool ended() const = 0;       // both streams have told the end of the command
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
-  // When the carrying program has ended, or nothing has told the end within kill_time of kill(): a
-  // program to be run that kills the command or learns its fate, after the `last` one of these;
+  // When the carrying program has ended, or nothing has told the end within kill_time() of kill():
+  // a program to be run that kills the command or learns its fate, after the `last` one of these;
   // nothing when no more can be done.
-  static constexpr std::chrono::milliseconds kill_time = std::chrono::seconds(1);
+  virtual std::chrono::milliseconds kill_time() const { return std::chrono::seconds(1); }
   virtual std::optional<ProcessOptions> next_measure(const ProcessResult* last) = 0;
   // How it ended: outcome, exit_code, signal, limits_reached and message. Lets go of all it holds.
   virtual void finish(ProcessResult& result) = 0;
@@ -93,6 +100,8 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
+    // So much may be read now. Who passes on what is read has the program wait, at its end, too.
+    std::size_t room = std::size_t(-1);
     Spill spill = {};
     Capture capture;
     Redactor redactor;
@@ -152,6 +161,8 @@ struct Process::State {
 
   // For the handles.
   bool signal_group(int number);
+  // To the group, and to descendants that left it.
+  void signal_tree(int number);
 
   std::unique_ptr<ProcessOptions> owned_options = {};
   const ProcessOptions& options;
@@ -209,7 +220,7 @@ struct Process::State {
   bool refuse_options();
   void open_spill_directory();
   bool fail(SpawnStep step, int error, std::string message);
-  bool adopt();
+  bool adopt(bool wait);
   void fill_pipe();
   void set_times();
   void carrier_ended(ReadBuffer& buffer, Clock::time_point now);
@@ -236,6 +247,7 @@ struct Process::State {
   void kill_background();
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void kill_scattered(Clock::time_point now);
+  bool held() const;
   void drain_further(Clock::time_point now);
   void finish(bool abandon);
   void fill_status();

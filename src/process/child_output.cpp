@@ -25,12 +25,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
   // time, so that the clock is looked at after each.
   const int most_reads = options.on_output ? 1 : 16;
-  for (int count = 0; count < most_reads; ++count) {
+  for (int count = 0; count < most_reads && output.room != 0; ++count) {
+    const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
     const bool direct = !options.carrier && !options.on_output && !options.hash_output && !spills &&
                         output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
-        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), buffer_size);
+        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) {
@@ -43,7 +44,7 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
     if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
     // The pipe is probably empty now; poll knows better than another read.
-    else if (static_cast<std::size_t>(size) < buffer_size)
+    else if (static_cast<std::size_t>(size) < most)
       return;
   }
 }

@@ -301,6 +301,7 @@ class Process {
   struct State;    // one child: a state machine without a thread
   struct Reactor;  // the thread that drives all states of start()
   friend ProcessResult run_process(const ProcessOptions& options);
+  friend class PlaceAgent;  // drives states in a thread of its own
   Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
   void end() noexcept;
 

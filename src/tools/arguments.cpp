@@ -66,6 +66,7 @@ constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--version", &Invocation::version, nullptr},
                                 {"--config", nullptr, &Invocation::config},
                                 {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--place", &Invocation::place, nullptr},
                                 {"--verify-audit", nullptr, &Invocation::verify_audit},
                                 {"--sandbox-report", &Invocation::sandbox_report, nullptr},
                                 {"--doctor", &Invocation::doctor, nullptr},
@@ -96,20 +97,31 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   if (!for_user && config.profile != "commands")
     return invalid("profile", config.profile, "'commands' or 'user-container'");
   if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
-  const bool local = config.execution_mode == "local";
-  if (!local && config.execution_mode != "docker")
-    return invalid("command_line_execution_mode", config.execution_mode, "'local' or 'docker'");
-  if (for_user && (local || config.user_id.empty()))
+  const std::string& mode = config.execution_mode;
+  config.use = mode == "local"     ? Option::local
+               : mode == "docker"  ? Option::docker
+               : mode == "command" ? Option::command
+               : mode == "ssh"     ? Option::ssh
+                                   : Option::Where{};
+  if (config.use == 0)
+    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+  if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
-                      {local ? "profile user-container has no execution_mode 'local'"
-                             : "profile user-container needs a user_id"});
+                      {"profile user-container has no execution_mode '", mode, "'"});
+  if (for_user && config.user_id.empty())
+    return make_error(ErrorCode::invalid_argument, {"profile user-container needs a user_id"});
+  const bool lacks_command = config.use == Option::command && config.place_command.empty();
+  if (lacks_command || (config.use == Option::ssh && config.place_host.empty()))
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"execution_mode ", mode, " needs a ", lacks_command ? "place_command" : "place_host"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
   if (config.container_network != name(config.container.network))
     return invalid("command_line_docker_network_mode", config.container_network,
                    "'none', 'bridge', or 'host'");
-  config.use = for_user ? Option::users : local ? Option::local : Option::docker;
+  if (for_user) config.use = Option::users;
   for (const Option* option : given)
     if (!(option->use & config.use))
       return make_error(
@@ -147,16 +159,18 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
     given.push_back(option);
   }
+  if (invocation.place && arguments->size() > 1)
+    return make_error(ErrorCode::invalid_argument,
+                      {"--place takes no other option: who uses the place says all"});
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {
     if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.error();
-  if (invocation.sandbox_report && config.use != Option::local)
-    return make_error(
-        ErrorCode::invalid_argument,
-        {"--sandbox-report is for execution_mode local; in a container ask --doctor"});
+  if (invocation.sandbox_report && !(config.use & Option::kernel))
+    return make_error(ErrorCode::invalid_argument,
+                      {"--sandbox-report has nothing to tell of a container; ask --doctor"});
   if (invocation.check && config.use == Option::users)
     return make_error(ErrorCode::invalid_argument, {"--check has no policy to ask with --profile"});
   return invocation;
@@ -201,7 +215,7 @@ std::string help_text() {
       "                                              (exit status 0: allowed, 1: refused)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last nine is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last ten is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -217,6 +231,7 @@ std::string help_text() {
       "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
       "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
       "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
       "help\t\tprint this and exit\n"
       "version\t\tprint the version and exit\n";
   while (!others.empty()) {

@@ -72,28 +72,28 @@ std::vector<Option> option_table(ServerConfig& config) {
       &local.delete_guard);
   add("sandbox\nMODE\n"
       "off, best-effort, strict; default: best-effort with allowed paths",
-      &config.sandbox, Where::local);
+      &config.sandbox, Where::kernel);
   add("network\nMODE\n"
       "what a sandbox lets them reach: host (default), none, loopback",
-      &config.network, Where::local);
+      &config.network, Where::kernel);
   add("private-home\nMODE\n"
       "HOME and TMPDIR in a sandbox: executor (default), command, off",
       &config.private_home, Where::local);
   add("unix-sockets\n\n"
       "let them reach sockets with a path, where the network is off",
-      &sandbox.unix_sockets, Where::local);
+      &sandbox.unix_sockets, Where::kernel);
   add("shared-memory\n\n"
       "let them use /dev/shm, as Python's multiprocessing does",
-      &sandbox.shared_memory, Where::local);
+      &sandbox.shared_memory, Where::kernel);
   add("terminals\n\n"
       "let them make pseudo-terminals; they reach the user's others, too",
-      &sandbox.terminals, Where::local);
+      &sandbox.terminals, Where::kernel);
   add("pid-namespace\n\n"
       "a process table of their own",
-      &sandbox.pid_namespace, Where::local);
+      &sandbox.pid_namespace, Where::kernel);
   add("protected-paths\nNAME...\n"
       "keep these below each writable directory: .git/hooks ...",
-      &sandbox.protected_paths, Where::local);
+      &sandbox.protected_paths, Where::kernel);
   add("no-watch-files\n\n"
       "do not look for changes of .git/hooks, .vscode and the like",
       &config.no_watch_files, Where::local);
@@ -102,28 +102,40 @@ std::vector<Option> option_table(ServerConfig& config) {
       &config.no_supervisor, Where::local);
   add("limit-cpu\nSECONDS\n"
       "whole ones, of each process of a command",
-      &limits.cpu_time, Where::local);
+      &limits.cpu_time, Where::kernel);
   add("limit-memory\nSIZE\n"
       "of a command; without cgroups of each process, or refused",
-      {Kind::size, &limits.memory}, Where::local);
+      {Kind::size, &limits.memory}, Where::kernel);
   add("limit-address-space\nSIZE\n"
       "of each process; better --limit-memory",
-      {Kind::size, &limits.address_space}, Where::local);
+      {Kind::size, &limits.address_space}, Where::kernel);
   add("limit-processes\nN\n"
       "and threads of a command; without cgroups as --limit-memory",
-      &limits.processes, Where::local);
+      &limits.processes, Where::kernel);
   add("limit-open-files\nN\n"
       "descriptors of each process",
-      &limits.open_files, Where::local);
+      &limits.open_files, Where::kernel);
   add("limit-file-size\nSIZE\n"
       "of each file that is written",
-      {Kind::size, &limits.file_size}, Where::local);
+      {Kind::size, &limits.file_size}, Where::kernel);
   add("limit-disk\nSIZE\n"
       "by which the disk may fill up during a command",
-      {Kind::size, &limits.disk}, Where::local);
+      {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "local: on this host (default); docker: in a container",
+      "where commands run: local (default), docker, ssh, command",
       &config.execution_mode, Where::all);
+  add("place-command\nWORDS\n"
+      "with mode command: what leads to a codeexec-mcp --place elsewhere",
+      &config.place_command, Where::command);
+  add("place-host\nHOST\n"
+      "with mode ssh: the machine, as ssh calls it",
+      &config.place_host, Where::ssh);
+  add("place-agent-path\nPATH\n"
+      "of this program there (default: codeexec-mcp)",
+      &config.place_agent, Where::ssh);
+  add("place-keep-alive\nSECONDS\n"
+      "without a sign of life, then the connection is lost (default: 30)",
+      &config.keep_alive, Where::places);
   add("docker-program\nPROGRAM\n"
       "what speaks to the engine: docker (default), podman, nerdctl",
       &box.engine.program, Where::containers);

@@ -14,6 +14,7 @@
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
+#include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/sandbox.hpp"
 #include "shells/shells.hpp"
@@ -63,6 +64,11 @@ struct ServerConfig {
   Json packages = {};
   bool packages_required = false;
   UserContainerOptions user = {};
+  // Places
+  std::string place_command = {};
+  std::string place_host = {};
+  std::string place_agent = "codeexec-mcp";
+  std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -106,7 +112,11 @@ struct Option {
   enum Where : unsigned {
     local = 1,
     docker = 2,
-    commands = local | docker,
+    command = 8,
+    ssh = 16,
+    places = command | ssh,
+    kernel = local | places,  // where a sandbox of ours can be
+    commands = local | docker | places,
     users = 4,
     containers = docker | users,
     all = commands | users
@@ -144,6 +154,7 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool place = false;
   std::optional<std::string> verify_audit = {};
   bool sandbox_report = false;
   bool doctor = false;
@@ -174,8 +185,9 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // of this host
+  SandboxReport sandbox = {};                           // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
+  std::optional<PlaceFacts> facts = {};                 // of a place
 };
 
 Expected<CommandPlace> create_place(const ServerConfig& config);

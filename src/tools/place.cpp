@@ -11,8 +11,10 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/sandbox.hpp"
+#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -167,6 +169,42 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
 
 namespace {
 
+// One value holds the words of a command, as a shell would split them; none is needed for that.
+Expected<PlaceOptions> place_options(const ServerConfig& config) {
+  PlaceOptions options;
+  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
+  auto local = local_options(config);
+  if (!local) return local.error();
+  options.sandbox = local->sandbox;
+  if (auto ok = settle_common(config, options.sandbox.mode != SandboxMode::off, options); !ok)
+    return ok.error();
+  options.environment = local->environment;
+  options.shell = local->shell;
+  options.keep_alive = config.keep_alive;
+  if (config.use == Option::ssh) {
+    auto words = ssh_transport(config.place_host, config.place_agent);
+    if (!words) return words.error();
+    options.transport = std::move(*words);
+    options.name = config.place_host;
+    return options;
+  }
+  const shell::Script script = shell::parse(config.place_command);
+  bool plain = script.complete && script.commands.size() == 1;
+  if (plain) {
+    const shell::Command& only = script.commands[0];
+    plain = only.assignments.empty() && only.redirections.empty() && !only.pipeline &&
+            !only.background && !only.compound;
+    for (const shell::Word& word : only.words) {
+      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
+      options.transport.push_back(word.text);
+    }
+  }
+  if (!plain || options.transport.empty())
+    return bad_value("place_command", config.place_command,
+                     "words, without variables, patterns, operators and `~`: no shell reads them");
+  return options;
+}
+
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
   static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
@@ -206,6 +244,7 @@ Error in_our_words(Error error, bool container) {
       "tools_dir tools_path user docker_user warm docker_warm ";
   constexpr std::string_view of_all =
       "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";
   constexpr std::string_view limits = "limits: ";
@@ -253,6 +292,16 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     if (!executor) return in_our_words(executor.error(), true);
     place.executor = owned(std::move(*executor));
     place.wanted = std::move(*options);
+    return place;
+  }
+  if (config.use & Option::places) {
+    const auto options = place_options(config);
+    if (!options) return options.error();
+    auto executor = PlaceExecutor::create(*options);
+    if (!executor) return in_our_words(executor.error());
+    place.facts = executor->facts();
+    place.sandbox = place.facts->sandbox;
+    place.executor = owned(std::move(*executor));
     return place;
   }
   const auto options = local_options(config);

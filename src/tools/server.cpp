@@ -15,6 +15,7 @@
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
+#include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -172,13 +173,21 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
 
-int examine_sandbox(const SandboxReport& report) {
-  std::vector<EngineCheck> checks = {
+// That a place was reached tells that its workspace is the same.
+std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
+  return {{"place", true,
+           concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
+                   std::to_string(facts.uid), ", home ", facts.home})},
+          {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
+}
+
+int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {
+  checks.push_back(
       {"sandbox", true,
        concat({name(report.mode), ", network ", name(report.network),
                report.mode == SandboxMode::off
                    ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
-                   : ""})}};
+                   : ""})});
   for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
   for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
   return print_checks(checks);
@@ -283,6 +292,7 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
+  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (config.use == Option::users) return serve_user(config, *invocation);
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
@@ -294,17 +304,24 @@ int server_main(int argc, char** argv) {
     config.local.private_spill_dir = false;
     place = create_place(config);
   }
+  if (!place && invocation->doctor && (config.use & Option::places))
+    return print_checks({{"place", false, place.error().message}});
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)
     return fail(2, in_our_words(ok.error()).message);
-  drop_variables(config.local.environment, place->wanted.has_value());
-  if (config.enable_sudo && !place->wanted) warn("enable_sudo has no effect in local mode");
+  // The way to a place may need any of them, and again.
+  if (!(config.use & Option::places))
+    drop_variables(config.local.environment, place->wanted.has_value());
+  if (config.enable_sudo && config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
   if (invocation->sandbox_report) return print_report(place->sandbox);
   if (invocation->doctor)
-    return place->wanted ? print_checks(check_engine(*place->wanted))
-                         : examine_sandbox(place->sandbox);
+    return place->wanted
+               ? print_checks(check_engine(*place->wanted))
+               : examine_sandbox(place->sandbox, place->facts ? checks_of(executor, *place->facts)
+                                                              : std::vector<EngineCheck>());
   warn_of_gaps(place->sandbox);
   if (invocation->check) return check(executor, *invocation->check);
   const TerminationSignals signals;

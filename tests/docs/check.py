@@ -447,9 +447,16 @@ WRONG = [
     ["--allowed-paths", PROJECT, "--workspace", PROJECT, "--read-only", PROJECT + "/part",
      "--sandbox", "strict"],
     ["--sandbox", "best-effort", "--limit-open-files", "3"],
+    ["--execution-mode", "ssh"], ["--execution-mode", "ssh", "--place-host", "-x"],
+    ["--execution-mode", "command", "--place-command", "a | b"],
+    ["--execution-mode", "command", "--place-command", "false"],
+    ["--execution-mode", "command", "--place-command", "false", "--place-keep-alive", "0.5"],
+    ["--place", "--run", "ls"],
 ]
 # Told only where something is missing, of a race, or not by way of the command line.
 NOT_HERE = {
+    "the agent in ... speaks protocol ...", "the agent in ... said: ...",
+    "workspace: ... is not the same folder in ...",
     "sandbox: ...", "... has a value with a NUL byte in it",
     "... leads through the symbolic link ...; name the real directory",
     "allowed_paths: ... must be a directory to be kept away",

@@ -93,6 +93,7 @@ void docker(std::string_view input);
 void json(std::string_view input);
 void mcp(std::string_view input);
 void output(std::string_view input);
+void place(std::string_view input);
 void policy(std::string_view input);
 void regex(std::string_view input);
 void session(std::string_view input);

@@ -49,6 +49,8 @@ for example in examples/*.cpp; do
 done
 expect "examples/in_process.cpp: works" \
   sh -c "./in_process | grep -qx 'epoch 3'"
+expect "examples/places.cpp: works" \
+  sh -c "test \"\$(./places ./codeexec-mcp --place | grep -c '^exited with status 3')\" = 2"
 expect "examples/mcp_server.cpp: works" \
   sh -c "./codeexec-mcp --run 'echo hello' | grep -q '\"success\":true'"
 request='{"jsonrpc":"2.0","id":1,"method":"tools/call",'

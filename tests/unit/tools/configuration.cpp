@@ -209,6 +209,10 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   const std::map<std::string, Strings> wrong_by_name = {
       {"disable-rule", {"sodu", ""}},
       {"disable-tool", {"write_files", ""}},
+      {"place-command", {"", " ", "a | b", "a; b", "a > b", "A=b", "$A", "a *", "~/a", "'a"}},
+      {"place-host", {"", "-oProxyCommand=true"}},
+      {"place-agent-path", {""}},
+      {"place-keep-alive", {"abc", "0", "0.5", "-5", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
       {"protect-paths", {"", "/usr", "../x", "a/../b"}},
       {"secret-env", {"A=B", "", "CODEEXEC_NOT_THERE"}},
@@ -254,6 +258,10 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path"))
       here = {"--execution-mode", "docker", "--workspace", place.path()};
+    if (name == "place-command") here = {"--execution-mode", "command"};
+    if (name == "place-host") here = {"--execution-mode", "ssh"};
+    if (name == "place-agent-path" || name == "place-keep-alive")
+      here = {"--execution-mode", "ssh", "--place-host", "nobody.invalid"};
     if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
         name == "workspace-size")
       here = {"--profile", "user-container"};
@@ -318,6 +326,11 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--check", "true", "--run", "true"}), "exclude each other");
   check_refused(run_program({"--list-rules", "all"}), "--list-rules");
   check_refused(run_program({"--sandbox-report", "all"}), "--sandbox-report");
+  check_refused(run_program({"--place", "here"}), "--place");
+  check_refused(run_program({"--place", "--run", "true"}), "--place takes no other option");
+  check_refused(run_program({"--execution-mode", "ssh"}), "needs a place_host");
+  check_refused(run_program({"--execution-mode", "command"}), "needs a place_command");
+  check_refused(run_program({"--place-host", "box"}), "has no effect with");
   check_refused(run_program({"--help", "me"}), "--help");
   check_refused(run_program({"--version", "1", "2"}), "--version");
   check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");

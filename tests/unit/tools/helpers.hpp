@@ -86,7 +86,7 @@ inline std::vector<std::pair<std::string, std::string>> options_of_help() {
 inline bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
          name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
-         name == "version";
+         name == "version" || name == "place";
 }
 
 inline std::string key_of(std::string name) {

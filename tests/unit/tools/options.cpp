@@ -55,6 +55,13 @@ class Place {
     for (const char* name : {"spill", "venv/bin", "project/.venv/bin", "ro", "workspace"})
       folder.directory(name);
     folder.file("guarded");
+    for (const char* name : {"bin", "elsewhere"}) folder.directory(name);
+    // What ssh would do on another machine.
+    folder.file("bin/ssh", "#!/bin/sh\n[ \"$5\" = box ] && shift 5 && exec sh -c \"$*\"\n", 0755);
+    support::make_symlink(CODEEXEC_MCP, folder / "bin/codeexec-mcp");
+    folder.file("elsewhere/agent", "#!/bin/sh\nexport AGENT=\"$0\"\nexec " CODEEXEC_MCP " \"$@\"\n",
+                0755);
+    variables.set("PATH", ((folder / "bin") + ":" + std::getenv("PATH")).c_str());
     shell_ = folder.file("shell", "#!/bin/sh\necho wrapped\nexec /bin/sh \"$@\"\n", 0755);
   }
   std::string workspace() const { return folder / "workspace"; }
@@ -65,7 +72,7 @@ class Place {
     const std::pair<const char*, std::string> paths[] = {
         {"<place>", folder.path()}, {"<skills>", skills.path()}, {"<workspace>", workspace()},
         {"<audit>", audit()},       {"<disk>", disk.path()},     {"<engine>", engine.program()},
-        {"<shell>", shell_}};
+        {"<shell>", shell_},        {"<mcp>", CODEEXEC_MCP}};
     for (const auto& [name, path] : paths)
       for (std::size_t at = 0; (at = text.find(name)) != std::string::npos;)
         text.replace(at, std::strlen(name), path);
@@ -94,6 +101,7 @@ class Place {
   TempDir skills = {};
   TempDir disk = TempDir(support::quiet_base());
   FakeEngine engine = {};
+  support::EnvironmentGuard variables = {};
 
  private:
   std::string shell_ = {};
@@ -275,6 +283,28 @@ const Row rows[] = {
      "true",
      called,
      "\nexec "},
+    {"place-command",
+     {"env 'A=b  c' \"<mcp>\" --place"},
+     {"--execution-mode", "command", "--workspace", "<workspace>"},
+     "echo \"$A\"",
+     prints,
+     "b  c"},
+    {"place-host",
+     {"box"},
+     {"--execution-mode", "ssh", "--workspace", "<workspace>"},
+     "true",
+     tells,
+     "\"place\":\"box\""},
+    {"place-agent-path",
+     {"<place>/elsewhere/agent"},
+     {"--execution-mode", "ssh", "--place-host", "box", "--workspace", "<workspace>"},
+     "echo $AGENT",
+     prints,
+     "<place>/elsewhere/agent"},
+    {"place-keep-alive",
+     {"5"},
+     {"--execution-mode", "ssh", "--place-host", "box", "--workspace", "<workspace>"},
+     "true"},
     {"docker-program",
      {"<engine>"},
      {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",

@@ -1,0 +1,42 @@
+// The same commands on this host and in places elsewhere, side by side.
+//
+//   c++ -std=c++17 -I. examples/places.cpp -o places -pthread
+//   ./places ssh -T box codeexec-mcp --place      a machine that sees this folder, too
+//   ./places codeexec-mcp --place                 an agent on this host
+//
+// Prints of each command what it printed, where it ran and how it ended.
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+int main(int argc, char** argv) {
+  std::vector<std::unique_ptr<codeexec::Executor>> places;
+  auto here = codeexec::LocalExecutor::create({});
+  if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
+  places.push_back(std::make_unique<codeexec::LocalExecutor>(*here));
+
+  // The words of the command line lead to the agent. It is reached now, and again when it is lost.
+  if (argc > 1) {
+    codeexec::PlaceOptions options;
+    options.transport.assign(argv + 1, argv + argc);
+    options.name = "there";
+    auto there = codeexec::PlaceExecutor::create(options);
+    if (!there) return std::fprintf(stderr, "%s\n", there.error().message.c_str()), 2;
+    const codeexec::PlaceFacts facts = there->facts();
+    std::printf("there: %s, %s, agent %s\n", facts.host.c_str(), facts.machine.c_str(),
+                facts.version.c_str());
+    places.push_back(std::make_unique<codeexec::PlaceExecutor>(*there));
+  }
+
+  for (const char* script : {"uname -n", "pwd", "echo to stderr >&2; exit 3", "kill -9 $$",
+                             "sleep 60 & echo the rest is ended with it"}) {
+    for (const auto& place : places) {
+      const codeexec::Result result = place->run(script);
+      std::printf("%s$ %s\n%s%s%s\n", result.place.c_str(), script, result.out.c_str(),
+                  result.err.c_str(), result.summary().c_str());
+    }
+  }
+}

@@ -1,0 +1,429 @@
+// The agent: what runs in a place and starts the commands there.
+
+#include "place/place.hpp"
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// One thread drives all: the orders, the commands as states of their own, the answers. It holds at
+// most queue_limit bytes and a frame of each command's output, a window of each command's input,
+// and one request.
+class PlaceAgent {
+ public:
+  PlaceAgent(int in, int out) : in_(in), out_(out) {}
+  PlaceAgent(const PlaceAgent&) = delete;
+  PlaceAgent& operator=(const PlaceAgent&) = delete;
+  int run();
+
+ private:
+  using State = Process::State;
+
+  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
+  static constexpr std::size_t most_commands = 1024;
+
+  struct Running {
+    std::uint32_t id = 0;
+    std::unique_ptr<State> state = {};
+    std::size_t credit[2] = {stream_window, stream_window};
+    std::size_t input_window = stream_window;  // bytes of input that may still come
+    bool has_input = false;
+    bool input_watched = false;  // nobody was told yet that it is closed
+    UniqueFd told = UniqueFd();
+  };
+
+  void loop();
+  void make_room(Running& command);
+  void receive();
+  bool take(const Frame& frame);
+  bool greet(std::string_view text);
+  bool start(std::uint32_t id, std::string_view text);
+  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                         ProcessOptions& options);
+  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
+  void watch_input(Running& command);
+  void tell_end(std::uint32_t id, const ProcessResult& result);
+  Running* find(std::uint32_t id);
+  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void flush();
+  void end(const char* why);
+
+  const int in_;
+  const int out_;
+  bool ending_ = false;
+  bool killing_ = false;
+  std::string problem_ = {};  // that it ended for; empty: the input ended
+  bool greeted_ = false;
+  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
+  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point last_sent_ = Clock::now();
+  std::optional<Environment> environment_ = {};
+  Sandbox sandbox_ = {};
+  std::shared_ptr<const Executor::PrivateFolder> home_ = {};  // of commands in a sandbox
+  std::vector<std::string> weak_variables_ = {};  // that any other setting of them replaces
+  PlaceFrames reader_ = {};
+  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
+  State::ReadBuffer buffer_ = {};
+  std::string request_ = {};  // the parts so far
+  std::uint32_t request_id_ = 0;
+  std::string queue_ = {};
+  std::list<Running> commands_ = {};
+};
+
+int PlaceAgent::run() {
+  const int flags = ::fcntl(out_, F_GETFL);
+  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  queue_ = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  flush();
+  loop();
+  ::fcntl(out_, F_SETFL, flags);
+  if (problem_.empty()) return 0;
+  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
+  return 1;
+}
+
+// When it ends, all commands are killed, and nobody is told of them.
+void PlaceAgent::loop() {
+  std::vector<pollfd> set;
+  while (!ending_ || !commands_.empty()) {
+    const bool full = queue_.size() > 4 * queue_limit;
+    set.clear();
+    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
+    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
+    Clock::time_point deadline = ending_ ? Clock::time_point::max()
+                                         : std::min(later(last_heard_, keep_alive_),
+                                                    later(last_sent_, ping_after(keep_alive_)));
+    // Whoever came first the last time comes last now: the room that there is goes round.
+    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
+    const std::size_t polled = commands_.size();
+    for (Running& command : commands_) {
+      make_room(command);
+      command.state->add_descriptors(set);
+      deadline = std::min(deadline, command.state->deadline());
+    }
+    // Whoever is to be killed does not know it yet.
+    if (std::exchange(killing_, false)) deadline = Clock::now();
+    wait_for_events(set, deadline);
+    if (set[0].revents) receive();
+    std::size_t left = polled;
+    for (auto at = commands_.begin(); left > 0; --left) {
+      Running& command = *at;
+      command.state->step(set, buffer_);
+      if (!command.state->over()) {
+        if (command.input_watched) watch_input(command);
+        ++at;
+        continue;
+      }
+      const ProcessResult& result = command.state->result;
+      if (command.told) {
+        const std::string told = read_session_text(command.told);
+        for (std::size_t i = 0; i < told.size(); i += longest_payload)
+          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
+      }
+      tell_end(command.id, result);
+      at = commands_.erase(at);
+    }
+    const Clock::time_point now = Clock::now();
+    if (ending_) continue;
+    if (now >= later(last_heard_, keep_alive_)) end("nothing was heard for the time of keep_alive");
+    if (now >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+    flush();
+  }
+}
+
+// A stream is read only as far as somebody has room for it. What a command writes that is killed
+// with the connection goes nowhere.
+void PlaceAgent::make_room(Running& command) {
+  const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+  const std::size_t room = left < longest_payload / 2 ? 0 : longest_payload;
+  command.state->out.room = ending_ ? longest_payload : std::min(room, command.credit[0]);
+  command.state->err.room = ending_ ? longest_payload : std::min(room, command.credit[1]);
+}
+
+void PlaceAgent::receive() {
+  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
+  last_heard_ = Clock::now();
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)},
+                   [this](const Frame& frame) { return !ending_ && take(frame); }))
+    end("what came in is not of this protocol");
+}
+
+void PlaceAgent::end(const char* why) {
+  if (ending_) return;
+  ending_ = killing_ = true;
+  if (why) problem_ = why;
+  for (Running& command : commands_) {
+    command.state->kill_asked.store(true);
+    make_room(command);
+  }
+}
+
+auto PlaceAgent::find(std::uint32_t id) -> Running* {
+  for (Running& command : commands_)
+    if (command.id == id) return &command;
+  return nullptr;
+}
+
+// An order for a command that has just ended is none; the client could not know.
+bool PlaceAgent::take(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return true;
+  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
+  if (!greeted_) return false;
+  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
+    if (!request_.empty() && frame.id != request_id_) return false;
+    if (request_.size() + payload.size() > longest_request) return false;
+    request_id_ = frame.id;
+    request_ += payload;
+    if (frame.kind == FrameKind::request) return true;
+    const std::string request = std::exchange(request_, {});
+    return start(frame.id, request);
+  }
+  Running* const command = find(frame.id);
+  const auto is = [&frame](FrameKind kind, std::size_t size) {
+    return frame.kind == kind && frame.payload.size() == size;
+  };
+  if (frame.kind == FrameKind::input) {
+    if (!command) return true;
+    if (!command->has_input || payload.size() > command->input_window) return false;
+    command->input_window -= payload.size();
+    if (command->state->input) command->state->queued_input += payload;
+    return true;
+  }
+  if (is(FrameKind::input_end, 0)) {
+    if (command) command->state->input_ends = true;
+    return true;
+  }
+  if (is(FrameKind::signal, 1)) {
+    const int number = static_cast<unsigned char>(payload[0]);
+    if (!command || number == 0 || number > 64) return number <= 64;
+    if (number == SIGKILL)
+      command->state->kill_asked.store(true);
+    else
+      command->state->signal_tree(number);
+    return true;
+  }
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
+  if (!command) return true;
+  if (channel == Channel::input) return false;
+  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
+  if (bytes > stream_window - credit) return false;
+  credit += bytes;
+  return true;
+}
+
+bool PlaceAgent::greet(std::string_view text) {
+  const auto hello = Json::parse(text);
+  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  greeted_ = true;
+  Json answer = Json::object();
+  set_member(answer, "protocol", place_protocol);
+  set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  const auto tell = [&] {
+    send(FrameKind::hello, 0, answer.dump());
+    return true;
+  };
+  const auto refuse = [&](const std::string& why) {
+    set_member(answer, "error", why);
+    return tell();
+  };
+  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  keep_alive_ = std::chrono::milliseconds(
+      std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
+  EnvironmentOptions variables;
+  variables.keep_all = true;
+  variables.auto_venv = false;
+  auto environment = Environment::create(variables);
+  if (!environment) return refuse(environment.error().message);
+  environment_ = std::move(*environment);
+  utsname system{};
+  if (::uname(&system) == 0) {
+    set_member(answer, "machine", system.machine);
+    set_member(answer, "host", system.nodename);
+  }
+  const char* home = std::getenv("HOME");
+  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"]);
+  const char* const path = std::getenv("PATH");
+  wanted.search_path = path ? path : "";
+  if (wanted.mode != SandboxMode::off) {
+    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-");
+    if (!folder) return refuse(folder.error().message);
+    home_ = std::move(*folder);
+    home = home_->path().c_str();
+    wanted.writable.push_back(home_->path());
+    weak_variables_ = offline_variables(wanted.network);
+    add_toolchains(*environment_, weak_variables_);
+  }
+  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
+  set_member(answer, "home", home ? home : "");
+  auto sandbox = Sandbox::create(wanted);
+  if (!sandbox) return refuse(with_prefix({"sandbox: "}, sandbox.error()).message);
+  sandbox_ = std::move(*sandbox);
+  set_member(answer, "sandbox", to_json(sandbox_.report()));
+  const std::string& nonce = (*hello)["nonce"].as_string();
+  if (!nonce.empty()) {
+    const auto content = read_whole_file(nonce, 1024, "file");
+    if (content)
+      set_member(answer, "nonce", *content);
+    else
+      set_member(answer, "unseen", content.error().message);
+  }
+  return tell();
+}
+
+bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
+  PlaceRequest request;
+  if (id == 0 || find(id) || !request.read(text)) return false;
+  auto options = std::make_unique<ProcessOptions>();
+  options->on_output = [this, id](Stream stream, std::string_view bytes) {
+    pass_on(id, stream, bytes);
+  };
+  UniqueFd passed;
+  Running& command = commands_.emplace_back();
+  command.id = id;
+  command.has_input = command.input_watched = request.has_input;
+  const auto ready = prepare(request, command, passed, *options);
+  command.state = std::make_unique<State>(std::move(options));
+  State& state = *command.state;
+  if (!ready) {
+    state.result.message = ready.error().message;
+    state.result.system_error = ready.error().system_error;
+    state.result.step = "setup";
+  }
+  if (!ready || !state.start(false)) {
+    tell_end(id, state.result);
+    commands_.pop_back();
+    return true;
+  }
+  state.forget_start();
+  if (request.waited_for)
+    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
+  return true;
+}
+
+Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                                   ProcessOptions& options) {
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
+  Variables extra;
+  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  for (const std::string& variable : request.set) {
+    const std::size_t equals = variable.find('=');
+    if (equals != std::string::npos)
+      extra.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  auto environment = environment_->resolve(request.work_dir, extra);
+  if (!environment) return environment.error();
+  for (std::string& variable : environment->variables) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    if (is_one_of(name, request.unset)) continue;
+    if (!request.venv.empty() && name == "PATH")
+      variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
+    options.environment.push_back(std::move(variable));
+  }
+  for (const std::string& variable : weak_variables_)
+    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
+      options.environment.push_back(variable);
+  options.argv.swap(request.argv);
+  options.work_dir.swap(request.work_dir);
+  options.keep_input_open = request.has_input;
+  options.merge_streams = request.merge_streams;
+  options.timeout = request.timeout;
+  options.kill_grace = request.kill_grace;
+  options.supervised = true;
+  options.sandbox = sandbox_;
+  options.max_output = 0;
+  if (request.has_script) {
+    auto script = anonymous_file(request.script);
+    if (!script) return script.error();
+    passed = std::move(*script);
+  } else if (request.tells) {
+    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
+  }
+  options.pass_fd = passed.get();
+  return {};
+}
+
+void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+  Running* const command = find(id);
+  if (!command || ending_) return;
+  const std::size_t which = stream == Stream::out ? 0 : 1;
+  State::Output& output = which == 0 ? command->state->out : command->state->err;
+  command->credit[which] -= bytes.size();
+  output.room -= bytes.size();
+  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
+}
+
+// Tells how much of the input was read by the program, and when it reads no more.
+void PlaceAgent::watch_input(Running& command) {
+  const State& state = *command.state;
+  if (!state.input) {
+    command.input_watched = false;
+    return send(FrameKind::input_closed, command.id, {});
+  }
+  const std::size_t read =
+      stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
+  if (read < stream_window / 2) return;
+  command.input_window += read;
+  std::string frame;
+  put_credit(frame, command.id, Channel::input, read);
+  queue_ += frame;
+}
+
+void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
+  Json end = Json::object();
+  set_member(end, "outcome", static_cast<int>(result.outcome));
+  set_member(end, "exit_code", result.exit_code);
+  set_member(end, "signal", result.signal);
+  set_member(end, "cpu", static_cast<long long>(result.cpu_time.count()));
+  set_member(end, "memory", static_cast<unsigned long long>(result.peak_memory));
+  set_member(end, "left", static_cast<unsigned long long>(result.left_behind));
+  set_member(end, "pid", result.pid);
+  set_member(end, "held", result.pipe_held);
+  set_member(end, "error", result.system_error);
+  set_member(end, "step", result.step);
+  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
+  Json limits = Json::array();
+  for (const std::string& limit : result.limits_reached) limits.push_back(limit);
+  set_member(end, "limits", std::move(limits));
+  send(FrameKind::end, id, end.dump());
+}
+
+void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  if (ending_) return;
+  put_frame(queue_, kind, id, payload);
+}
+
+void PlaceAgent::flush() {
+  if (ending_ || queue_.empty()) return;
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(out_, queue_.data(), queue_.size());
+  if (size > 0) {
+    queue_.erase(0, static_cast<std::size_t>(size));
+    last_sent_ = Clock::now();
+    return;
+  }
+  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
+  if (errno == EPIPE) guard.take_back();
+  end("nobody reads the output");
+}
+
+int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+
+}  // namespace v0_1
+}  // namespace codeexec

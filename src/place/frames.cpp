@@ -1,0 +1,246 @@
+// Frames, and what stands in them.
+
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t frame_head = 9;
+
+struct SandboxFlag {
+  const char* name;
+  bool SandboxOptions::*member;
+};
+constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
+                                         {"shared_memory", &SandboxOptions::shared_memory},
+                                         {"terminals", &SandboxOptions::terminals},
+                                         {"pid_namespace", &SandboxOptions::pid_namespace}};
+
+struct SandboxLimit {
+  const char* name;
+  std::uint64_t Limits::*member;
+};
+constexpr SandboxLimit sandbox_limits[] = {{"cpu_time", &Limits::cpu_time},
+                                           {"memory", &Limits::memory},
+                                           {"address_space", &Limits::address_space},
+                                           {"processes", &Limits::processes},
+                                           {"open_files", &Limits::open_files},
+                                           {"file_size", &Limits::file_size},
+                                           {"disk", &Limits::disk}};
+
+struct SandboxPaths {
+  const char* name;
+  std::vector<std::string> SandboxOptions::*member;
+};
+constexpr SandboxPaths sandbox_paths[] = {{"writable", &SandboxOptions::writable},
+                                          {"readable", &SandboxOptions::readable},
+                                          {"protected_paths", &SandboxOptions::protected_paths}};
+
+struct StartFlag {
+  const char* name;
+  bool PlaceRequest::*member;
+};
+constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
+                                     {"tells", &PlaceRequest::tells},
+                                     {"merge", &PlaceRequest::merge_streams},
+                                     {"input", &PlaceRequest::has_input},
+                                     {"wait", &PlaceRequest::waited_for}};
+
+struct StartTexts {
+  const char* name;
+  std::vector<std::string> PlaceRequest::*member;
+};
+constexpr StartTexts start_texts[] = {
+    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
+
+Json list_of_texts(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
+bool take_text(std::string_view& rest, std::string& text) {
+  if (rest.find('\0') == std::string_view::npos) return false;
+  text = take_part(rest, '\0');
+  return true;
+}
+
+std::chrono::milliseconds time_in(const Json& object, const char* name,
+                                  std::chrono::milliseconds otherwise) {
+  return std::chrono::milliseconds(
+      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string number_bytes(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8)
+    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
+  return bytes;
+}
+
+std::uint32_t number_in(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
+  out += number_bytes(payload.size());
+  out += static_cast<char>(kind);
+  out += number_bytes(id);
+  out += payload;
+}
+
+void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
+  const char which = static_cast<char>(channel);
+  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+}
+
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
+  if (frame.payload.size() != 5 || frame.payload[0] < 0 || frame.payload[0] > 2) return false;
+  channel = static_cast<Channel>(frame.payload[0]);
+  bytes = number_in(frame.payload.substr(1));
+  return bytes <= stream_window;
+}
+
+std::vector<std::string> texts_in(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list.items()) texts.push_back(item.as_string());
+  return texts;
+}
+
+Json to_json(const SandboxOptions& options) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(options.mode));
+  set_member(object, "network", static_cast<int>(options.network));
+  for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const SandboxPaths& paths : sandbox_paths)
+    set_member(object, paths.name, list_of_texts(options.*paths.member));
+  for (const SandboxLimit& limit : sandbox_limits)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
+  return object;
+}
+
+SandboxOptions sandbox_options_from(const Json& object) {
+  SandboxOptions options;
+  // What is not understood is the strictest.
+  const std::int64_t mode = object["mode"].as_integer(2);
+  options.mode = mode == 0   ? SandboxMode::off
+                 : mode == 1 ? SandboxMode::best_effort
+                             : SandboxMode::strict;
+  const std::int64_t network = object["network"].as_integer(1);
+  options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
+  for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const SandboxPaths& paths : sandbox_paths)
+    options.*paths.member = texts_in(object[paths.name]);
+  for (const SandboxLimit& limit : sandbox_limits)
+    options.limits.*limit.member =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
+  return options;
+}
+
+Json to_json(const SandboxReport& report) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(report.mode));
+  set_member(object, "network", static_cast<int>(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of_texts(report.enforced));
+  set_member(object, "missing", list_of_texts(report.missing));
+  return object;
+}
+
+SandboxReport sandbox_report_from(const Json& object) {
+  SandboxReport report;
+  const SandboxOptions read = sandbox_options_from(object);
+  report.mode = read.mode;
+  report.network = read.network;
+  report.landlock_abi = static_cast<int>(object["landlock_abi"].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"]);
+  report.missing = texts_in(object["missing"]);
+  return report;
+}
+
+}  // namespace inner
+
+bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+  while (!bytes.empty()) {
+    // A frame that came in pieces is put together, any other is used where it lies.
+    const auto move_in = [&](std::size_t size) {
+      const std::size_t missing = size - std::min(size, held_.size());
+      held_ += bytes.substr(0, missing);
+      bytes.remove_prefix(std::min(missing, bytes.size()));
+      return held_.size() >= size;
+    };
+    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
+    if (!whole_head && !move_in(frame_head)) return true;
+    const std::string_view head = whole_head ? bytes : std::string_view(held_);
+    const std::size_t payload = number_in(head);
+    if (payload > longest_payload) return false;
+    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    const std::size_t size = frame_head + payload;
+    if (whole_head && bytes.size() >= size) {
+      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
+      bytes.remove_prefix(size);
+      continue;
+    }
+    if (!move_in(size)) return true;
+    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
+    held_.clear();
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+std::string PlaceRequest::text() const {
+  Json head = Json::object();
+  for (const StartFlag& flag : start_flags)
+    if (this->*flag.member) set_member(head, flag.name, true);
+  for (const StartTexts& texts : start_texts)
+    set_member(head, texts.name, (this->*texts.member).size());
+  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
+  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
+  std::string text = head.dump();
+  const auto add = [&text](const std::string& part) {
+    text += '\0';
+    text += part;
+  };
+  add(work_dir);
+  add(venv);
+  for (const StartTexts& texts : start_texts)
+    for (const std::string& part : this->*texts.member) add(part);
+  add(script);
+  return text;
+}
+
+bool PlaceRequest::read(std::string_view text) {
+  std::string head_text;
+  if (!take_text(text, head_text)) return false;
+  const auto head = Json::parse(head_text);
+  if (!head || !head->is_object()) return false;
+  for (const StartFlag& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  timeout = time_in(*head, "timeout", no_limit);
+  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
+  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
+  for (const StartTexts& texts : start_texts) {
+    // Each has a byte at least: a number that is too large ends with the text.
+    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left)
+      if (!take_text(text, (this->*texts.member).emplace_back())) return false;
+  }
+  script = text;
+  return !argv.empty();
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

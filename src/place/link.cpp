@@ -1,0 +1,480 @@
+// The client's end of a connection to an agent.
+
+#include "place/place.hpp"
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "paths/paths_internal.hpp"
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t longest_noise = std::size_t{64} << 10;
+
+// What transports say, in lower case, and what to do about it. The first that is found counts.
+struct PlaceTrouble {
+  std::string_view words;
+  std::string_view help;
+};
+constexpr PlaceTrouble place_troubles[] = {
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"not found",
+     "there is no such program there: install codeexec-mcp, or name it "
+     "(place_agent_path)"},
+    {"no such file",
+     "there is no such program there: install codeexec-mcp, or name it "
+     "(place_agent_path)"},
+    {"unknown option", "the agent there is of another version"},
+};
+
+// A file of the workspace that the agent has to find. It is gone again when this object is.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& workspace) {
+    auto folder = open_canonical_directory(workspace);
+    if (!folder) {
+      problem_ = folder.error().message;
+      return;
+    }
+    folder_ = std::move(*folder);
+    const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    int error = file ? write_all(file.get(), content_) : errno;
+    if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+    if (error != 0)
+      problem_ = concat({"cannot make a file in ", quoted(workspace), ": ", errno_text(error)});
+    path_ = concat({workspace, "/", name_});
+  }
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce() {
+    if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+  }
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = {};
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+                                                     const std::optional<CancelToken>& cancel) {
+  const CancellationPause pause;
+  auto link = std::make_shared<PlaceLink>(wanted);
+  if (auto ok = link->line_.start(wanted.transport); !ok)
+    return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
+  if (!make_pipe(link->wake_out_, link->wake_in_))
+    return system_error(errno, {"cannot make a pipe"});
+  set_nonblocking(link->wake_out_);
+  set_nonblocking(link->wake_in_);
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.error();
+  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
+    return system_error(error, {"cannot start a thread"});
+  link->has_thread_ = true;
+  return link;
+}
+
+PlaceLink::~PlaceLink() {
+  if (owner_ != ::getpid()) {
+    has_thread_ = false;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    // The agent kills all that it has started, and ends.
+    line_.input.reset();
+  }
+  wake();
+  if (has_thread_) ::pthread_join(thread_, nullptr);
+  if (lost_ || !line_.exit_event) return;
+  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
+  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
+}
+
+bool PlaceLink::is_lost() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return lost_;
+}
+
+void* PlaceLink::thread_main(void* self) {
+  auto& link = *static_cast<PlaceLink*>(self);
+  while (link.pump(-1, Clock::time_point::max())) {
+  }
+  return nullptr;
+}
+
+// Why the agent has not answered.
+Error PlaceLink::failure() const {
+  std::string said = said_.text();
+  const std::string text = in_lower_case(said);
+  std::string_view help;
+  for (const PlaceTrouble& trouble : place_troubles)
+    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
+  return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
+                                    reason_, said.empty() ? "" : "; it said: ", printable(said)});
+}
+
+Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  std::optional<Nonce> nonce;
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
+  set_member(hello, "sandbox", to_json(wanted.sandbox));
+  if (!wanted.workspace.empty()) {
+    nonce.emplace(wanted.workspace);
+    if (!nonce->problem().empty())
+      return make_error(ErrorCode::io, {"workspace: ", nonce->problem(), ", by which ", name_,
+                                        " could show that it has the same files"});
+    set_member(hello, "nonce", nonce->path());
+  }
+  std::string frame;
+  put_frame(frame, FrameKind::hello, 0, hello.dump());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(frame);
+  }
+  const Clock::time_point deadline = later(Clock::now(), wanted.connect_timeout);
+  while (!greeting_ && !lost_) {
+    if (cancel && cancel->cancelled())
+      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    if (Clock::now() >= deadline) {
+      reason_ = "it did not answer within connect_timeout";
+      break;
+    }
+    pump(cancel ? cancel->descriptor() : -1, deadline);
+  }
+  if (!greeting_) return failure();
+  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+}
+
+Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& told = *greeting_;
+  facts_.version = bounded(told["version"]);
+  if (told["protocol"] != Json(place_protocol))
+    return make_error(
+        ErrorCode::unsupported,
+        {"the agent in ", name_, " speaks protocol ", printable(told["protocol"].dump()),
+         ", and this program ", std::to_string(place_protocol),
+         ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+  if (told.find("error"))
+    return make_error(ErrorCode::unsupported,
+                      {"the agent in ", name_, " said: ", printable(bounded(told["error"]))});
+  facts_.machine = bounded(told["machine"]);
+  facts_.host = bounded(told["host"]);
+  facts_.home = bounded(told["home"]);
+  facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
+  facts_.sandbox = sandbox_report_from(told["sandbox"]);
+  if (!nonce.empty() && told["nonce"].as_string() != nonce)
+    return make_error(
+        ErrorCode::unsupported,
+        {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
+         told.find("unseen") ? printable(bounded(told["unseen"])) : "another file is there",
+         "): mount it there under the same path, or choose one that is"});
+  return {};
+}
+
+// Waits for something to do, and does it. False: nothing is left to do, ever.
+bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
+  struct Watched {
+    std::uint32_t id;
+    Channel channel;
+  };
+  std::vector<pollfd> set;
+  std::vector<Watched> watched;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return false;
+    set = {{wake_out_.get(), POLLIN, 0},
+           {lost_ ? -1 : line_.out.get(), POLLIN, 0},
+           {lost_ ? -1 : line_.err.get(), POLLIN, 0},
+           {lost_ || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+           {cancel, POLLIN, 0}};
+    if (!lost_)
+      deadline = std::min(
+          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
+    const auto watch = [&](PlaceCommand& command, Channel channel, int fd, short events) {
+      set.push_back({fd, events, 0});
+      watched.push_back({command.id_, channel});
+    };
+    for (auto& [id, command] : commands_) {
+      for (const Channel channel : {Channel::out, Channel::err})
+        if (!command->flow(channel).waiting.empty())
+          watch(*command, channel, command->flow(channel).writer.get(), POLLOUT);
+      // What is not sent yet waits where it is.
+      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload)
+        watch(*command, Channel::input, command->input_reader_.get(), POLLIN);
+    }
+  }
+  wait_for_events(set, deadline);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closing_) return false;
+  char few[4096];
+  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
+  if (set[2].revents && !lost_) {
+    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
+    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
+    if (size == 0) line_.err.reset();
+  }
+  if (set[1].revents && !lost_) receive();
+  if (set[3].revents && !lost_) flush();
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    const auto at = commands_.find(watched[i].id);
+    if (at == commands_.end() || !set[i + 5].revents) continue;
+    if (watched[i].channel == Channel::input)
+      read_input(*at->second);
+    else
+      at->second->flow(watched[i].channel).write(!at->second->running_);
+  }
+  check_life(Clock::now());
+  return true;
+}
+
+void PlaceLink::check_life(Clock::time_point now) {
+  if (lost_) return;
+  if (now >= later(last_heard_, keep_alive_))
+    return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
+  if (now < later(last_sent_, ping_after(keep_alive_))) return;
+  std::string ping;
+  put_frame(ping, FrameKind::ping, 0, {});
+  send(ping);
+  last_sent_ = now;
+}
+
+void PlaceLink::receive() {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) {
+    // What it said last stands in the other pipe.
+    char said[4096];
+    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
+    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    return lose({"it was closed at the other end"});
+  }
+  last_heard_ = Clock::now();
+  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
+}
+
+void PlaceLink::take_bytes(std::string_view bytes) {
+  std::string rest;
+  if (!marked_) {
+    const std::size_t from =
+        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
+    unmarked_ += bytes;
+    const std::size_t mark = unmarked_.find(greeting_mark, from);
+    const std::size_t end = unmarked_.find('\n', mark);
+    if (mark == std::string::npos || end == std::string::npos) {
+      if (unmarked_.size() > longest_noise) {
+        said_.add(unmarked_);
+        lose({"64 KiB came, and no greeting of an agent"});
+      }
+      return;
+    }
+    said_.add(std::string_view(unmarked_).substr(0, mark));
+    const std::size_t number = mark + greeting_mark.size();
+    const std::string version = unmarked_.substr(number, end - number);
+    if (version != std::to_string(place_protocol)) {
+      greeting_ = Json::object({{"protocol", printable(version)}});
+      return;
+    }
+    marked_ = true;
+    rest = unmarked_.substr(end + 1);
+    unmarked_ = {};
+    bytes = rest;
+  }
+  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost_ && take_frame(frame); }))
+    lose({"what came from it is not of this protocol"});
+}
+
+// False for what an agent never sends.
+bool PlaceLink::take_frame(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::hello) {
+    auto greeting = Json::parse(payload);
+    if (greeting_ || !greeting || !greeting->is_object()) return false;
+    greeting_ = std::move(*greeting);
+    return true;
+  }
+  if (!greeting_) return false;
+  const auto at = commands_.find(frame.id);
+  if (at == commands_.end() || !at->second->running_) {
+    if (forgotten_.count(frame.id) == 0) return false;
+    if (frame.kind == FrameKind::end) forgotten_.erase(frame.id);
+    return true;
+  }
+  PlaceCommand& command = *at->second;
+  switch (frame.kind) {
+    case FrameKind::out:
+      return take_stream(command, Channel::out, payload);
+    case FrameKind::err:
+      return !command.request_.merge_streams && take_stream(command, Channel::err, payload);
+    case FrameKind::started:
+      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
+      command.started_ = true;
+      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
+      event_.notify_all();
+      return true;
+    case FrameKind::credit: {
+      Channel channel{};
+      std::size_t bytes = 0;
+      if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
+      if (bytes > stream_window - command.input_window_) return false;
+      command.input_window_ += bytes;
+      return true;
+    }
+    case FrameKind::input_closed:
+      command.input_reader_.reset();
+      return payload.empty();
+    case FrameKind::told:
+      command.told_ += payload;
+      return command.request_.tells && command.told_.size() <= longest_session_text;
+    case FrameKind::end:
+      return take_end(command, payload);
+    default:
+      return false;
+  }
+}
+
+bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
+  PlaceCommand::Flow& flow = command.flow(channel);
+  if (bytes.empty() || bytes.size() > flow.window) return false;
+  flow.window -= bytes.size();
+  flow.untaken += bytes.size();
+  if (flow.waiting.empty() && flow.writer) {
+    HeldSignal guard(SIGPIPE);
+    const ssize_t size = ::write(flow.writer.get(), bytes.data(), bytes.size());
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+    if (size < 0 && errno == EPIPE) guard.take_back();
+  }
+  flow.waiting += bytes;
+  return true;
+}
+
+bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
+  const auto told = Json::parse(text);
+  if (!told || !told->is_object()) return false;
+  const Json& end = *told;
+  const std::int64_t outcome = end["outcome"].as_integer(-1);
+  const std::int64_t exit_code = end["exit_code"].as_integer(-2);
+  const std::int64_t signal = end["signal"].as_integer(-1);
+  const std::int64_t cpu = end["cpu"].as_integer(-1);
+  const std::int64_t memory = end["memory"].as_integer(-1);
+  const std::int64_t left = end["left"].as_integer(-1);
+  if (outcome < 0 || outcome > static_cast<int>(Outcome::unknown) || exit_code < -1 ||
+      exit_code > 255 || signal < 0 || signal > 64 || cpu < 0 || memory < 0 || left < 0)
+    return false;
+  ProcessResult& result = command.end_.emplace();
+  result.outcome = static_cast<Outcome>(outcome);
+  if (result.outcome == Outcome::refused || (result.outcome == Outcome::exited && exit_code < 0) ||
+      (result.outcome == Outcome::signaled && signal == 0))
+    return false;
+  result.exit_code = static_cast<int>(exit_code);
+  result.signal = static_cast<int>(signal);
+  result.cpu_time = std::chrono::microseconds(cpu);
+  result.peak_memory = static_cast<std::uint64_t>(memory);
+  result.left_behind = static_cast<std::uint64_t>(left);
+  result.pid = static_cast<int>(end["pid"].as_integer(-1));
+  result.pipe_held = end["held"].as_bool();
+  result.system_error = static_cast<int>(end["error"].as_integer() & 0xffff);
+  result.step = printable(bounded(end["step"]));
+  result.message = printable(end["message"].as_string());
+  for (const std::string& limit : texts_in(end["limits"]))
+    result.limits_reached.push_back(printable(limit));
+  command.come_to_an_end();
+  return true;
+}
+
+void PlaceLink::read_input(PlaceCommand& command) {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const std::size_t most = std::min(longest_payload, command.input_window_);
+  const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  std::string frame;
+  if (size > 0) {
+    command.input_window_ -= static_cast<std::size_t>(size);
+    put_frame(frame, FrameKind::input, command.id_,
+              {buffer_.get(), static_cast<std::size_t>(size)});
+  } else {
+    command.input_reader_.reset();
+    put_frame(frame, FrameKind::input_end, command.id_, {});
+  }
+  send(frame);
+}
+
+// Under the mutex. What the pipe does not take at once goes into the queue.
+void PlaceLink::send(std::string_view frames) {
+  if (lost_ || !line_.input) return;
+  const bool waits = !queue_.empty();
+  queue_ += frames;
+  if (waits) return;
+  flush();
+  if (!queue_.empty()) wake();
+}
+
+void PlaceLink::flush() {
+  HeldSignal guard(SIGPIPE);
+  const ssize_t size = ::write(line_.input.get(), queue_.data(), queue_.size());
+  if (size > 0) {
+    queue_.erase(0, static_cast<std::size_t>(size));
+    last_sent_ = Clock::now();
+    return;
+  }
+  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
+  if (errno == EPIPE) guard.take_back();
+  // The reader of what comes from there learns it, too, and with the reason.
+  queue_.clear();
+  line_.input.reset();
+}
+
+void PlaceLink::wake() {
+  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
+}
+
+// What came before is still handed on.
+void PlaceLink::lose(Pieces reason) {
+  if (lost_) return;
+  lost_ = true;
+  reason_ = concat(reason);
+  line_.end();
+  queue_.clear();
+  forgotten_.clear();
+  for (auto& [id, command] : commands_) {
+    if (!command->running_) continue;
+    command->lost_ = true;
+    command->come_to_an_end();
+  }
+  event_.notify_all();
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,88 @@
+// Commands on another machine, in a container, anywhere that a pipe leads to.
+#pragma once
+
+#include "base/base.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor.hpp"
+#include "paths/paths.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What a place told of itself when it was reached.
+struct PlaceFacts {
+  std::string version = {};  // of the agent
+  std::string machine = {};  // its processor, as `uname -m` says it
+  std::string host = {};     // its name
+  std::uint64_t uid = 0;     // of the agent, and of its commands
+  std::string home = {};     // that `~` means; empty: not known
+  SandboxReport sandbox = {};
+};
+
+struct PlaceOptions : ExecutorOptions {
+  // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
+  // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
+  // shell, with the variables of this process, and again when the connection was lost.
+  std::vector<std::string> transport = {};
+  // What it is called in results and messages. Empty: the words of the transport.
+  std::string name = {};
+  // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
+  // host. All other variables are the agent's own.
+  EnvironmentOptions environment = {};
+  // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
+  // added to: the roots by their permission (the workspace, when there are none).
+  SandboxOptions sandbox = {};
+  std::string shell = "/bin/sh";  // there: any shell that knows -c
+  // Of reaching the place, until its agent has answered.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
+  // After so long without a sign of life each end gives up: commands there are killed by the agent,
+  // and end here as Outcome::unknown. At least one second.
+  std::chrono::milliseconds keep_alive = std::chrono::seconds(30);
+};
+
+// The transport that leads to an agent over ssh, with the user's own configuration of it: it asks
+// no questions (BatchMode), so that an unknown host key or a password is a failure.
+//   Errors: invalid_argument for a host that is empty or would be read as an option.
+Expected<std::vector<std::string>> ssh_transport(const std::string& host,
+                                                 const std::string& agent = "codeexec-mcp");
+
+// Runs commands in a place that is not this host, through an agent that runs there. Policy, roots,
+// masking, sessions, output and audit stay on this side. The workspace and the roots must be the
+// same files there under the same paths; of the workspace this is tried each time the place is
+// reached, with a file that is made there for a moment.
+//
+// One connection serves all commands, of which each costs one message there and one back. When it
+// is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
+// command opens a new one. The memory it takes is bounded by 256 KiB for each running command, and
+// the size of those that have not begun. Safe from any thread, with one thread of its own.
+class PlaceExecutor : public Executor {
+ public:
+  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
+  //   another protocol, for a workspace that is not the same there, for a strict sandbox that
+  //   cannot be had there.
+  static Expected<PlaceExecutor> create(const PlaceOptions& options);
+
+  // As they were when the place was reached last.
+  PlaceFacts facts() const;
+  std::string describe_place() const override;
+
+ private:
+  struct Place;
+  PlaceExecutor() = default;
+  Expected<void> place(const Command& command, Admission& admission) const override;
+  std::string home(const Command& command, std::string_view work_dir) const override;
+  bool take_loss() const;
+  std::shared_ptr<Place> place_ = {};
+};
+
+// The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
+// that it has started is killed, and it returns. It starts programs with the variables and the
+// rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
+// borrowed; `out` does not block while it runs. What went wrong is told on standard error.
+// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+int place_main(int in, int out);
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,270 @@
+// The frames that agent and client exchange, and the client.
+//
+// The agent begins with a line, greeting_mark, the number of the protocol and a newline, so that
+// what ssh or a login script has printed before can be told from it. All else, in both directions,
+// are frames: the size of the payload in 4 bytes, the kind in one, the command's number in 4, the
+// payload. Numbers are little-endian. A payload has at most 64 KiB.
+//
+//   kind         by      of       payload
+//   ping         both    0        nothing; a sign of life
+//   hello        client  0        JSON: who it is, what commands are held to, what to look for
+//   hello        agent   0        JSON: who it is, what it has found, or `error`
+//   request      client  command  part of a request, when that is too long for one frame
+//   start        client  command  the last part, see PlaceRequest; the command begins
+//   input        client  command  bytes for standard input
+//   input_end    client  command  nothing
+//   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
+//   signal       client  command  its number in one byte; SIGKILL is for all of the command
+//   started      agent   command  its number in the place's process table, in 4 bytes, when asked
+//   out, err     agent   command  bytes of that stream
+//   input_closed agent   command  nothing: nobody reads standard input any more
+//   told         agent   command  part of what was written to descriptor 3, before the end
+//   end          agent   command  JSON: what became of it; it also ends one that did not start
+//
+// Of each stream at most stream_window bytes may be on their way; more is allowed by `credit` when
+// somebody has taken them. So a flood of one command neither holds up another nor takes memory.
+#pragma once
+
+#include "place/place.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+inline constexpr int place_protocol = 1;
+inline constexpr std::string_view greeting_mark = "codeexec-place/";
+inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
+inline constexpr std::size_t stream_window = std::size_t{128} << 10;
+inline constexpr std::size_t longest_request = std::size_t{64} << 20;
+
+enum class FrameKind : unsigned char {
+  ping,
+  hello,
+  request,
+  start,
+  input,
+  input_end,
+  credit,
+  signal,
+  started,
+  out,
+  err,
+  input_closed,
+  told,
+  end
+};
+
+enum class Channel : unsigned char { out, err, input };
+
+struct Frame {
+  FrameKind kind;  // any number, as it came
+  std::uint32_t id;
+  std::string_view payload;
+};
+
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload);
+void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes);
+std::string number_bytes(std::size_t value);  // four of them
+std::uint32_t number_in(std::string_view bytes);
+// Of a credit frame; false when it is none.
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
+
+Json to_json(const SandboxOptions& options);
+SandboxOptions sandbox_options_from(const Json& object);
+Json to_json(const SandboxReport& report);
+SandboxReport sandbox_report_from(const Json& object);
+std::vector<std::string> texts_in(const Json& list);
+
+// Both ends say that they live each third of the time after which they are given up.
+inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
+  return keep_alive / 3;
+}
+
+}  // namespace inner
+
+// Takes frames apart that come in any pieces. Holds one frame at most.
+class PlaceFrames {
+ public:
+  // Calls `use` with each whole frame as long as it returns true. False: it did not, or a payload
+  // is too long.
+  bool add(std::string_view bytes, FunctionRef<bool(const Frame&)> use);
+
+ private:
+  std::string held_ = {};
+};
+
+// What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
+// with a NUL after it, then the script.
+struct PlaceRequest {
+  std::string work_dir = {};
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::vector<std::string> argv = {};
+  std::vector<std::string> set = {};    // NAME=value
+  std::vector<std::string> unset = {};  // names
+  bool has_script = false;              // becomes descriptor 3
+  std::string script = {};
+  bool tells = false;  // descriptor 3 is a pipe for what a session is told
+  bool merge_streams = false;
+  bool has_input = false;
+  bool waited_for = false;  // `started` is wanted
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
+
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool read(std::string_view text);
+};
+
+class PlaceCommand;
+
+// One connection to an agent, and the thread that serves it. What comes from there is hostile: all
+// that is not as the table of frames has it ends the connection.
+//
+// The thread writes what comes into the commands' pipes and never waits for one of them: what does
+// not fit stays in PlaceCommand::Flow::waiting, which is no more than the window. It reads the
+// pipes of their input as far as the agent has given credit.
+class PlaceLink {
+ public:
+  struct Wanted {
+    std::string name = {};  // for messages
+    ProcessOptions transport = {};
+    std::chrono::milliseconds connect_timeout = {};
+    std::chrono::milliseconds keep_alive = {};
+    SandboxOptions sandbox = {};
+    std::string workspace = {};
+  };
+
+  // Returns when the agent has answered, and the workspace was found to be the same.
+  static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
+                                                   const std::optional<CancelToken>& cancel);
+  explicit PlaceLink(const Wanted& wanted)
+      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+  PlaceLink(const PlaceLink&) = delete;
+  PlaceLink& operator=(const PlaceLink&) = delete;
+  // What runs there is killed.
+  ~PlaceLink();
+
+  const std::string& name() const { return name_; }
+  const PlaceFacts& facts() const { return facts_; }
+  bool is_lost() const;
+
+ private:
+  friend class PlaceCommand;
+
+  static void* thread_main(void* self);
+  Error failure() const;
+  Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
+  Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
+  bool pump(int cancel, Clock::time_point deadline);
+  void receive();
+  void take_bytes(std::string_view bytes);
+  bool take_frame(const Frame& frame);
+  bool take_stream(PlaceCommand& command, Channel channel, std::string_view bytes);
+  bool take_end(PlaceCommand& command, std::string_view text);
+  void read_input(PlaceCommand& command);
+  void send(std::string_view frames);
+  void flush();
+  void wake();
+  void lose(Pieces reason);
+  void check_life(Clock::time_point now);
+
+  const std::string name_;
+  const std::chrono::milliseconds keep_alive_;
+  const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
+  PlaceFacts facts_ = {};
+  pthread_t thread_ = {};
+  bool has_thread_ = false;
+  UniqueFd wake_in_ = UniqueFd();
+  UniqueFd wake_out_ = UniqueFd();
+  std::unique_ptr<char[]> buffer_ = {};
+
+  mutable std::mutex mutex_ = {};
+  std::condition_variable event_ = {};  // a command has started, or nothing will
+  Carrier::Line line_ = {};
+  bool lost_ = false;
+  bool closing_ = false;
+  std::string reason_ = {};  // that it was lost
+  Capture said_{4096};       // on standard error, and before the mark
+  std::string unmarked_ = {};
+  bool marked_ = false;
+  std::optional<Json> greeting_ = {};
+  PlaceFrames reader_ = {};
+  std::string queue_ = {};  // for the agent
+  Clock::time_point last_heard_;
+  Clock::time_point last_sent_ = {};
+  std::uint32_t last_id_ = 0;
+  std::map<std::uint32_t, PlaceCommand*> commands_ = {};
+  std::set<std::uint32_t> forgotten_ = {};  // nobody waits for their end, which is still to come
+};
+
+// One command there. The fields below belong to the link's mutex.
+class PlaceCommand final : public Carrier {
+ public:
+  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request)
+      : link_(std::move(link)), request_(std::move(request)) {}
+  PlaceCommand(const PlaceCommand&) = delete;
+  PlaceCommand& operator=(const PlaceCommand&) = delete;
+  ~PlaceCommand() override;
+
+  // What it wrote to its descriptor 3.
+  const std::string& told() const { return told_; }
+
+  bool launch(bool wait, ProcessResult& failure) override;
+  int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
+  UniqueFd take_out() override { return std::move(out_.reader); }
+  UniqueFd take_err() override { return std::move(err_.reader); }
+  UniqueFd take_input() override { return std::move(input_writer_); }
+  int pid() const override { return pid_; }
+  void take(Stream stream, std::string_view bytes,
+            FunctionRef<void(std::string_view)> use) override;
+  bool ended() const override;
+  bool signal(int number) override;
+  void kill() override { signal(SIGKILL); }
+  std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
+  std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
+  void finish(ProcessResult& result) override;
+
+ private:
+  friend class PlaceLink;
+
+  // A stream on its way to its reader.
+  struct Flow {
+    UniqueFd reader = UniqueFd();
+    UniqueFd writer = UniqueFd();
+    std::string waiting = {};            // does not fit into the pipe
+    std::size_t window = stream_window;  // bytes that may still come
+    std::size_t untaken = 0;             // bytes that came and were not read
+    std::size_t uncredited = 0;          // bytes that were read, and not told
+    void write(bool ended);
+  };
+
+  Flow& flow(Channel channel) { return channel == Channel::out ? out_ : err_; }
+  void come_to_an_end();
+  void tell_end(ProcessResult& result) const;
+
+  const std::shared_ptr<PlaceLink> link_;
+  PlaceRequest request_;
+  Flow out_ = {};
+  Flow err_ = {};
+  UniqueFd input_writer_ = UniqueFd();
+  UniqueFd input_reader_ = UniqueFd();
+  std::size_t input_window_ = stream_window;
+  std::uint32_t id_ = 0;
+  bool running_ = false;  // `start` was sent, and no end has come
+  bool started_ = false;
+  bool lost_ = false;
+  int pid_ = -1;
+  std::string told_ = {};
+  std::optional<ProcessResult> end_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,97 @@
+// What comes through the pipe between a place and its client: frames, what makes a command, and
+// orders to an agent. All are hostile.                       sh tests/fuzz/run.sh [seconds] place
+//   The first byte of an input chooses the reader.
+#include "place/place_internal.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using codeexec::Frame;
+using codeexec::FrameKind;
+
+struct Seen {
+  bool ok = false;
+  std::string frames = {};  // each with its kind, number and size
+};
+
+Seen read_in(std::string_view bytes, std::size_t size) {
+  codeexec::PlaceFrames reader;
+  Seen seen;
+  seen.ok = true;
+  while (!bytes.empty() && seen.ok) {
+    seen.ok = reader.add(bytes.substr(0, size), [&](const Frame& frame) {
+      EXPECT(frame.payload.size() <= codeexec::longest_payload);
+      codeexec::put_frame(seen.frames, frame.kind, frame.id, frame.payload);
+      return true;
+    });
+    bytes.remove_prefix(std::min(size, bytes.size()));
+  }
+  return seen;
+}
+
+void read_frames(fuzz::Bytes bytes) {
+  const std::size_t size = 1 + bytes.below(40);
+  const Seen whole = read_in(bytes.rest(), std::size_t(-1));
+  const Seen pieces = read_in(bytes.rest(), size);
+  EXPECT_WITH(whole.ok == pieces.ok, bytes.rest());
+  EXPECT_WITH(whole.frames == pieces.frames, bytes.rest());
+  EXPECT_WITH(bytes.rest().substr(0, whole.frames.size()) == whole.frames, bytes.rest());
+}
+
+void read_request(fuzz::Bytes bytes) {
+  codeexec::PlaceRequest request;
+  if (!request.read(bytes.rest())) return;
+  EXPECT_WITH(!request.argv.empty(), bytes.rest());
+  codeexec::PlaceRequest again;
+  const std::string text = request.text();
+  EXPECT_WITH(again.read(text), bytes.rest());
+  EXPECT_WITH(again.text() == text, bytes.rest());
+}
+
+// An agent that runs one program that is not there, and otherwise gets any order but to run one.
+void order(fuzz::Bytes bytes) {
+  codeexec::PlaceRequest request;
+  request.argv = {"/nonexistent/program"};
+  request.work_dir = "/";
+  std::string orders;
+  if (bytes.below(8) != 0) codeexec::put_frame(orders, FrameKind::hello, 0, R"({"protocol":1})");
+  codeexec::put_frame(orders, FrameKind::start, 1, request.text());
+  while (!bytes.empty()) {
+    FrameKind kind = static_cast<FrameKind>(bytes.byte());
+    if (kind == FrameKind::start || kind == FrameKind::request) kind = FrameKind::input;
+    const std::size_t id = bytes.below(4);
+    codeexec::put_frame(orders, kind, static_cast<std::uint32_t>(id), bytes.part());
+  }
+  const codeexec::UniqueFd in(::memfd_create("orders", MFD_CLOEXEC));
+  const codeexec::UniqueFd out(::memfd_create("answers", MFD_CLOEXEC));
+  EXPECT(::write(in.get(), orders.data(), orders.size()) == static_cast<ssize_t>(orders.size()));
+  EXPECT(::lseek(in.get(), 0, SEEK_SET) == 0);
+  const int status = codeexec::place_main(in.get(), out.get());
+  EXPECT_WITH(status == 0 || status == 1, orders);
+}
+
+}  // namespace
+
+void fuzz::place(std::string_view input) {
+  // What an agent that ends says of it is of no interest.
+  static const int quiet = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  Bytes bytes(input);
+  switch (bytes.below(3)) {
+    case 0:
+      return read_frames(bytes);
+    case 1:
+      return read_request(bytes);
+    default:
+      break;
+  }
+  const int before = ::dup(2);
+  ::dup2(quiet, 2);
+  order(bytes);
+  ::dup2(before, 2);
+  ::close(before);
+}

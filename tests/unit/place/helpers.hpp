@@ -1,0 +1,63 @@
+// Helpers for the tests of places: executors whose agent is the server program on this host.
+#ifndef CODEEXEC_TESTS_PLACE_HELPERS_HPP
+#define CODEEXEC_TESTS_PLACE_HELPERS_HPP
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+
+#include <string>
+#include <vector>
+
+namespace support {
+
+using Strings = std::vector<std::string>;
+
+inline codeexec::PlaceOptions place_options(const std::string& workspace) {
+  codeexec::PlaceOptions options;
+  options.transport = {CODEEXEC_MCP, "--place"};
+  options.name = "box";
+  options.workspace = workspace;
+  options.timeout = safety;
+  return options;
+}
+
+inline codeexec::PlaceExecutor make_place(const codeexec::PlaceOptions& options) {
+  codeexec::Expected<codeexec::PlaceExecutor> made = codeexec::PlaceExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  return *std::move(made);
+}
+
+inline codeexec::Error place_error(const codeexec::PlaceOptions& options) {
+  const codeexec::Expected<codeexec::PlaceExecutor> made = codeexec::PlaceExecutor::create(options);
+  REQUIRE(!made);
+  return made.error();
+}
+
+// The number that a command has printed for itself.
+inline pid_t pid_in(const std::string& text) { return first_number(text); }
+
+// Waits until a file is there that a command makes.
+inline bool appears(const std::string& path) {
+  const Stopwatch watch;
+  while (!exists(path) && watch.soon()) ::poll(nullptr, 0, 2);
+  return exists(path);
+}
+
+// The agent of an executor: the one child of this process that is one.
+inline pid_t agent_of(const codeexec::Executor& executor) {
+  const codeexec::Result r = executor.run("s=$(cat /proc/$PPID/stat); echo \"$s\"");
+  // The command's parent is its supervisor, and the agent is the parent of that.
+  const std::size_t end = r.out.rfind(')');
+  REQUIRE(end != std::string::npos);
+  int parent = 0;
+  REQUIRE(std::sscanf(r.out.c_str() + end + 4, "%d", &parent) == 1);
+  return parent;
+}
+
+}  // namespace support
+
+#endif  // CODEEXEC_TESTS_PLACE_HELPERS_HPP

@@ -1,0 +1,289 @@
+// Places and clients that say what they should not: bytes at random, lengths, credit and numbers
+// that lie, answers that are cut at each byte.
+
+#include "helpers.hpp"
+
+using codeexec::Command;
+using codeexec::Json;
+using codeexec::Outcome;
+using codeexec::PlaceExecutor;
+using codeexec::PlaceOptions;
+using codeexec::ProcessOptions;
+using codeexec::ProcessResult;
+using codeexec::Result;
+using namespace support;
+
+namespace {
+
+// The kinds of frames, as the table in place_internal.hpp has them.
+enum Kind {
+  ping,
+  hello,
+  request,
+  start,
+  input,
+  input_end,
+  credit,
+  signal_,
+  started,
+  out,
+  err,
+  input_closed,
+  told,
+  end
+};
+
+std::string number(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value >> shift);
+  return bytes;
+}
+
+std::string frame(int kind, std::size_t id, const std::string& payload) {
+  return number(payload.size()) + static_cast<char>(kind) + number(id) + payload;
+}
+
+constexpr const char* mark = "codeexec-place/1\n";
+constexpr const char* good_end =
+    R"({"outcome":0,"exit_code":5,"signal":0,"cpu":1,"memory":1,"left":0,"pid":7})";
+
+// A place that is played: it answers the greeting, and what it is given to say when the first
+// command comes; then it listens.
+class Played {
+ public:
+  TempDir folder = {};
+  TempDir workspace = {};
+  PlaceOptions options = place_options(workspace.path());
+
+  explicit Played(const std::string& answer) {
+    const std::string greeting =
+        R"({"protocol":1,"version":"0","machine":"m","host":"h","uid":1,"home":"/h","nonce":")";
+    const std::string rest = "\"}";
+    write_file(folder / "head", mark + number(greeting.size() + 32 + rest.size()) +
+                                    static_cast<char>(hello) + number(0) + greeting);
+    write_file(folder / "rest", rest);
+    write_file(folder / "answer", answer);
+    // Standard output of its programs goes nowhere, and descriptor 3 to the client. It goes on when
+    // its parent is killed, until nobody reads what it says.
+    write_file(
+        folder / "play",
+        "trap '' PIPE; cd \"$1\"; exec 3>&1 >/dev/null 2>&1; dd bs=64k count=1; cat head >&3; "
+        "cat \"$2\"/.codeexec-* >&3; cat rest >&3; dd bs=64k count=1; cat answer >&3; "
+        "[ $# = 2 ] || cat; echo > over");
+    options.transport = {
+        "sh", "-c", "sh \"$0\"/play \"$@\"; :", folder.path(), folder.path(), workspace.path()};
+  }
+  void stays() { options.transport.push_back("stays"); }
+};
+
+Result result_of(const std::string& answer, bool stays = true) {
+  Played place(answer);
+  if (stays) place.stays();
+  const PlaceExecutor there = make_place(place.options);
+  const Result r = there.run("true");
+  // Told, and the place is not used any more.
+  if (r.outcome == Outcome::unknown) CHECK(has(r.message, "the connection to box was lost"));
+  return r;
+}
+
+ProcessResult agent_given(const std::string& bytes, bool keep_open = false) {
+  ProcessOptions options;
+  options.argv = {CODEEXEC_MCP, "--place"};
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
+  options.input = bytes;
+  options.keep_input_open = keep_open;
+  options.timeout = safety;
+  return codeexec::run_process(options);
+}
+
+// A greeting and a command that prints and reads; none of its words could do harm.
+std::string orders() {
+  const std::string order = std::string(R"({"input":true,"argv":3,"set":1,"unset":1})") + '\0' +
+                            "/" + '\0' + '\0' + "sh" + '\0' + "-c" + '\0' + "echo printed; cat" +
+                            '\0' + "A=b" + '\0' + "C" + '\0';
+  return frame(hello, 0, R"({"protocol":1})") + frame(request, 1, order.substr(0, 20)) +
+         frame(start, 1, order.substr(20)) + frame(input, 1, "line\n") +
+         frame(credit, 1, std::string(1, '\0') + number(0)) + frame(ping, 0, "") +
+         frame(signal_, 1, std::string(1, '\x12')) + frame(input_end, 1, "");
+}
+
+}  // namespace
+
+TEST_CASE("place: an answer is taken whole, and one that is cut at any byte is no result") {
+  const std::string answer =
+      frame(out, 1, "printed\n") + frame(err, 1, "on stderr\n") + frame(end, 1, good_end);
+  const Result whole = result_of(answer);
+  CHECK_MESSAGE(whole.exit_code == 5, describe(whole));
+  CHECK(whole.out == "printed\n");
+  CHECK(whole.err == "on stderr\n");
+  for (std::size_t size = 0; size < answer.size(); ++size) {
+    const Result r = result_of(answer.substr(0, size), false);
+    CAPTURE(size);
+    CHECK(r.outcome == Outcome::unknown);
+    CHECK(begins("printed\n", r.out));
+    CHECK(begins("on stderr\n", r.err));
+    if (size >= 17) CHECK(r.out == "printed\n");
+  }
+}
+
+TEST_CASE("place: what an agent never says ends the connection") {
+  const std::string full(65536, 'x');
+  const auto ended = [](const char* json) { return frame(end, 1, json); };
+  const std::string lies[] = {
+      frame(out, 2, "of nobody"),
+      frame(out, 0, "of nobody"),
+      frame(end, 77, good_end),
+      frame(14, 1, ""),
+      frame(255, 1, ""),
+      frame(start, 1, "{}"),
+      frame(input, 1, "x"),
+      frame(hello, 0, "{}"),
+      frame(out, 1, ""),
+      frame(ping, 1, ""),
+      frame(ping, 0, "x"),
+      frame(started, 1, "123"),
+      frame(started, 1, "1234"),
+      frame(started, 1, "1234") + frame(started, 1, "1234"),
+      frame(told, 1, "nobody asked"),
+      frame(credit, 1, ""),
+      frame(credit, 1, std::string(1, '\2') + number(1)),
+      frame(credit, 1, std::string(1, '\2') + number(0xffffffff)),
+      frame(credit, 1, std::string(1, '\0') + number(1)),
+      number(65537) + static_cast<char>(out) + number(1),
+      number(0xffffffff) + static_cast<char>(out) + number(1),
+      frame(input_closed, 1, "x"),
+      ended("not JSON"),
+      ended("[]"),
+      ended("{}"),
+      ended(R"({"outcome":0,"exit_code":256,"signal":0,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":0,"exit_code":-1,"signal":0,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":1,"exit_code":-1,"signal":0,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":4,"exit_code":-1,"signal":0,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":7,"exit_code":-1,"signal":0,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":0,"exit_code":0,"signal":65,"cpu":1,"memory":1,"left":0})"),
+      ended(R"({"outcome":0,"exit_code":0,"signal":0,"cpu":-1,"memory":1,"left":0})"),
+  };
+  for (const std::string& lie : lies) {
+    CAPTURE(lie.substr(0, 100));
+    const Result r = result_of(lie);
+    CHECK(r.outcome == Outcome::unknown);
+    CHECK(has(r.message, "not of this protocol"));
+  }
+  // A command whose result is there has it, whatever comes after.
+  CHECK(result_of(frame(end, 1, good_end) + frame(out, 1, "late")).exit_code == 5);
+  CHECK(result_of(frame(end, 1, good_end) + frame(end, 1, good_end)).exit_code == 5);
+}
+
+TEST_CASE("place: more than the credit, with nobody who reads, ends the connection") {
+  std::string flood;
+  for (int i = 0; i < 64; ++i) flood += frame(out, 1, std::string(65536, 'x'));
+  Played place(flood);
+  place.stays();
+  const PlaceExecutor there = make_place(place.options);
+  Command command = Command::shell("true");
+  // The first bytes are not given back until the connection has ended.
+  command.on_output = [&](codeexec::Stream, std::string_view) {
+    CHECK(appears(place.folder / "over"));
+  };
+  const Result r = there.run(command);
+  CHECK(r.outcome == Outcome::unknown);
+  CHECK(r.out_counts.total_bytes < flood.size());
+}
+
+TEST_CASE("place: random bytes from a place are no result") {
+  Random random(7);
+  for (int i = 0; i < 60; ++i) {
+    std::string bytes;
+    while (bytes.size() < 40) {
+      std::string payload(random.below(40), '\0');
+      for (char& c : payload) c = static_cast<char>(random.below(256));
+      bytes += random.below(4) == 0
+                   ? payload
+                   : frame(static_cast<int>(random.below(15)), random.below(3), payload);
+    }
+    const Result r = result_of(bytes, false);
+    CHECK(r.outcome == Outcome::unknown);
+  }
+}
+
+TEST_CASE("place: what is printed by the place is printable in messages") {
+  Played place("");
+  place.options.transport = {"sh", "-c", "printf '\\033[31mred\\n\\377' >&2"};
+  const codeexec::Error error = place_error(place.options);
+  CHECK(codeexec::is_utf8(error.message));
+  CHECK(!has(error.message, "\033"));
+}
+
+TEST_CASE("place: an agent whose orders are cut at any byte ends, and leaves nothing") {
+  const std::string all = orders();
+  const ProcessResult whole = agent_given(all);
+  CHECK(whole.exit_code == 0);
+  for (std::size_t size = 0; size < all.size(); ++size) {
+    const ProcessResult r = agent_given(all.substr(0, size));
+    CAPTURE(size);
+    CHECK(r.outcome == Outcome::exited);
+    CHECK(r.exit_code == 0);
+    CHECK(begins(r.out, mark));
+  }
+}
+
+TEST_CASE("place: an agent ends with an error when orders are none") {
+  const std::string greeting = frame(hello, 0, R"({"protocol":1})");
+  const auto request_of = [](const std::string& head) {
+    return frame(start, 1, head + '\0' + "/" + '\0' + '\0' + "true" + '\0');
+  };
+  // Its input is read by nobody: more than the pipe takes and the credit allows.
+  const std::string asleep = frame(start, 1,
+                                   std::string(R"({"input":true,"argv":2})") + '\0' + "/" + '\0' +
+                                       '\0' + "sleep" + '\0' + "60" + '\0');
+  std::string flood;
+  for (int i = 0; i < 8; ++i) flood += frame(input, 1, std::string(65536, 'x'));
+  const std::string wrong[] = {
+      "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+      std::string(20, '\xff'),
+      frame(start, 1, "{}"),
+      greeting + greeting,
+      frame(hello, 0, "{}"),
+      frame(hello, 0, "x"),
+      greeting + frame(99, 0, ""),
+      greeting + frame(out, 1, "x"),
+      greeting + frame(end, 1, "{}"),
+      greeting + frame(start, 0, "{}"),
+      greeting + frame(start, 1, ""),
+      greeting + frame(start, 1, "{}"),
+      greeting + request_of(R"({"argv":0})"),
+      greeting + request_of(R"({"argv":2})"),
+      greeting + request_of(R"({"argv":9223372036854775807})"),
+      greeting + request_of(R"({"argv":-1})"),
+      greeting + frame(request, 1, "a") + frame(start, 2, "b"),
+      greeting + frame(input_end, 1, "x"),
+      greeting + frame(signal_, 1, ""),
+      greeting + frame(signal_, 1, "\xff"),
+      greeting + frame(credit, 1, std::string(1, '\3') + number(1)),
+      greeting + asleep + flood,
+  };
+  for (const std::string& bytes : wrong) {
+    CAPTURE(bytes.substr(0, 100));
+    const ProcessResult r = agent_given(bytes);
+    CHECK(r.outcome == Outcome::exited);
+    CHECK(r.exit_code == 1);
+    CHECK(has(r.err, "not of this protocol"));
+  }
+  CHECK(agent_given(greeting + request_of(R"({"argv":1})")).exit_code == 0);
+  const ProcessResult other = agent_given(frame(hello, 0, R"({"protocol":99})"));
+  CHECK(has(other.out, "another protocol"));
+}
+
+TEST_CASE("place: random orders end an agent without harm") {
+  Random random(11);
+  const std::string good = frame(hello, 0, R"({"protocol":1})");
+  for (int i = 0; i < 60; ++i) {
+    std::string bytes = good;
+    while (bytes.size() < 100) {
+      std::string payload(random.below(30), '\0');
+      for (char& c : payload) c = static_cast<char>(random.below(256));
+      bytes += frame(static_cast<int>(random.below(15)), random.below(3), payload);
+    }
+    CHECK(agent_given(bytes).outcome == Outcome::exited);
+  }
+}

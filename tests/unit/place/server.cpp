@@ -1,0 +1,66 @@
+// The server program with a place: what it tells of it, and its tools there.
+
+#include "../../helpers/server_support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Json;
+using codeexec::ProcessResult;
+using namespace support;
+
+namespace {
+
+Strings server_options(const TempDir& workspace, Strings more = {}) {
+  more.insert(more.end(), {"--execution-mode", "command", "--place-command",
+                           "'" CODEEXEC_MCP "' --place", "--workspace", workspace.path()});
+  return more;
+}
+
+}  // namespace
+
+TEST_CASE("place: the server's tools work there as here") {
+  TempDir workspace;
+  Server server(server_options(workspace));
+  CHECK(has(server.greeting["result"]["instructions"].as_string(), "another machine"));
+  const Json ran = server.execute("echo hi; pwd");
+  CHECK(ran["stdout"] == Json("hi\n" + workspace.path() + "\n"));
+  const Json first =
+      server.execute_with(parsed(R"({"command":"cd /; export A=b","session_id":"s"})"));
+  CHECK(first["session_work_dir"] == Json("/"));
+  const Json next = server.execute_with(parsed(R"({"command":"echo $A; pwd","session_id":"s"})"));
+  CHECK(next["stdout"] == Json("b\n/\n"));
+  const Json shell =
+      server.use("start_background_shell", R"({"command":"read x; echo got $x; cat"})");
+  const Json id = shell["shell_id"];
+  CHECK(shell["pid"].as_integer() > 0);
+  server.use("write_background_shell", Json::object({{"shell_id", id}, {"input", "it\n"}}));
+  const Json output =
+      server.use("get_background_shell_output",
+                 Json::object({{"shell_id", id}, {"wait_for", "got"}, {"timeout", 60}}));
+  CHECK(output["stdout"] == Json("got it\n"));
+  CHECK(server.use("kill_background_shell", Json::object({{"shell_id", id}}))["signal"] ==
+        Json("SIGTERM"));
+  const Json code =
+      server.use("execute_code", Json::object({{"code", "print(6 * 7)"}, {"language", "python"}}));
+  CHECK(code["stdout"] == Json("42\n"));
+  server.use("write_file", R"({"file_path":"f","content":"text"})");
+  CHECK(server.execute("cat f")["stdout"] == Json("text"));
+  const Json gone = server.use("start_background_shell", R"({"command":"no-such-program-xyz"})");
+  CHECK(gone["pid"].as_integer() > 0);  // of the shell
+  CHECK(server.finish().empty());
+}
+
+TEST_CASE("place: --doctor and --sandbox-report tell of it") {
+  TempDir workspace;
+  const ProcessResult doctor = run_program(server_options(workspace, {"--doctor"}));
+  CHECK(begins(doctor.out, "ok   place: "));
+  CHECK(has(doctor.out, "agent " CODEEXEC_VERSION_STRING));
+  CHECK(has(doctor.out, "ok   workspace: " + workspace.path()));
+  CHECK(has(doctor.out, "ok   sandbox: off"));
+  const ProcessResult none =
+      run_program({"--execution-mode", "command", "--place-command", "false", "--doctor"});
+  CHECK(none.exit_code == 1);
+  CHECK(begins(none.out, "FAIL place: cannot reach false"));
+  const ProcessResult report =
+      run_program(server_options(workspace, {"--sandbox", "best-effort", "--sandbox-report"}));
+  CHECK(parsed(report.out)["mode"] == Json("best_effort"));
+}
