@@ -12,6 +12,8 @@
 # mirror, PyPI and npm. It installs nothing itself.
 #
 #   codeexec-test/busybox         busybox and its links, and nothing else, not even a /tmp
+#   codeexec-test/musl            the same with musl, as Debian packs it, for its library
+#   codeexec-test/empty           nothing but /program, which is a static busybox
 #   codeexec-test/base            a small Debian 12 with Python, pip, git and curl
 #   codeexec-test/debian          the same, with a user `agent`, uid 1000
 #   codeexec/runtime, codeexec/runtime-sudo, codeexec/executor    those of docker/, on that Debian
@@ -148,7 +150,7 @@ remove_tree() {
 }
 import_tree() { tar -C "$dir/tree" -c . | docker import - "$1"; }
 
-make_busybox() {
+busybox_tree() {
   remove_tree
   for folder in bin dev etc home proc root sys; do mkdir -p "$dir/tree/$folder"; done
   cp "$(command -v busybox)" "$dir/tree/bin/busybox"
@@ -157,7 +159,29 @@ make_busybox() {
   done
   echo root:x:0:0:root:/root:/bin/sh > "$dir/tree/etc/passwd"
   echo root:x:0: > "$dir/tree/etc/group"
+}
+make_busybox() {
+  busybox_tree
   import_tree codeexec-test/busybox:latest
+  remove_tree
+}
+make_musl() {
+  busybox_tree
+  url=$(mirror)
+  curl -fsSL "$url/dists/bookworm/main/binary-$(dpkg --print-architecture)/Packages.xz" | xz -d |
+    awk '/^Package: / { found = $2 == "musl" } found && /^Filename: / { print $2 }' \
+      > "$dir/probe.log"
+  curl -fsSL -o "$dir/musl.deb" "$url/$(cat "$dir/probe.log")"
+  dpkg-deb -x "$dir/musl.deb" "$dir/tree"
+  rm "$dir/musl.deb"
+  import_tree codeexec-test/musl:latest
+  remove_tree
+}
+make_empty() {
+  remove_tree
+  mkdir "$dir/tree"
+  cp "$(command -v busybox)" "$dir/tree/program"
+  import_tree codeexec-test/empty:latest
   remove_tree
 }
 # The mirror that this machine uses, when it is a Debian's.
@@ -191,7 +215,9 @@ make_debian() {
 images() { exec sh "$0" make_images "$dir"; }
 make_images() {
   answers || fail "no engine runs in $dir: sudo sh tests/helpers/engine.sh start $dir"
-  image_exists codeexec-test/busybox || quietly codeexec-test/busybox sh "$0" make_busybox "$dir"
+  for image in busybox musl empty; do
+    image_exists codeexec-test/$image || quietly codeexec-test/$image sh "$0" make_$image "$dir"
+  done
   if ! image_exists codeexec-test/base; then
     command -v debootstrap > /dev/null ||
       fail "missing: debootstrap (Debian: apt-get install debootstrap)"
