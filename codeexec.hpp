@@ -21965,8 +21965,8 @@ struct SupervisorReport {
 
 // The memory of a supervisor, in pages of its own. It tells through it: that the command runs or
 // why it does not, which is waited for, and how it ended, which is read when it is gone. What comes
-// first is needed at the start and at the end, and goes back to the system in between: a command that
-// runs for more than a moment costs the last page.
+// first is needed at the start and at the end, and goes back to the system in between, so that a
+// command that runs for more than a moment costs the last page.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
