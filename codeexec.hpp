@@ -40977,8 +40977,8 @@ std::string rules_text() {
 
 }  // namespace
 
-// tools/place.cpp ---------------------------------------------------------------------------------
-// From the options to the place where commands run.
+// tools/executors.cpp -----------------------------------------------------------------------------
+// From the options of the server to the executor of its commands.
 
 namespace {
 

@@ -312,7 +312,7 @@
 #include "tools/option_setter.cpp"
 #include "tools/config_file.cpp"
 #include "tools/arguments.cpp"
-#include "tools/place.cpp"
+#include "tools/executors.cpp"
 #include "tools/check.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"

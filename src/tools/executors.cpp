@@ -1,4 +1,4 @@
-// From the options to the place where commands run.
+// From the options of the server to the executor of its commands.
 
 #include "tools/options_internal.hpp"
 
