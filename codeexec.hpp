@@ -596,6 +596,19 @@ namespace shell {
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
 enum class Dialect { bash, posix };
 
+// What a command reads from its standard input.
+struct Input {
+  enum class Kind {
+    inherited,  // from whoever runs the script
+    known,      // the text below: a here-document, or what echo, printf, cat or ls -d writes
+    unknown,    // a file or the output of another command
+  };
+  Kind kind = Kind::inherited;
+  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that are found, if they are there
+  bool home = false;      // each ~ that begins a word is a home directory
+};
+
 // A string as a command gets it, after expansion and removal of quotes. Each part that cannot be
 // known without a run is a single NUL byte in `text`, which no shell string can contain.
 struct Word {
@@ -610,7 +623,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
-  std::string printed = {};  // of <( ): what can be read from it, where that is known
+  Input printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -637,19 +650,6 @@ struct Redirection {
   bool writes() const noexcept {
     return kind == Kind::write || kind == Kind::append || kind == Kind::read_write;
   }
-};
-
-// What a command reads from its standard input.
-struct Input {
-  enum class Kind {
-    inherited,  // from whoever runs the script
-    known,      // the text below: a here-document, or what echo, printf or cat writes into the pipe
-    unknown,    // a file or the output of another command
-  };
-  Kind kind = Kind::inherited;
-  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
-  bool glob = false;      // some words of it are names of files that the shell has found
-  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.
@@ -8722,6 +8722,11 @@ class ShellWalker {
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
   // `home`: each ~ at the beginning of a field is a home directory.
   void add_split(Fields& fields, std::string_view text, bool home = false);
+  static std::string separators_of(const ShellValue& ifs);
+  // Where the separator that begins at `at` ends: blanks around another one are part of it.
+  // `blank`: what may be in it, then whether it has nothing else.
+  static std::size_t skip_separator(std::string_view text, std::size_t at,
+                                    std::string_view separators, bool& blank);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -8909,6 +8914,7 @@ class ShellWalker {
 
   void run_pipeline(const ShellNode& node);
 
+  static shell::Input input_of(Output output);
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
   // The word of a process substitution, of which only the name is not known.
@@ -9044,10 +9050,12 @@ class ShellWalker {
 
   enum class Builtin {
     alias,
+    base_name,
     cat,
     change_directory,
     declare,
     compgen,
+    directory_name,
     echo,
     eval,
     exec,
@@ -9055,8 +9063,10 @@ class ShellWalker {
     hash,
     leave,
     let,
+    ls,
     pop_directory,
     printf,
+    pwd,
     read,
     set,
     shift,
@@ -9096,6 +9106,12 @@ class ShellWalker {
   void assign_unknown(std::string_view text);
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at);
+  // What read takes from an input that is known: of each line, as others may have taken those
+  // before it, unless the input is its own.
+  void run_known_read(const shell::Command& command, std::size_t at);
+  // Adds what the names get from a line; `separators` are those of IFS.
+  static void read_line(std::string_view line, const shell::Input& input,
+                        std::string_view separators, std::vector<ShellVariable>& names);
   // What compgen expands and runs.
   void run_compgen(const shell::Command& command, std::size_t at);
   // hash -p FILE NAME: from here on, NAME is FILE.
@@ -9106,8 +9122,13 @@ class ShellWalker {
 
   // output ----------------------------------------------------------------------------------------
 
-  void write_input(const shell::Command& command);
+  void write_input(const shell::Input& input);
   void run_cat(const shell::Command& command, std::size_t at);
+  // With -d, the operands that are there.
+  void run_ls(const shell::Command& command, std::size_t at);
+  void run_pwd(const shell::Command& command, std::size_t at);
+  // dirname PATH, basename PATH
+  void run_path_part(const shell::Command& command, std::size_t at, bool last);
   // A word as it is printed; what it stands for is not always known.
   void write_word(const shell::Word& word);
 
@@ -9551,10 +9572,23 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
   if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
+std::string ShellWalker::separators_of(const ShellValue& ifs) {
+  if (ifs.unset) return " \t\n";
+  return ifs.elements.empty() ? std::string() : ifs.elements[0].text;
+}
+
+std::size_t ShellWalker::skip_separator(std::string_view text, std::size_t at,
+                                        std::string_view separators, bool& blank) {
+  for (; at < text.size() && separators.find(text[at]) != std::string_view::npos; ++at) {
+    const bool is_blank = is_shell_blank(text[at]) || text[at] == '\n';
+    if (!is_blank && !blank) break;
+    blank = blank && is_blank;
+  }
+  return at;
+}
+
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const ShellValue& ifs = value_of("IFS"sv);
-  std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
-  if (ifs.unset) separators = " \t\n";
+  const std::string separators = separators_of(value_of("IFS"sv));
   if (has_nul(separators)) return add_unknown(fields, false);
   std::size_t begin = 0;
   for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
@@ -9573,15 +9607,9 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
     if (!ends) continue;
-    // Blanks around another separator are part of it.
-    const auto is_blank = [text](std::size_t i) {
-      return is_shell_blank(text[i]) || text[i] == '\n';
-    };
-    bool blank = is_blank(at);
-    while (at + 1 < text.size() && separators.find(text[at + 1]) != std::string::npos &&
-           (blank || is_blank(at + 1)))
-      blank = is_blank(++at) && blank;
-    begin = at + 1;
+    bool blank = true;
+    begin = skip_separator(text, at, separators, blank);
+    at = begin - 1;
     if (fields.started || !blank) end_field(fields);
   }
 }
@@ -10641,12 +10669,7 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     told.reset();
     producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
-    input_ = shell::Input();
-    input_.glob = output.glob;
-    input_.home = output.home;
-    input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
-                                                           : shell::Input::Kind::known;
-    if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
+    input_ = input_of(std::move(output));
   }
   --parallel_;
   producer_ = outer_producer;
@@ -10654,6 +10677,16 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   output_ = outer_output;
   input_ = outer_input;
   pipeline_ = outer_pipeline;
+}
+
+shell::Input ShellWalker::input_of(Output output) {
+  shell::Input input = unknown_input();
+  input.glob = output.glob;
+  input.home = output.home;
+  if (output.text == std::string_view("\0", 1)) return input;
+  input.kind = shell::Input::Kind::known;
+  input.text = std::move(output.text);
+  return input;
 }
 
 ShellText ShellWalker::output_of(std::uint32_t index) {
@@ -10668,8 +10701,9 @@ void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
   run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
   add_unknown(fields, true);
   fields.word.process = true;
-  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
-  if (known) fields.word.printed = std::move(output.text);
+  if (output.text.empty()) return;
+  output.glob = output.glob || output.assumed;
+  fields.word.printed = input_of(std::move(output));
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
@@ -11093,6 +11127,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
   if (redirection.kind == Kind::duplicate && target == "0") return;
   input = unknown_input();
+  if (redirection.target.printed.kind == shell::Input::Kind::known)
+    input = redirection.target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;
@@ -11283,10 +11319,12 @@ ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
   // A line for each enumerator.
   std::string_view lines =
       "alias\n"
+      "basename\n"
       "cat\n"
       "cd chdir pushd\n"
       "declare export local readonly typeset\n"
       "compgen\n"
+      "dirname\n"
       "echo\n"
       "eval\n"
       "exec\n"
@@ -11294,8 +11332,10 @@ ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
       "hash\n"
       "break continue return\n"
       "let\n"
+      "ls\n"
       "popd\n"
       "printf\n"
+      "pwd\n"
       "getopts mapfile read readarray\n"
       "set\n"
       "shift\n"
@@ -11326,6 +11366,14 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
       return write_unknown();
     case Builtin::alias:
       return run_alias_definitions(command, at);
+    case Builtin::base_name:
+      return run_path_part(command, at, true);
+    case Builtin::directory_name:
+      return run_path_part(command, at, false);
+    case Builtin::ls:
+      return run_ls(command, at);
+    case Builtin::pwd:
+      return run_pwd(command, at);
     case Builtin::cat:
       return run_cat(command, at);
     case Builtin::change_directory:
@@ -11365,7 +11413,7 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
     case Builtin::silent:
       return;
     case Builtin::tee:
-      return write_input(command);
+      return write_input(command.input);
     case Builtin::trap:
       return run_trap(command, at);
     case Builtin::unset:
@@ -11548,6 +11596,85 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
   }
   assign("REPLY"sv, unknown_value_);
   assign("MAPFILE"sv, unknown_value_);
+  if (command.words[at].text == "read" && command.input.kind == shell::Input::Kind::known)
+    run_known_read(command, at);
+}
+
+void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) {
+  bool raw = false, sure = false;
+  for (const shell::Redirection& redirection : command.redirections)
+    sure = sure || (redirection.fd == 0 && redirection.kind != shell::Redirection::Kind::duplicate);
+  std::size_t i = at + 1;
+  for (; i < command.words.size() && starts_with(command.words[i].text, "-"sv); ++i) {
+    const std::string& option = command.words[i].text;
+    const std::size_t argument = std::min(option.find_first_not_of("-reEs"), option.size());
+    raw = raw || option.find('r') < argument;
+    // Other options than -r and -p may be none, or end it before the line does.
+    sure = sure && option.find_first_not_of("-rp") == std::string::npos;
+    if (argument == option.size()) continue;
+    if (option[argument] != 'p' && option[argument] != 't') return;
+    if (argument + 1 == option.size()) ++i;
+  }
+  std::vector<std::string_view> names;
+  for (; i < command.words.size(); ++i) {
+    names.push_back(command.words[i].text);
+    if (!is_name(names.back())) return;
+  }
+  std::string separators;
+  if (!names.empty()) {
+    separators = separators_of(value_of("IFS"sv));
+  } else {
+    names.push_back("REPLY"sv);
+    sure = sure && bash();
+  }
+  if (has_nul(separators)) return;
+  std::vector<ShellVariable> read(names.size());
+  if (!sure)
+    for (ShellVariable& variable : read) variable.values.push_back(unknown_value_);
+  const std::string_view unknown("\0", 1);
+  std::string_view rest = command.input.text;
+  do {
+    std::string_view line = take_part(rest, '\n');
+    charge(line.size() + 1);
+    if (!raw && line.find('\\') != std::string_view::npos) line = unknown;
+    if (has_nul(line)) line = line.substr(0, line.find('\0') + 1);
+    read_line(line, command.input, separators, read);
+  } while (!sure && !rest.empty() && read[0].values.size() < max_values && !stopped());
+  for (i = 0; i < names.size(); ++i) {
+    if (read[i].values.size() == 1) {
+      assign(names[i], std::move(read[i].values[0]));
+    } else if (!has_attribute(names[i], 'r') && !has_attribute(names[i], 'i')) {
+      for (const ShellValue& value : read[i].values) run_value(names[i], value);
+      set_variable(names[i], std::move(read[i]));
+    }
+  }
+}
+
+void ShellWalker::read_line(std::string_view line, const shell::Input& input,
+                            std::string_view separators, std::vector<ShellVariable>& names) {
+  bool blank = false;
+  std::size_t at = skip_separator(line, 0, separators, blank);
+  for (ShellVariable& name : names) {
+    const bool last = &name == &names.back();
+    const std::size_t end =
+        last ? line.size() : std::min(line.find_first_of(separators, at), line.size());
+    std::string_view field = line.substr(at, end - at);
+    while (last && !field.empty() && separators.find(field.back()) != std::string_view::npos) {
+      // Whether another separator than a blank is kept depends on what stands before it.
+      if (is_shell_blank(field.back()))
+        field.remove_suffix(1);
+      else
+        line = field = std::string_view("\0", 1);
+    }
+    const bool glob = input.glob && has_glob(field);
+    merge_value(name, scalar_value({std::string(field), input.glob, glob, input.home}));
+    blank = true;
+    at = skip_separator(line, end, separators, blank);
+    // What comes behind may be a part of these names of files, or anything.
+    if (!glob && !has_nul(field)) continue;
+    line = glob ? field : line.substr(line.size() - 1);
+    at = 0;
+  }
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
@@ -11607,25 +11734,81 @@ void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
 }  // namespace
 
 // shell/output.cpp --------------------------------------------------------------------------------
-// The walker: what echo, printf and cat print, for $( ) and pipelines.
+// The walker: what echo, printf, cat, ls -d ... print, for $( ) and pipelines.
 
 namespace {
 
-void ShellWalker::write_input(const shell::Command& command) {
-  if (output_ == nullptr) return;
-  if (command.input.kind == shell::Input::Kind::known) {
-    output_->glob = output_->glob || command.input.glob;
-    output_->home = output_->home || command.input.home;
-    write_output(command.input.text);
-  } else {
+void ShellWalker::write_input(const shell::Input& input) {
+  if (input.kind == shell::Input::Kind::known)
+    append_output({input.text, false, input.glob, input.home});
+  else
     write_unknown();
-  }
 }
 
 void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i < command.words.size(); ++i)
-    if (command.words[i].text != "-") return write_unknown();
-  write_input(command);
+  if (at + 1 == command.words.size()) write_input(command.input);
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const shell::Word& word = command.words[i];
+    const bool input = word.text == "-";
+    if (!input && starts_with(word.text, "-"sv)) return write_unknown();
+    write_input(input ? command.input : word.printed);
+  }
+}
+
+void ShellWalker::run_ls(const shell::Command& command, std::size_t at) {
+  if (output_ == nullptr) return;
+  const auto is_option = [&](std::size_t i) { return starts_with(command.words[i].text, "-"sv); };
+  bool directories = false, named = false;
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const std::string& text = command.words[i].text;
+    named = named || !is_option(i);
+    if (!is_option(i)) continue;
+    if (text.find_first_not_of("-1AHLUacdrtu") != std::string::npos || text == "--")
+      return write_unknown();
+    directories = directories || text.find('d') != std::string::npos;
+  }
+  if (!directories || !named) return write_unknown();
+  // Those that are not there are not printed.
+  output_->mark({{}, true, true});
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    if (is_option(i)) continue;
+    write_word(command.words[i]);
+    write_output("\n"sv);
+  }
+}
+
+void ShellWalker::run_pwd(const shell::Command& command, std::size_t at) {
+  const ShellValue& directory = value_of(work_dir_key);
+  if (at + 1 < command.words.size() || directory.elements.empty() ||
+      !is_whole_path(directory.elements[0]))
+    return write_unknown();
+  const ShellText& path = directory.elements[0];
+  append_output({concat({path.text, "\n"}), path.assumed, path.glob, path.home});
+}
+
+void ShellWalker::run_path_part(const shell::Command& command, std::size_t at, bool last) {
+  if (at + 2 != command.words.size() || starts_with(command.words[at + 1].text, "-"sv))
+    return write_unknown();
+  shell::Word word = command.words[at + 1];
+  const auto trim = [](std::string& text) {
+    while (text.size() > 1 && text.back() == '/') text.pop_back();
+  };
+  trim(word.text);
+  const std::size_t slash = word.text.rfind('/');
+  const bool above = word.home && slash == std::string::npos;
+  if (word.text.empty() || !word.known() || (above && last)) return write_unknown();
+  word.home = word.home && !last && !above;
+  if (above) {
+    word.text = "/home";
+    word.assumed = true;
+  } else if (last) {
+    if (word.text.size() > 1) word.text.erase(0, slash + 1);
+  } else {
+    word.text = slash == std::string::npos ? "." : word.text.substr(0, slash + 1);
+    trim(word.text);
+  }
+  write_word(word);
+  write_output("\n"sv);
 }
 
 void ShellWalker::write_word(const shell::Word& word) {
@@ -12395,7 +12578,7 @@ inline constexpr std::string_view reserved_words =
 // refused as too complex.
 inline constexpr unsigned max_peeled_levels = 32;
 inline constexpr std::size_t max_judged_words = std::size_t{1} << 20;
-inline constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t max_generated_bytes = std::size_t{5} << 20;
 
 }  // namespace
 
@@ -14926,7 +15109,7 @@ void Judge::judge_shell(const Form& form) {
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
   if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
-  if (!word.printed.empty()) return true;
+  if (word.printed.kind == shell::Input::Kind::known) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
@@ -14939,10 +15122,9 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 }
 
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
-  const bool prints = first < form.size && !form.words[first].printed.empty();
-  const shell::Input printed = {shell::Input::Kind::known,
-                                prints ? form.words[first].printed : std::string()};
-  const shell::Input& input = prints ? printed : *form.input;
+  const bool prints =
+      first < form.size && form.words[first].printed.kind == shell::Input::Kind::known;
+  const shell::Input& input = prints ? form.words[first].printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;

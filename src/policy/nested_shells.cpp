@@ -56,7 +56,7 @@ void Judge::judge_shell(const Form& form) {
 bool Judge::check_script_file(const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(command_->work_dir.text, word.text);
   if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
-  if (!word.printed.empty()) return true;
+  if (word.printed.kind == shell::Input::Kind::known) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
@@ -69,10 +69,9 @@ bool Judge::check_script_file(const Form& form, const shell::Word& word) {
 }
 
 void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
-  const bool prints = first < form.size && !form.words[first].printed.empty();
-  const shell::Input printed = {shell::Input::Kind::known,
-                                prints ? form.words[first].printed : std::string()};
-  const shell::Input& input = prints ? printed : *form.input;
+  const bool prints =
+      first < form.size && form.words[first].printed.kind == shell::Input::Kind::known;
+  const shell::Input& input = prints ? form.words[first].printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;

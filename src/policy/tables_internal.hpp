@@ -283,7 +283,7 @@ inline constexpr std::string_view reserved_words =
 // refused as too complex.
 inline constexpr unsigned max_peeled_levels = 32;
 inline constexpr std::size_t max_judged_words = std::size_t{1} << 20;
-inline constexpr std::size_t max_generated_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t max_generated_bytes = std::size_t{5} << 20;
 
 }  // namespace inner
 

@@ -37,10 +37,12 @@ ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
   // A line for each enumerator.
   std::string_view lines =
       "alias\n"
+      "basename\n"
       "cat\n"
       "cd chdir pushd\n"
       "declare export local readonly typeset\n"
       "compgen\n"
+      "dirname\n"
       "echo\n"
       "eval\n"
       "exec\n"
@@ -48,8 +50,10 @@ ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
       "hash\n"
       "break continue return\n"
       "let\n"
+      "ls\n"
       "popd\n"
       "printf\n"
+      "pwd\n"
       "getopts mapfile read readarray\n"
       "set\n"
       "shift\n"
@@ -80,6 +84,14 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
       return write_unknown();
     case Builtin::alias:
       return run_alias_definitions(command, at);
+    case Builtin::base_name:
+      return run_path_part(command, at, true);
+    case Builtin::directory_name:
+      return run_path_part(command, at, false);
+    case Builtin::ls:
+      return run_ls(command, at);
+    case Builtin::pwd:
+      return run_pwd(command, at);
     case Builtin::cat:
       return run_cat(command, at);
     case Builtin::change_directory:
@@ -119,7 +131,7 @@ void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
     case Builtin::silent:
       return;
     case Builtin::tee:
-      return write_input(command);
+      return write_input(command.input);
     case Builtin::trap:
       return run_trap(command, at);
     case Builtin::unset:
@@ -302,6 +314,85 @@ void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
   }
   assign("REPLY"sv, unknown_value_);
   assign("MAPFILE"sv, unknown_value_);
+  if (command.words[at].text == "read" && command.input.kind == shell::Input::Kind::known)
+    run_known_read(command, at);
+}
+
+void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) {
+  bool raw = false, sure = false;
+  for (const shell::Redirection& redirection : command.redirections)
+    sure = sure || (redirection.fd == 0 && redirection.kind != shell::Redirection::Kind::duplicate);
+  std::size_t i = at + 1;
+  for (; i < command.words.size() && starts_with(command.words[i].text, "-"sv); ++i) {
+    const std::string& option = command.words[i].text;
+    const std::size_t argument = std::min(option.find_first_not_of("-reEs"), option.size());
+    raw = raw || option.find('r') < argument;
+    // Other options than -r and -p may be none, or end it before the line does.
+    sure = sure && option.find_first_not_of("-rp") == std::string::npos;
+    if (argument == option.size()) continue;
+    if (option[argument] != 'p' && option[argument] != 't') return;
+    if (argument + 1 == option.size()) ++i;
+  }
+  std::vector<std::string_view> names;
+  for (; i < command.words.size(); ++i) {
+    names.push_back(command.words[i].text);
+    if (!is_name(names.back())) return;
+  }
+  std::string separators;
+  if (!names.empty()) {
+    separators = separators_of(value_of("IFS"sv));
+  } else {
+    names.push_back("REPLY"sv);
+    sure = sure && bash();
+  }
+  if (has_nul(separators)) return;
+  std::vector<ShellVariable> read(names.size());
+  if (!sure)
+    for (ShellVariable& variable : read) variable.values.push_back(unknown_value_);
+  const std::string_view unknown("\0", 1);
+  std::string_view rest = command.input.text;
+  do {
+    std::string_view line = take_part(rest, '\n');
+    charge(line.size() + 1);
+    if (!raw && line.find('\\') != std::string_view::npos) line = unknown;
+    if (has_nul(line)) line = line.substr(0, line.find('\0') + 1);
+    read_line(line, command.input, separators, read);
+  } while (!sure && !rest.empty() && read[0].values.size() < max_values && !stopped());
+  for (i = 0; i < names.size(); ++i) {
+    if (read[i].values.size() == 1) {
+      assign(names[i], std::move(read[i].values[0]));
+    } else if (!has_attribute(names[i], 'r') && !has_attribute(names[i], 'i')) {
+      for (const ShellValue& value : read[i].values) run_value(names[i], value);
+      set_variable(names[i], std::move(read[i]));
+    }
+  }
+}
+
+void ShellWalker::read_line(std::string_view line, const shell::Input& input,
+                            std::string_view separators, std::vector<ShellVariable>& names) {
+  bool blank = false;
+  std::size_t at = skip_separator(line, 0, separators, blank);
+  for (ShellVariable& name : names) {
+    const bool last = &name == &names.back();
+    const std::size_t end =
+        last ? line.size() : std::min(line.find_first_of(separators, at), line.size());
+    std::string_view field = line.substr(at, end - at);
+    while (last && !field.empty() && separators.find(field.back()) != std::string_view::npos) {
+      // Whether another separator than a blank is kept depends on what stands before it.
+      if (is_shell_blank(field.back()))
+        field.remove_suffix(1);
+      else
+        line = field = std::string_view("\0", 1);
+    }
+    const bool glob = input.glob && has_glob(field);
+    merge_value(name, scalar_value({std::string(field), input.glob, glob, input.home}));
+    blank = true;
+    at = skip_separator(line, end, separators, blank);
+    // What comes behind may be a part of these names of files, or anything.
+    if (!glob && !has_nul(field)) continue;
+    line = glob ? field : line.substr(line.size() - 1);
+    at = 0;
+  }
 }
 
 void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {

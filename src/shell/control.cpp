@@ -344,12 +344,7 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
     told.reset();
     producer_ = simple ? producer.get() : nullptr;
     producer_id_ = simple ? ++last_frame_ : 0;
-    input_ = shell::Input();
-    input_.glob = output.glob;
-    input_.home = output.home;
-    input_.kind = output.text == std::string_view("\0", 1) ? shell::Input::Kind::unknown
-                                                           : shell::Input::Kind::known;
-    if (input_.kind == shell::Input::Kind::known) input_.text = std::move(output.text);
+    input_ = input_of(std::move(output));
   }
   --parallel_;
   producer_ = outer_producer;
@@ -357,6 +352,16 @@ void ShellWalker::run_pipeline(const ShellNode& node) {
   output_ = outer_output;
   input_ = outer_input;
   pipeline_ = outer_pipeline;
+}
+
+shell::Input ShellWalker::input_of(Output output) {
+  shell::Input input = unknown_input();
+  input.glob = output.glob;
+  input.home = output.home;
+  if (output.text == std::string_view("\0", 1)) return input;
+  input.kind = shell::Input::Kind::known;
+  input.text = std::move(output.text);
+  return input;
 }
 
 ShellText ShellWalker::output_of(std::uint32_t index) {
@@ -371,8 +376,9 @@ void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
   run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
   add_unknown(fields, true);
   fields.word.process = true;
-  const bool known = !has_nul(output.text) && !output.assumed && !output.glob && !output.home;
-  if (known) fields.word.printed = std::move(output.text);
+  if (output.text.empty()) return;
+  output.glob = output.glob || output.assumed;
+  fields.word.printed = input_of(std::move(output));
 }
 
 void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {

@@ -63,10 +63,23 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
   if (!quoted && has_glob(written)) fields.word.glob = true;
 }
 
+std::string ShellWalker::separators_of(const ShellValue& ifs) {
+  if (ifs.unset) return " \t\n";
+  return ifs.elements.empty() ? std::string() : ifs.elements[0].text;
+}
+
+std::size_t ShellWalker::skip_separator(std::string_view text, std::size_t at,
+                                        std::string_view separators, bool& blank) {
+  for (; at < text.size() && separators.find(text[at]) != std::string_view::npos; ++at) {
+    const bool is_blank = is_shell_blank(text[at]) || text[at] == '\n';
+    if (!is_blank && !blank) break;
+    blank = blank && is_blank;
+  }
+  return at;
+}
+
 void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const ShellValue& ifs = value_of("IFS"sv);
-  std::string separators = ifs.elements.empty() ? std::string() : ifs.elements[0].text;
-  if (ifs.unset) separators = " \t\n";
+  const std::string separators = separators_of(value_of("IFS"sv));
   if (has_nul(separators)) return add_unknown(fields, false);
   std::size_t begin = 0;
   for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
@@ -85,15 +98,9 @@ void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
     begin = at + 1;
     if (unknown) add_unknown(fields, false);
     if (!ends) continue;
-    // Blanks around another separator are part of it.
-    const auto is_blank = [text](std::size_t i) {
-      return is_shell_blank(text[i]) || text[i] == '\n';
-    };
-    bool blank = is_blank(at);
-    while (at + 1 < text.size() && separators.find(text[at + 1]) != std::string::npos &&
-           (blank || is_blank(at + 1)))
-      blank = is_blank(++at) && blank;
-    begin = at + 1;
+    bool blank = true;
+    begin = skip_separator(text, at, separators, blank);
+    at = begin - 1;
     if (fields.started || !blank) end_field(fields);
   }
 }

@@ -1,4 +1,4 @@
-// The walker: what echo, printf and cat print, for $( ) and pipelines.
+// The walker: what echo, printf, cat, ls -d ... print, for $( ) and pipelines.
 
 #include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
@@ -12,21 +12,77 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellWalker::write_input(const shell::Command& command) {
-  if (output_ == nullptr) return;
-  if (command.input.kind == shell::Input::Kind::known) {
-    output_->glob = output_->glob || command.input.glob;
-    output_->home = output_->home || command.input.home;
-    write_output(command.input.text);
-  } else {
+void ShellWalker::write_input(const shell::Input& input) {
+  if (input.kind == shell::Input::Kind::known)
+    append_output({input.text, false, input.glob, input.home});
+  else
     write_unknown();
-  }
 }
 
 void ShellWalker::run_cat(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i < command.words.size(); ++i)
-    if (command.words[i].text != "-") return write_unknown();
-  write_input(command);
+  if (at + 1 == command.words.size()) write_input(command.input);
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const shell::Word& word = command.words[i];
+    const bool input = word.text == "-";
+    if (!input && starts_with(word.text, "-"sv)) return write_unknown();
+    write_input(input ? command.input : word.printed);
+  }
+}
+
+void ShellWalker::run_ls(const shell::Command& command, std::size_t at) {
+  if (output_ == nullptr) return;
+  const auto is_option = [&](std::size_t i) { return starts_with(command.words[i].text, "-"sv); };
+  bool directories = false, named = false;
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    const std::string& text = command.words[i].text;
+    named = named || !is_option(i);
+    if (!is_option(i)) continue;
+    if (text.find_first_not_of("-1AHLUacdrtu") != std::string::npos || text == "--")
+      return write_unknown();
+    directories = directories || text.find('d') != std::string::npos;
+  }
+  if (!directories || !named) return write_unknown();
+  // Those that are not there are not printed.
+  output_->mark({{}, true, true});
+  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+    if (is_option(i)) continue;
+    write_word(command.words[i]);
+    write_output("\n"sv);
+  }
+}
+
+void ShellWalker::run_pwd(const shell::Command& command, std::size_t at) {
+  const ShellValue& directory = value_of(work_dir_key);
+  if (at + 1 < command.words.size() || directory.elements.empty() ||
+      !is_whole_path(directory.elements[0]))
+    return write_unknown();
+  const ShellText& path = directory.elements[0];
+  append_output({concat({path.text, "\n"}), path.assumed, path.glob, path.home});
+}
+
+void ShellWalker::run_path_part(const shell::Command& command, std::size_t at, bool last) {
+  if (at + 2 != command.words.size() || starts_with(command.words[at + 1].text, "-"sv))
+    return write_unknown();
+  shell::Word word = command.words[at + 1];
+  const auto trim = [](std::string& text) {
+    while (text.size() > 1 && text.back() == '/') text.pop_back();
+  };
+  trim(word.text);
+  const std::size_t slash = word.text.rfind('/');
+  const bool above = word.home && slash == std::string::npos;
+  if (word.text.empty() || !word.known() || (above && last)) return write_unknown();
+  word.home = word.home && !last && !above;
+  if (above) {
+    word.text = "/home";
+    word.assumed = true;
+  } else if (last) {
+    if (word.text.size() > 1) word.text.erase(0, slash + 1);
+  } else {
+    word.text = slash == std::string::npos ? "." : word.text.substr(0, slash + 1);
+    trim(word.text);
+  }
+  write_word(word);
+  write_output("\n"sv);
 }
 
 void ShellWalker::write_word(const shell::Word& word) {

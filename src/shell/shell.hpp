@@ -24,6 +24,19 @@ namespace shell {
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
 enum class Dialect { bash, posix };
 
+// What a command reads from its standard input.
+struct Input {
+  enum class Kind {
+    inherited,  // from whoever runs the script
+    known,      // the text below: a here-document, or what echo, printf, cat or ls -d writes
+    unknown,    // a file or the output of another command
+  };
+  Kind kind = Kind::inherited;
+  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;      // some words of it are names of files that are found, if they are there
+  bool home = false;      // each ~ that begins a word is a home directory
+};
+
 // A string as a command gets it, after expansion and removal of quotes. Each part that cannot be
 // known without a run is a single NUL byte in `text`, which no shell string can contain.
 struct Word {
@@ -38,7 +51,7 @@ struct Word {
   // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
   // name.
   std::uint16_t unset = 0;
-  std::string printed = {};  // of <( ): what can be read from it, where that is known
+  Input printed = {};  // of <( ): what can be read from it, where that is known
   bool known() const noexcept { return text.find('\0') == std::string::npos; }
 };
 
@@ -65,19 +78,6 @@ struct Redirection {
   bool writes() const noexcept {
     return kind == Kind::write || kind == Kind::append || kind == Kind::read_write;
   }
-};
-
-// What a command reads from its standard input.
-struct Input {
-  enum class Kind {
-    inherited,  // from whoever runs the script
-    known,      // the text below: a here-document, or what echo, printf or cat writes into the pipe
-    unknown,    // a file or the output of another command
-  };
-  Kind kind = Kind::inherited;
-  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
-  bool glob = false;      // some words of it are names of files that the shell has found
-  bool home = false;      // each ~ that begins a word is a home directory
 };
 
 // A simple command. [[ ]] and (( )) are told as commands with these names.

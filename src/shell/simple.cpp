@@ -232,6 +232,8 @@ void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input&
   if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
   if (redirection.kind == Kind::duplicate && target == "0") return;
   input = unknown_input();
+  if (redirection.target.printed.kind == shell::Input::Kind::known)
+    input = redirection.target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target;

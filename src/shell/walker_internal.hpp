@@ -128,6 +128,11 @@ class ShellWalker {
   void add_value_text(Fields& fields, const ShellText& text, bool quoted);
   // `home`: each ~ at the beginning of a field is a home directory.
   void add_split(Fields& fields, std::string_view text, bool home = false);
+  static std::string separators_of(const ShellValue& ifs);
+  // Where the separator that begins at `at` ends: blanks around another one are part of it.
+  // `blank`: what may be in it, then whether it has nothing else.
+  static std::size_t skip_separator(std::string_view text, std::size_t at,
+                                    std::string_view separators, bool& blank);
 
   void expand_word(std::uint32_t index, Fields& fields);
   void expand_parts(ShellRange parts, Fields& fields);
@@ -315,6 +320,7 @@ class ShellWalker {
 
   void run_pipeline(const ShellNode& node);
 
+  static shell::Input input_of(Output output);
   // $(list): what it writes.
   ShellText output_of(std::uint32_t index);
   // The word of a process substitution, of which only the name is not known.
@@ -450,10 +456,12 @@ class ShellWalker {
 
   enum class Builtin {
     alias,
+    base_name,
     cat,
     change_directory,
     declare,
     compgen,
+    directory_name,
     echo,
     eval,
     exec,
@@ -461,8 +469,10 @@ class ShellWalker {
     hash,
     leave,
     let,
+    ls,
     pop_directory,
     printf,
+    pwd,
     read,
     set,
     shift,
@@ -502,6 +512,12 @@ class ShellWalker {
   void assign_unknown(std::string_view text);
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read(const shell::Command& command, std::size_t at);
+  // What read takes from an input that is known: of each line, as others may have taken those
+  // before it, unless the input is its own.
+  void run_known_read(const shell::Command& command, std::size_t at);
+  // Adds what the names get from a line; `separators` are those of IFS.
+  static void read_line(std::string_view line, const shell::Input& input,
+                        std::string_view separators, std::vector<ShellVariable>& names);
   // What compgen expands and runs.
   void run_compgen(const shell::Command& command, std::size_t at);
   // hash -p FILE NAME: from here on, NAME is FILE.
@@ -512,8 +528,13 @@ class ShellWalker {
 
   // output ----------------------------------------------------------------------------------------
 
-  void write_input(const shell::Command& command);
+  void write_input(const shell::Input& input);
   void run_cat(const shell::Command& command, std::size_t at);
+  // With -d, the operands that are there.
+  void run_ls(const shell::Command& command, std::size_t at);
+  void run_pwd(const shell::Command& command, std::size_t at);
+  // dirname PATH, basename PATH
+  void run_path_part(const shell::Command& command, std::size_t at, bool last);
   // A word as it is printed; what it stands for is not always known.
   void write_word(const shell::Word& word);
 

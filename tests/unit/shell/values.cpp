@@ -81,6 +81,21 @@ TEST_CASE("shell: variables that the script sets") {
       {"X=(rm -rf /); \"${X[@]}\"", "[X=<rm -rf />] ; rm -rf /"},
       {"printf -v X %s rm; $X a", "printf -v X %s rm ; rm a"},
       {"X=(a\nb # c\n)", "[X=<a b>]"},
+      {"read X Y <<< ' a  b c '; w \"$X\" \"$Y\"", "read X Y ; w a <b c>"},
+      {"read X Y <<< a; w \"$X\" \"$Y\"", "read X Y ; w a <>"},
+      {"read X <<< 'a\\b'; w \"$X\"", "read X ; w @"},
+      {"read -r X <<< 'a\\b'; w \"$X\"", "read -r X ; w a\\b"},
+      {"IFS=: read X Y <<< 'a::b'; w \"$X\" \"$Y\"", "[IFS=:] read X Y ; w a :b"},
+      {"IFS=: read X <<< 'a:'; w \"$X\"", "[IFS=:] read X ; w @"},
+      {"read <<< ' a '; w \"$REPLY\"", "read ; w < a >"},
+      {"read X Y Z <<< \"a $V b\"; w $X \"$Y\" \"$Z\"", "read X Y Z ; w a @ @"},
+      {"read -d x X <<< ab; w \"$X\"", "read -d x X ; w @"},
+      {"{ read X; w $X; } <<< a", "read X ; w @ ; w a"},
+      {"w $(dirname a/b//) $(dirname b) $(dirname /b)",
+       "dirname a/b// ; dirname b ; dirname /b ; w a . /"},
+      {"w $(basename a/b//) $(basename b) $(basename /)",
+       "basename a/b// ; basename b ; basename / ; w b b /"},
+      {"w $(cat <<< a) $(cat - <<< b)", "cat ; cat - ; w a b"},
   });
 }
 
