@@ -29025,7 +29025,7 @@ void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
-  if (frame.payload.size() != 5 || frame.payload[0] < 0 || frame.payload[0] > 2) return false;
+  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
   channel = static_cast<Channel>(frame.payload[0]);
   bytes = number_in(frame.payload.substr(1));
   return bytes <= stream_window;

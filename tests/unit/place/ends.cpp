@@ -36,6 +36,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("place: an agent that is killed takes all with it, and the next command has a new one") {
+  if (!has_supervisor()) return;
   Fixture f;
   const PlaceExecutor there = make_place(f.options);
   const Execution started = there.start(Command::shell(staying));
@@ -56,6 +57,7 @@ TEST_CASE("place: an agent that is killed takes all with it, and the next comman
 }
 
 TEST_CASE("place: a command that kills its agent is told so") {
+  if (!has_supervisor()) return;
   Fixture f;
   const PlaceExecutor there = make_place(f.options);
   const std::string agent = std::to_string(agent_of(there));
@@ -106,6 +108,7 @@ TEST_CASE("place: the server that is killed leaves nothing there") {
 }
 
 TEST_CASE("place: an agent that says nothing any more is given up, and gives up") {
+  if (!has_supervisor()) return;
   Fixture f;
   f.options.keep_alive = std::chrono::seconds(1);
   const PlaceExecutor there = make_place(f.options);

@@ -47,15 +47,28 @@ inline bool appears(const std::string& path) {
   return exists(path);
 }
 
-// The agent of an executor: the one child of this process that is one.
+// The agent of an executor: the parent of its commands, or of their supervisors.
 inline pid_t agent_of(const codeexec::Executor& executor) {
-  const codeexec::Result r = executor.run("s=$(cat /proc/$PPID/stat); echo \"$s\"");
-  // The command's parent is its supervisor, and the agent is the parent of that.
+  const codeexec::Result r = executor.run(
+      "read name < /proc/$PPID/comm; s=$(cat /proc/$PPID/stat); "
+      "[ $name = codeexec ] || s=\"x) S $PPID\"; echo \"$s\"");
   const std::size_t end = r.out.rfind(')');
   REQUIRE(end != std::string::npos);
   int parent = 0;
   REQUIRE(std::sscanf(r.out.c_str() + end + 4, "%d", &parent) == 1);
+  REQUIRE(parent > 1);
+  REQUIRE(parent != ::getpid());
   return parent;
+}
+
+// Without one, what a killed agent has started lives on.
+inline bool has_supervisor() {
+  codeexec::ProcessOptions probe;
+  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
+  probe.supervised = true;
+  if (codeexec::run_process(probe).out == "codeexec\n") return true;
+  MESSAGE("SKIPPED: there is no supervisor on this system");
+  return false;
 }
 
 }  // namespace support
