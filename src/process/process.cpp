@@ -250,7 +250,10 @@ void Process::end() noexcept {
   reactor_.reset();
 }
 
-int Process::pid() const noexcept { return state_->result.pid; }
+int Process::pid() const noexcept {
+  const std::lock_guard<std::mutex> lock(state_->mutex);  // a carrier tells it again at the end
+  return state_->result.pid;
+}
 
 bool Process::done() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);

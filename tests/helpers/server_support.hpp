@@ -228,7 +228,8 @@ class Server {
     std::vector<codeexec::Json> messages;
     for (codeexec::Json message = receive(); !message.is_null(); message = receive())
       messages.push_back(message);
-    CHECK(wait() == 0);
+    const int status = wait();
+    CHECK_MESSAGE(status == 0, logged());
     return messages;
   }
   std::string logged() const { return read_file(directory_ / "log"); }
