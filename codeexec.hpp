@@ -1921,10 +1921,14 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
-  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
-  // to descriptor 3. False when it cannot, as the admission then says.
-  static bool follow_session(const std::string& script, Admission& admission,
-                             std::vector<std::string>& words);
+  // What a command finds at its descriptor 3: nothing, where it writes what it leaves to its
+  // session, or its script, which is too long for an argument.
+  enum class Third { nothing, session, script };
+  // What runs the command: its argv, or its shell and what that is given, behind `prefix`. Empty
+  // when it cannot be run, as the admission then says.
+  static std::vector<std::string> words_to_run(const Command& command, const std::string& shell,
+                                               const std::string& prefix, Admission& admission,
+                                               Third& third);
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});
@@ -25842,6 +25846,8 @@ struct Session::State {
 
 namespace {
 
+bool sets_variable(const Variables& variables, std::string_view name);
+
 // The value that a list of NAME=value has for a name; null when it has none.
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
@@ -25864,14 +25870,6 @@ Error in_words_of_roots(Error error, const LocalOptions& options);
 Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                 const std::vector<Root>& roots, const std::string& workspace,
                                 SandboxOptions& sandbox, std::vector<std::string>& missing);
-
-// A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
-std::string as_operand(const std::string& script);
-
-// A prefix, if there is one, goes before the command line as a whole, never before its first simple
-// command only: the shell that reads the prefix gets the rest as arguments.
-std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
-                                  std::vector<std::string> words);
 
 // Which shell, which Python: what holds wherever commands run.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment);
@@ -26019,6 +26017,9 @@ struct Executor::Admission {
     }
   }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
+  // Adds to the shell in `words` what has it run `text` for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the result then says.
+  bool follow_session(const std::string& text, std::vector<std::string>& words);
   void fail(const Error& error, const char* step);
   void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
 };
@@ -27150,6 +27151,65 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   return true;
 }
 
+// executor/words.cpp ------------------------------------------------------------------------------
+// The words that run a command, wherever it runs.
+
+namespace {
+
+// A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
+std::string as_operand(const std::string& script) {
+  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  return concat({like_option ? " " : "", script});
+}
+
+// A prefix, if there is one, goes before the command line as a whole, never before its first simple
+// command only: the shell that reads the prefix gets the rest as arguments.
+std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
+                                  std::vector<std::string> words) {
+  if (!prefix.empty())
+    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  return words;
+}
+
+}  // namespace
+
+bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
+  const std::string shell = words.back();
+  const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
+  std::string& mark = ending.mark;
+  mark = random_hex(16);
+  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  if (mark.empty())
+    fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
+  else if (wrapper.empty())
+    refuse("command",
+           {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
+  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  for (std::size_t i = 0; i < parts; ++i)
+    words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
+  return admitted();
+}
+
+std::vector<std::string> Executor::words_to_run(const Command& command, const std::string& shell,
+                                                const std::string& prefix, Admission& admission,
+                                                Third& third) {
+  third = Third::nothing;
+  std::vector<std::string> words = command.argv;
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? shell : command.interpreter);
+    if (command.session) {
+      third = Third::session;
+      if (!admission.follow_session(command.script, words)) return {};
+    } else if (command.script.size() < longest_inline_script) {
+      words.insert(words.end(), {"-c", as_operand(command.script)});
+    } else {
+      third = Third::script;
+      words.push_back("/dev/fd/3");
+    }
+  }
+  return prefixed(prefix, shell, std::move(words));
+}
+
 // executor/gate.cpp -------------------------------------------------------------------------------
 // The gate: policy, work_dir, deadline, session, record.
 
@@ -27512,24 +27572,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   result.work_dir = admission.directory.path;
   if (gate_->guards_files()) guard_files(command, judgement, admission);
   return admission;
-}
-
-bool Executor::follow_session(const std::string& script, Admission& admission,
-                              std::vector<std::string>& words) {
-  const std::string shell = words.back();
-  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
-  std::string& mark = admission.ending.mark;
-  mark = random_hex(16);
-  std::string wrapper = detail::session_script(shell, 3, mark, parts);
-  if (mark.empty())
-    admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
-  else if (wrapper.empty())
-    admission.refuse(
-        "command", {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
-  for (std::size_t i = 0; i < parts; ++i)
-    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
-  return admission.admitted();
 }
 
 Executor::Admission Executor::admit(const Command& given) const {
@@ -28191,6 +28233,12 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
 
 namespace {
 
+bool sets_variable(const Variables& variables, std::string_view name) {
+  for (const auto& variable : variables)
+    if (variable.first == name) return true;
+  return false;
+}
+
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted) {
   for (const std::string& variable : variables)
     if (starts_with(variable, wanted) && variable.size() > wanted.size() &&
@@ -28299,18 +28347,6 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 }
 
 namespace {
-
-std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
-  return concat({like_option ? " " : "", script});
-}
-
-std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
-                                  std::vector<std::string> words) {
-  if (!prefix.empty())
-    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  return words;
-}
 
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
@@ -28519,23 +28555,16 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
     for (auto at = variables.begin(); at != variables.end();)
       at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
-  std::vector<std::string> words = command.argv;
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      if (auto ok = open_session_pipe(admission); !ok) return ok;
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      auto script = anonymous_file(command.script);
-      if (!script) return script.error();
-      admission.script = std::move(*script);
-      process.pass_fd = admission.script.get();
-      words.push_back("/dev/fd/3");
-    }
+  Third third{};
+  process.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  if (third == Third::session) return open_session_pipe(admission);
+  if (third == Third::script) {
+    auto script = anonymous_file(command.script);
+    if (!script) return script.error();
+    admission.script = std::move(*script);
+    process.pass_fd = admission.script.get();
   }
-  process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
   return {};
 }
 
@@ -30210,16 +30239,6 @@ struct PlaceExecutor::Place {
   }
 };
 
-namespace {
-
-bool names(const Variables& variables, std::string_view name) {
-  for (const auto& variable : variables)
-    if (variable.first == name) return true;
-  return false;
-}
-
-}  // namespace
-
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -30247,8 +30266,8 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place = std::make_shared<Place>(std::move(*environment), options.shell);
-  place->sets_path = names(variables.set, "PATH");
-  place->sets_lang = names(variables.set, "LANG");
+  place->sets_path = sets_variable(variables.set, "PATH");
+  place->sets_lang = sets_variable(variables.set, "LANG");
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -30304,29 +30323,20 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   PlaceRequest request;
   request.work_dir = admission.directory.path;
   request.unset = admission.unset;
-  const bool sets_path = place_->sets_path || names(command.environment, "PATH");
-  const bool sets_lang = place_->sets_lang || names(command.environment, "LANG");
+  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
+  const bool sets_lang = place_->sets_lang || sets_variable(command.environment, "LANG");
   if (!sets_path) request.venv = environment->venv;
   for (std::string& variable : environment->variables)
     if ((sets_path || !starts_with(variable, "PATH=")) &&
         (sets_lang || !starts_with(variable, "LANG=")))
       request.set.push_back(std::move(variable));
 
-  std::vector<std::string> words = command.argv;
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      request.tells = true;
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      request.has_script = true;
-      request.script = command.script;
-      words.push_back("/dev/fd/3");
-    }
-  }
-  request.argv = prefixed(environment->prefix, place_->shell, std::move(words));
+  Third third{};
+  request.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  request.tells = third == Third::session;
+  request.has_script = third == Third::script;
+  if (request.has_script) request.script = command.script;
   std::size_t size = request.script.size();
   for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
     size += total_size(*texts) + texts->size();
@@ -34640,7 +34650,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   if (!environment) return environment.error();
   auto place =
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
-  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->sets_path = sets_variable(variables.set, "PATH");
   place->facts = facts_of_shell(options.shell, variables);
   // Where the home cannot be written to, /tmp can be.
   if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
@@ -34709,8 +34719,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   // the script does before.
   std::string body = "_c() {\n";
   std::string prepare;
-  bool sets_path = place_->sets_path;
-  for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
+  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
   for (const std::string& variable : environment->variables) {
     const std::size_t equals = variable.find('=');
     const std::string name = variable.substr(0, equals);
@@ -34723,30 +34732,22 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
-  std::vector<std::string> words = command.argv;
-  auto text_of = [](const std::vector<std::string>& list) {
-    std::string text;
-    for (const std::string& word : list) text += concat({" ", shell_word(word)});
-    return text;
-  };
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      prepare += "_w=/tmp/.codeexec-$_i.s\n";
-      body += "exec 3>$_w\n";
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
-                      "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
-      words.push_back("/dev/fd/3");
-    }
+  Third third{};
+  const std::vector<std::string> words =
+      words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  if (third == Third::session) {
+    prepare += "_w=/tmp/.codeexec-$_i.s\n";
+    body += "exec 3>$_w\n";
+  } else if (third == Third::script) {
+    body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
+                    "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
   }
-  words = prefixed(environment->prefix, place_->shell, std::move(words));
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
-  body += concat({"exec", text_of(words), "\n}\n"});
+  body += "exec";
+  for (const std::string& word : words) body += concat({" ", shell_word(word)});
+  body += "\n}\n";
   if (has_input)
     prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
   const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
@@ -35308,7 +35309,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
   auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
-  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->sets_path = sets_variable(variables.set, "PATH");
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];

@@ -251,6 +251,7 @@
 #include "executor/guard.cpp"
 #include "executor/watch.cpp"
 #include "executor/session.cpp"
+#include "executor/words.cpp"
 #include "executor/gate.cpp"
 #include "executor/private_home.cpp"
 #include "executor/spill.cpp"

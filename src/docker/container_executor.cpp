@@ -116,7 +116,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   if (!environment) return environment.error();
   auto place =
       std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
-  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->sets_path = sets_variable(variables.set, "PATH");
   place->facts = facts_of_shell(options.shell, variables);
   // Where the home cannot be written to, /tmp can be.
   if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
@@ -185,8 +185,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   // the script does before.
   std::string body = "_c() {\n";
   std::string prepare;
-  bool sets_path = place_->sets_path;
-  for (const auto& variable : command.environment) sets_path |= variable.first == "PATH";
+  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
   for (const std::string& variable : environment->variables) {
     const std::size_t equals = variable.find('=');
     const std::string name = variable.substr(0, equals);
@@ -199,30 +198,22 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   body += place_->set_identity;
   if (command.merge_streams) body += "exec 2>&1\n";
 
-  std::vector<std::string> words = command.argv;
-  auto text_of = [](const std::vector<std::string>& list) {
-    std::string text;
-    for (const std::string& word : list) text += concat({" ", shell_word(word)});
-    return text;
-  };
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      prepare += "_w=/tmp/.codeexec-$_i.s\n";
-      body += "exec 3>$_w\n";
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
-                      "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
-      words.push_back("/dev/fd/3");
-    }
+  Third third{};
+  const std::vector<std::string> words =
+      words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  if (third == Third::session) {
+    prepare += "_w=/tmp/.codeexec-$_i.s\n";
+    body += "exec 3>$_w\n";
+  } else if (third == Third::script) {
+    body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
+                    "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
   }
-  words = prefixed(environment->prefix, place_->shell, std::move(words));
   const bool has_input = !command.input.empty() || command.keep_input_open;
   if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
-  body += concat({"exec", text_of(words), "\n}\n"});
+  body += "exec";
+  for (const std::string& word : words) body += concat({" ", shell_word(word)});
+  body += "\n}\n";
   if (has_input)
     prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
   const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});

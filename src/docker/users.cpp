@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
 #include "paths/paths.hpp"
@@ -224,7 +225,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
   auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
-  for (const auto& variable : variables.set) place->sets_path |= variable.first == "PATH";
+  place->sets_path = sets_variable(variables.set, "PATH");
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];

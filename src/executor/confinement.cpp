@@ -133,6 +133,12 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
 
 inline namespace inner {
 
+bool sets_variable(const Variables& variables, std::string_view name) {
+  for (const auto& variable : variables)
+    if (variable.first == name) return true;
+  return false;
+}
+
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted) {
   for (const std::string& variable : variables)
     if (starts_with(variable, wanted) && variable.size() > wanted.size() &&

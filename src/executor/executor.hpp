@@ -295,10 +295,14 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
-  // Adds to the shell in `words` what has it run the script for a session: it writes what it leaves
-  // to descriptor 3. False when it cannot, as the admission then says.
-  static bool follow_session(const std::string& script, Admission& admission,
-                             std::vector<std::string>& words);
+  // What a command finds at its descriptor 3: nothing, where it writes what it leaves to its
+  // session, or its script, which is too long for an argument.
+  enum class Third { nothing, session, script };
+  // What runs the command: its argv, or its shell and what that is given, behind `prefix`. Empty
+  // when it cannot be run, as the admission then says.
+  static std::vector<std::string> words_to_run(const Command& command, const std::string& shell,
+                                               const std::string& prefix, Admission& admission,
+                                               Third& third);
   // `secrets` are masked in what is told of a command.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {});

@@ -232,6 +232,8 @@ struct Session::State {
 
 inline namespace inner {
 
+bool sets_variable(const Variables& variables, std::string_view name);
+
 // The value that a list of NAME=value has for a name; null when it has none.
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
@@ -254,14 +256,6 @@ Error in_words_of_roots(Error error, const LocalOptions& options);
 Expected<void> complete_sandbox(const LocalOptions& options, const std::string& spill_dir,
                                 const std::vector<Root>& roots, const std::string& workspace,
                                 SandboxOptions& sandbox, std::vector<std::string>& missing);
-
-// A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
-std::string as_operand(const std::string& script);
-
-// A prefix, if there is one, goes before the command line as a whole, never before its first simple
-// command only: the shell that reads the prefix gets the rest as arguments.
-std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
-                                  std::vector<std::string> words);
 
 // Which shell, which Python: what holds wherever commands run.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment);

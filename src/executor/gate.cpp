@@ -378,24 +378,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   return admission;
 }
 
-bool Executor::follow_session(const std::string& script, Admission& admission,
-                              std::vector<std::string>& words) {
-  const std::string shell = words.back();
-  const std::size_t parts = (script.size() + longest_inline_script - 1) / longest_inline_script;
-  std::string& mark = admission.ending.mark;
-  mark = random_hex(16);
-  std::string wrapper = detail::session_script(shell, 3, mark, parts);
-  if (mark.empty())
-    admission.fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
-  else if (wrapper.empty())
-    admission.refuse(
-        "command", {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
-  for (std::size_t i = 0; i < parts; ++i)
-    words.push_back(script.substr(i * longest_inline_script, longest_inline_script));
-  return admission.admitted();
-}
-
 Executor::Admission Executor::admit(const Command& given) const {
   const ExecutorOptions& options = gate_->options;
   Judgement judgement;

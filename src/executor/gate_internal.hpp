@@ -151,6 +151,9 @@ struct Executor::Admission {
     }
   }
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
+  // Adds to the shell in `words` what has it run `text` for a session: it writes what it leaves
+  // to descriptor 3. False when it cannot, as the result then says.
+  bool follow_session(const std::string& text, std::vector<std::string>& words);
   void fail(const Error& error, const char* step);
   void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
 };

@@ -43,18 +43,6 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 
 inline namespace inner {
 
-std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
-  return concat({like_option ? " " : "", script});
-}
-
-std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
-                                  std::vector<std::string> words) {
-  if (!prefix.empty())
-    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  return words;
-}
-
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
   const std::string prefix = to_utf8(environment.command_prefix);
@@ -262,23 +250,16 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
     for (auto at = variables.begin(); at != variables.end();)
       at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
-  std::vector<std::string> words = command.argv;
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      if (auto ok = open_session_pipe(admission); !ok) return ok;
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      auto script = anonymous_file(command.script);
-      if (!script) return script.error();
-      admission.script = std::move(*script);
-      process.pass_fd = admission.script.get();
-      words.push_back("/dev/fd/3");
-    }
+  Third third{};
+  process.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  if (third == Third::session) return open_session_pipe(admission);
+  if (third == Third::script) {
+    auto script = anonymous_file(command.script);
+    if (!script) return script.error();
+    admission.script = std::move(*script);
+    process.pass_fd = admission.script.get();
   }
-  process.argv = prefixed(environment->prefix, place_->shell, std::move(words));
   return {};
 }
 

@@ -54,16 +54,6 @@ struct PlaceExecutor::Place {
   }
 };
 
-namespace {
-
-bool names(const Variables& variables, std::string_view name) {
-  for (const auto& variable : variables)
-    if (variable.first == name) return true;
-  return false;
-}
-
-}  // namespace
-
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -91,8 +81,8 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place = std::make_shared<Place>(std::move(*environment), options.shell);
-  place->sets_path = names(variables.set, "PATH");
-  place->sets_lang = names(variables.set, "LANG");
+  place->sets_path = sets_variable(variables.set, "PATH");
+  place->sets_lang = sets_variable(variables.set, "LANG");
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -148,29 +138,20 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   PlaceRequest request;
   request.work_dir = admission.directory.path;
   request.unset = admission.unset;
-  const bool sets_path = place_->sets_path || names(command.environment, "PATH");
-  const bool sets_lang = place_->sets_lang || names(command.environment, "LANG");
+  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
+  const bool sets_lang = place_->sets_lang || sets_variable(command.environment, "LANG");
   if (!sets_path) request.venv = environment->venv;
   for (std::string& variable : environment->variables)
     if ((sets_path || !starts_with(variable, "PATH=")) &&
         (sets_lang || !starts_with(variable, "LANG=")))
       request.set.push_back(std::move(variable));
 
-  std::vector<std::string> words = command.argv;
-  if (words.empty()) {
-    words.push_back(command.interpreter.empty() ? place_->shell : command.interpreter);
-    if (command.session) {
-      if (!follow_session(command.script, admission, words)) return {};
-      request.tells = true;
-    } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
-    } else {
-      request.has_script = true;
-      request.script = command.script;
-      words.push_back("/dev/fd/3");
-    }
-  }
-  request.argv = prefixed(environment->prefix, place_->shell, std::move(words));
+  Third third{};
+  request.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return {};
+  request.tells = third == Third::session;
+  request.has_script = third == Third::script;
+  if (request.has_script) request.script = command.script;
   std::size_t size = request.script.size();
   for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
     size += total_size(*texts) + texts->size();

@@ -1,0 +1,70 @@
+// The words that run a command, wherever it runs.
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
+std::string as_operand(const std::string& script) {
+  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  return concat({like_option ? " " : "", script});
+}
+
+// A prefix, if there is one, goes before the command line as a whole, never before its first simple
+// command only: the shell that reads the prefix gets the rest as arguments.
+std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
+                                  std::vector<std::string> words) {
+  if (!prefix.empty())
+    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  return words;
+}
+
+}  // namespace
+
+bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
+  const std::string shell = words.back();
+  const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
+  std::string& mark = ending.mark;
+  mark = random_hex(16);
+  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  if (mark.empty())
+    fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
+  else if (wrapper.empty())
+    refuse("command",
+           {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
+  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  for (std::size_t i = 0; i < parts; ++i)
+    words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
+  return admitted();
+}
+
+std::vector<std::string> Executor::words_to_run(const Command& command, const std::string& shell,
+                                                const std::string& prefix, Admission& admission,
+                                                Third& third) {
+  third = Third::nothing;
+  std::vector<std::string> words = command.argv;
+  if (words.empty()) {
+    words.push_back(command.interpreter.empty() ? shell : command.interpreter);
+    if (command.session) {
+      third = Third::session;
+      if (!admission.follow_session(command.script, words)) return {};
+    } else if (command.script.size() < longest_inline_script) {
+      words.insert(words.end(), {"-c", as_operand(command.script)});
+    } else {
+      third = Third::script;
+      words.push_back("/dev/fd/3");
+    }
+  }
+  return prefixed(prefix, shell, std::move(words));
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
