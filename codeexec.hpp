@@ -28791,6 +28791,18 @@ class PlaceFrames {
   std::string held_ = {};
 };
 
+// Bytes on their way to a descriptor that does not block. Linear in what goes through it.
+struct PlaceQueue {
+  std::string bytes = {};  // frames are added at its end
+  std::size_t written = 0;
+
+  bool empty() const { return written == bytes.size(); }
+  std::size_t size() const { return bytes.size() - written; }
+  void clear() { *this = {}; }
+  // As write(2), of all that waits.
+  ssize_t write_to(int fd);
+};
+
 // What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
 // with a NUL after it, then the script.
 struct PlaceRequest {
@@ -28887,7 +28899,7 @@ class PlaceLink {
   bool marked_ = false;
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  std::string queue_ = {};  // for the agent
+  PlaceQueue queue_ = {};  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -28929,7 +28941,7 @@ class PlaceCommand final : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    std::string waiting = {};            // does not fit into the pipe
+    PlaceQueue waiting = {};             // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -29009,12 +29021,6 @@ struct StartTexts {
 constexpr StartTexts start_texts[] = {
     {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
 
-Json list_of_texts(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  for (const std::string& text : texts) list.push_back(text);
-  return list;
-}
-
 bool take_text(std::string_view& rest, std::string& text) {
   if (rest.find('\0') == std::string_view::npos) return false;
   text = take_part(rest, '\0');
@@ -29075,7 +29081,7 @@ Json to_json(const SandboxOptions& options) {
   set_member(object, "network", static_cast<int>(options.network));
   for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
   for (const SandboxPaths& paths : sandbox_paths)
-    set_member(object, paths.name, list_of_texts(options.*paths.member));
+    set_member(object, paths.name, list_of(options.*paths.member));
   for (const SandboxLimit& limit : sandbox_limits)
     set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
   return object;
@@ -29104,8 +29110,8 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "mode", static_cast<int>(report.mode));
   set_member(object, "network", static_cast<int>(report.network));
   set_member(object, "landlock_abi", report.landlock_abi);
-  set_member(object, "enforced", list_of_texts(report.enforced));
-  set_member(object, "missing", list_of_texts(report.missing));
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
   return object;
 }
 
@@ -29121,6 +29127,18 @@ SandboxReport sandbox_report_from(const Json& object) {
 }
 
 }  // namespace
+
+ssize_t PlaceQueue::write_to(int fd) {
+  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
+  if (size <= 0) return size;
+  written += static_cast<std::size_t>(size);
+  // No more is moved than was written before.
+  if (written >= bytes.size() - written) {
+    bytes.erase(0, written);
+    written = 0;
+  }
+  return size;
+}
 
 bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {
@@ -29253,14 +29271,14 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  std::string queue_ = {};
+  PlaceQueue queue_ = {};
   std::list<Running> commands_ = {};
 };
 
 int PlaceAgent::run() {
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  queue_ = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
   flush();
   loop();
   ::fcntl(out_, F_SETFL, flags);
@@ -29556,9 +29574,7 @@ void PlaceAgent::watch_input(Running& command) {
       stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
   if (read < stream_window / 2) return;
   command.input_window += read;
-  std::string frame;
-  put_credit(frame, command.id, Channel::input, read);
-  queue_ += frame;
+  put_credit(queue_.bytes, command.id, Channel::input, read);
 }
 
 void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
@@ -29574,29 +29590,22 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
   set_member(end, "error", result.system_error);
   set_member(end, "step", result.step);
   set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
-  Json limits = Json::array();
-  for (const std::string& limit : result.limits_reached) limits.push_back(limit);
-  set_member(end, "limits", std::move(limits));
+  set_member(end, "limits", list_of(result.limits_reached));
   send(FrameKind::end, id, end.dump());
 }
 
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
-  put_frame(queue_, kind, id, payload);
+  put_frame(queue_.bytes, kind, id, payload);
 }
 
 void PlaceAgent::flush() {
   if (ending_ || queue_.empty()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(out_, queue_.data(), queue_.size());
-  if (size > 0) {
-    queue_.erase(0, static_cast<std::size_t>(size));
+  const ssize_t size = queue_.write_to(out_);
+  if (size > 0)
     last_sent_ = Clock::now();
-    return;
-  }
-  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
-  if (errno == EPIPE) guard.take_back();
-  end("nobody reads the output");
+  else if (size < 0 && errno != EAGAIN && errno != EINTR)
+    end("nobody reads the output");
 }
 
 int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
@@ -29701,11 +29710,7 @@ void PlaceCommand::come_to_an_end() {
 
 void PlaceCommand::Flow::write(bool ended) {
   if (!waiting.empty() && writer) {
-    HeldSignal guard(SIGPIPE);
-    const ssize_t size = ::write(writer.get(), waiting.data(), waiting.size());
-    if (size > 0) waiting.erase(0, static_cast<std::size_t>(size));
-    if (size < 0 && errno == EPIPE) {
-      guard.take_back();
+    if (waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
       waiting.clear();
       untaken = 0;
     }
@@ -30093,12 +30098,10 @@ bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_
   flow.window -= bytes.size();
   flow.untaken += bytes.size();
   if (flow.waiting.empty() && flow.writer) {
-    HeldSignal guard(SIGPIPE);
-    const ssize_t size = ::write(flow.writer.get(), bytes.data(), bytes.size());
+    const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
     if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
-    if (size < 0 && errno == EPIPE) guard.take_back();
   }
-  flow.waiting += bytes;
+  flow.waiting.bytes += bytes;
   return true;
 }
 
@@ -30157,22 +30160,16 @@ void PlaceLink::read_input(PlaceCommand& command) {
 void PlaceLink::send(std::string_view frames) {
   if (lost_ || !line_.input) return;
   const bool waits = !queue_.empty();
-  queue_ += frames;
+  queue_.bytes += frames;
   if (waits) return;
   flush();
   if (!queue_.empty()) wake();
 }
 
 void PlaceLink::flush() {
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(line_.input.get(), queue_.data(), queue_.size());
-  if (size > 0) {
-    queue_.erase(0, static_cast<std::size_t>(size));
-    last_sent_ = Clock::now();
-    return;
-  }
-  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
-  if (errno == EPIPE) guard.take_back();
+  const ssize_t size = queue_.write_to(line_.input.get());
+  if (size > 0) last_sent_ = Clock::now();
+  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
   // The reader of what comes from there learns it, too, and with the reason.
   queue_.clear();
   line_.input.reset();

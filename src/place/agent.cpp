@@ -77,14 +77,14 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  std::string queue_ = {};
+  PlaceQueue queue_ = {};
   std::list<Running> commands_ = {};
 };
 
 int PlaceAgent::run() {
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  queue_ = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
   flush();
   loop();
   ::fcntl(out_, F_SETFL, flags);
@@ -380,9 +380,7 @@ void PlaceAgent::watch_input(Running& command) {
       stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
   if (read < stream_window / 2) return;
   command.input_window += read;
-  std::string frame;
-  put_credit(frame, command.id, Channel::input, read);
-  queue_ += frame;
+  put_credit(queue_.bytes, command.id, Channel::input, read);
 }
 
 void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
@@ -398,29 +396,22 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
   set_member(end, "error", result.system_error);
   set_member(end, "step", result.step);
   set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
-  Json limits = Json::array();
-  for (const std::string& limit : result.limits_reached) limits.push_back(limit);
-  set_member(end, "limits", std::move(limits));
+  set_member(end, "limits", list_of(result.limits_reached));
   send(FrameKind::end, id, end.dump());
 }
 
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
-  put_frame(queue_, kind, id, payload);
+  put_frame(queue_.bytes, kind, id, payload);
 }
 
 void PlaceAgent::flush() {
   if (ending_ || queue_.empty()) return;
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(out_, queue_.data(), queue_.size());
-  if (size > 0) {
-    queue_.erase(0, static_cast<std::size_t>(size));
+  const ssize_t size = queue_.write_to(out_);
+  if (size > 0)
     last_sent_ = Clock::now();
-    return;
-  }
-  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
-  if (errno == EPIPE) guard.take_back();
-  end("nobody reads the output");
+  else if (size < 0 && errno != EAGAIN && errno != EINTR)
+    end("nobody reads the output");
 }
 
 int place_main(int in, int out) { return PlaceAgent(in, out).run(); }

@@ -107,11 +107,7 @@ void PlaceCommand::come_to_an_end() {
 
 void PlaceCommand::Flow::write(bool ended) {
   if (!waiting.empty() && writer) {
-    HeldSignal guard(SIGPIPE);
-    const ssize_t size = ::write(writer.get(), waiting.data(), waiting.size());
-    if (size > 0) waiting.erase(0, static_cast<std::size_t>(size));
-    if (size < 0 && errno == EPIPE) {
-      guard.take_back();
+    if (waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
       waiting.clear();
       untaken = 0;
     }

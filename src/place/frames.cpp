@@ -4,6 +4,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "sandbox/sandbox.hpp"
@@ -60,12 +61,6 @@ struct StartTexts {
 };
 constexpr StartTexts start_texts[] = {
     {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
-
-Json list_of_texts(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  for (const std::string& text : texts) list.push_back(text);
-  return list;
-}
 
 bool take_text(std::string_view& rest, std::string& text) {
   if (rest.find('\0') == std::string_view::npos) return false;
@@ -127,7 +122,7 @@ Json to_json(const SandboxOptions& options) {
   set_member(object, "network", static_cast<int>(options.network));
   for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
   for (const SandboxPaths& paths : sandbox_paths)
-    set_member(object, paths.name, list_of_texts(options.*paths.member));
+    set_member(object, paths.name, list_of(options.*paths.member));
   for (const SandboxLimit& limit : sandbox_limits)
     set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
   return object;
@@ -156,8 +151,8 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "mode", static_cast<int>(report.mode));
   set_member(object, "network", static_cast<int>(report.network));
   set_member(object, "landlock_abi", report.landlock_abi);
-  set_member(object, "enforced", list_of_texts(report.enforced));
-  set_member(object, "missing", list_of_texts(report.missing));
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
   return object;
 }
 
@@ -173,6 +168,18 @@ SandboxReport sandbox_report_from(const Json& object) {
 }
 
 }  // namespace inner
+
+ssize_t PlaceQueue::write_to(int fd) {
+  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
+  if (size <= 0) return size;
+  written += static_cast<std::size_t>(size);
+  // No more is moved than was written before.
+  if (written >= bytes.size() - written) {
+    bytes.erase(0, written);
+    written = 0;
+  }
+  return size;
+}
 
 bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {

@@ -371,12 +371,10 @@ bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_
   flow.window -= bytes.size();
   flow.untaken += bytes.size();
   if (flow.waiting.empty() && flow.writer) {
-    HeldSignal guard(SIGPIPE);
-    const ssize_t size = ::write(flow.writer.get(), bytes.data(), bytes.size());
+    const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
     if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
-    if (size < 0 && errno == EPIPE) guard.take_back();
   }
-  flow.waiting += bytes;
+  flow.waiting.bytes += bytes;
   return true;
 }
 
@@ -435,22 +433,16 @@ void PlaceLink::read_input(PlaceCommand& command) {
 void PlaceLink::send(std::string_view frames) {
   if (lost_ || !line_.input) return;
   const bool waits = !queue_.empty();
-  queue_ += frames;
+  queue_.bytes += frames;
   if (waits) return;
   flush();
   if (!queue_.empty()) wake();
 }
 
 void PlaceLink::flush() {
-  HeldSignal guard(SIGPIPE);
-  const ssize_t size = ::write(line_.input.get(), queue_.data(), queue_.size());
-  if (size > 0) {
-    queue_.erase(0, static_cast<std::size_t>(size));
-    last_sent_ = Clock::now();
-    return;
-  }
-  if (size == 0 || errno == EAGAIN || errno == EINTR) return;
-  if (errno == EPIPE) guard.take_back();
+  const ssize_t size = queue_.write_to(line_.input.get());
+  if (size > 0) last_sent_ = Clock::now();
+  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
   // The reader of what comes from there learns it, too, and with the reason.
   queue_.clear();
   line_.input.reset();

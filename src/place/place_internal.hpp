@@ -101,6 +101,18 @@ class PlaceFrames {
   std::string held_ = {};
 };
 
+// Bytes on their way to a descriptor that does not block. Linear in what goes through it.
+struct PlaceQueue {
+  std::string bytes = {};  // frames are added at its end
+  std::size_t written = 0;
+
+  bool empty() const { return written == bytes.size(); }
+  std::size_t size() const { return bytes.size() - written; }
+  void clear() { *this = {}; }
+  // As write(2), of all that waits.
+  ssize_t write_to(int fd);
+};
+
 // What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
 // with a NUL after it, then the script.
 struct PlaceRequest {
@@ -197,7 +209,7 @@ class PlaceLink {
   bool marked_ = false;
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  std::string queue_ = {};  // for the agent
+  PlaceQueue queue_ = {};  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -239,7 +251,7 @@ class PlaceCommand final : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    std::string waiting = {};            // does not fit into the pipe
+    PlaceQueue waiting = {};             // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
