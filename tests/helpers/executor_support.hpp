@@ -21,6 +21,16 @@ inline codeexec::LocalExecutor make(const codeexec::LocalOptions& options = {}) 
   return *std::move(made);
 }
 
+// Without one, what a killed program has started lives on, and nobody counts what was left behind.
+inline bool has_supervisor() {
+  codeexec::ProcessOptions probe;
+  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
+  probe.supervised = true;
+  if (codeexec::run_process(probe).out == "codeexec\n") return true;
+  MESSAGE("SKIPPED: there is no supervisor on this system");
+  return false;
+}
+
 // All that a failed check should tell of a result.
 inline std::string describe(const codeexec::Result& r) {
   std::string text =

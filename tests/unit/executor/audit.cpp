@@ -335,6 +335,27 @@ TEST_CASE("an audit file that is removed, replaced or shortened is told, and goe
   CHECK(parsed(lines()[4])["previous"] == Json(""));
 }
 
+namespace {
+
+// As long as it lives, no file grows beyond so many bytes.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(std::size_t bytes) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() { CHECK(::setrlimit(RLIMIT_FSIZE, &before_) == 0); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
 TEST_CASE("audit records that find no room wait, and are written in order when there is some") {
   const support::TempDir place;
   LocalOptions options;
@@ -343,18 +364,15 @@ TEST_CASE("audit records that find no room wait, and are written in order when t
   CHECK(here.run("echo one").notes.empty());
   const auto size = support::read_file(place / "audit").size();
   {
-    // The file may grow by so much and no more: the next record fits in part.
-    rlimit before{};
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-    rlimit limit = before;
-    limit.rlim_cur = size + 100;
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    const Result two = here.run("echo two");
-    const Result three = here.run("sudo three");
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-    for (const Result* result : {&two, &three}) {
-      REQUIRE(result->notes.size() == 1);
-      CHECK(begins(result->notes[0], "the audit record could not be written to "));
+    std::vector<Result> results;
+    {
+      // The next record fits in part.
+      const FileSizeLimit limit(size + 100);
+      for (const char* command : {"echo two", "sudo three"}) results.push_back(here.run(command));
+    }
+    for (const Result& result : results) {
+      REQUIRE(result.notes.size() == 1);
+      CHECK(begins(result.notes[0], "the audit record could not be written to "));
     }
     CHECK(support::read_file(place / "audit").size() == size);
   }
@@ -371,14 +389,11 @@ TEST_CASE("of audit records that wait for room 1 MiB are kept, and the others co
   LocalOptions options;
   options.audit_file = place / "audit";
   const LocalExecutor here = make(options);
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  rlimit limit = before;
-  limit.rlim_cur = 0;
   const std::string longest(16 * 1024 - 10, 'x');
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  for (int i = 0; i < 100; ++i) here.run("sudo " + std::to_string(i) + longest);
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  {
+    const FileSizeLimit limit(0);
+    for (int i = 0; i < 100; ++i) here.run("sudo " + std::to_string(i) + longest);
+  }
   here.run("sudo last");
   const Strings lines = lines_of(support::read_file(place / "audit"));
   REQUIRE(lines.size() > 50);
@@ -404,13 +419,11 @@ TEST_CASE("a lock that somebody holds on the audit file does not stop commands")
 
   // Half a line stays: who does not ask for the lock may have written behind it.
   const auto size = support::read_file(place / "audit").size();
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  rlimit limit = before;
-  limit.rlim_cur = size + 100;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  const Result cut = here.run("echo three");
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  Result cut;
+  {
+    const FileSizeLimit limit(size + 100);
+    cut = here.run("echo three");
+  }
   CHECK(cut.notes.size() == 1);
   CHECK(support::read_file(place / "audit").size() == size + 100);
   here.run("echo four");

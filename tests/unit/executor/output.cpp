@@ -246,23 +246,8 @@ TEST_CASE("W-13: a background job neither delays the result nor outlives it") {
   CHECK(watch.soon());
 }
 
-namespace {
-
-bool has_supervisor() {
-  ProcessOptions probe;
-  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
-  probe.supervised = true;
-  if (codeexec::run_process(probe).out != "codeexec\n") {
-    MESSAGE("SKIPPED: there is no supervisor on this system");
-    return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 TEST_CASE("a background job that was ended is told") {
-  if (!has_supervisor()) return;
+  if (!support::has_supervisor()) return;
   const LocalExecutor here = make({});
   const auto notes_of = [&](const std::string& script) {
     std::string notes;
@@ -279,7 +264,7 @@ TEST_CASE("a background job that was ended is told") {
 }
 
 TEST_CASE("W-09 W-33: nothing of a command outlives it, or a host that is killed") {
-  if (!has_supervisor()) return;
+  if (!support::has_supervisor()) return;
   const std::string leave = "setsid sleep 300 > /dev/null 2>&1 < /dev/null & echo $!; ";
   for (const SandboxMode mode : {SandboxMode::off, SandboxMode::best_effort}) {
     CAPTURE(name(mode));

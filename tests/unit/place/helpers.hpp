@@ -61,16 +61,6 @@ inline pid_t agent_of(const codeexec::Executor& executor) {
   return parent;
 }
 
-// Without one, what a killed agent has started lives on.
-inline bool has_supervisor() {
-  codeexec::ProcessOptions probe;
-  probe.argv = {"/bin/sh", "-c", "cat /proc/$PPID/comm"};
-  probe.supervised = true;
-  if (codeexec::run_process(probe).out == "codeexec\n") return true;
-  MESSAGE("SKIPPED: there is no supervisor on this system");
-  return false;
-}
-
 }  // namespace support
 
 #endif  // CODEEXEC_TESTS_PLACE_HELPERS_HPP

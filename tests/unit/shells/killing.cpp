@@ -220,13 +220,7 @@ TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
     MESSAGE("SKIPPED: ThreadSanitizer does not let a fork of this program start a thread");
     return;
   }
-  LocalOptions contained;
-  contained.sandbox.mode = SandboxMode::best_effort;
-  const std::vector<std::string> enforced = make(contained).sandbox_report().enforced;
-  if (std::find(enforced.begin(), enforced.end(), "containment") == enforced.end()) {
-    MESSAGE("SKIPPED: there is no supervisor on this system");
-    return;
-  }
+  if (!support::has_supervisor()) return;
   for (const bool sandboxed : {false, true}) {
     CAPTURE(sandboxed);
     const support::TempDir place;
