@@ -96,7 +96,7 @@
 //   place        needs: base json environment paths process sandbox executor    commands elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json policy paths files environment process executor    containers
+//   docker       needs: base json policy paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it
@@ -1479,6 +1479,9 @@ struct ProcessOptions {
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
   int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
+  // On Linux, for root: user and group of the program, which has no other group. -1: this one's.
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
   std::string input = {};
   bool keep_input_open = false;  // for Process::write(), until Process::close_input()
@@ -1918,6 +1921,7 @@ class Executor {
   struct Ending;     // what is to be done when a command has ended
   class PrivateFolder;
   friend class PlaceAgent;
+  friend class PlaceCommand;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
@@ -2445,10 +2449,11 @@ struct ContainerOptions {
   // It outlives the program and is used again. Otherwise it is removed when the last handle goes
   // away, and when the program dies, however that happens.
   bool persistent = false;
-  // Execs that are started ahead, each waiting for one command: the next command begins in about a
-  // millisecond. 0: each is started when it is needed.
-  std::size_t warm = 1;
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of a command, not its run
+  // What starts the commands in the container: a static codeexec-mcp of the engine's machine, or
+  // another program that calls place_main() for the argument --place; it is mounted read-only.
+  // Empty: $CODEEXEC_PLACE_AGENT, or the codeexec-mcp that the image has.
+  std::string agent = {};
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
   // Written when the container is removed: see Container::save_log(). Empty: nowhere.
   std::string log_file = {};
   Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
@@ -2580,9 +2585,7 @@ class ContainerExecutor : public Executor {
   struct Place;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Exec> begin(const std::string& request, const std::optional<CancelToken>& cancel,
-                              Admission& admission) const;
-  std::shared_ptr<const Place> place_ = {};
+  std::shared_ptr<Place> place_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.
@@ -2612,7 +2615,7 @@ class ContainerManager {
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
   // options, engine, image, containers, container, command, workspace, user, network, limits or
-  // warm.
+  // agent.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong
@@ -3208,9 +3211,6 @@ inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 // A text as one word of a shell, whatever is in it.
 std::string shell_word(std::string_view text);
 
-// The value of a hexadecimal digit; 16, which no base allows, for what is none.
-unsigned hex_value(char c);
-
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
 
@@ -3588,12 +3588,17 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+namespace {
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
 unsigned hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
   if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
   return 16;
 }
+
+}  // namespace
 
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
   std::uint32_t value = 0;
@@ -22119,6 +22124,8 @@ struct ChildPlan {
   int output = -1;
   int error_output = -1;
   int pass_fd = -1;
+  long uid = -1;  // to become; -1: as it is
+  long gid = -1;
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
@@ -22288,6 +22295,8 @@ class Launch {
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
+    plan.uid = static_cast<long>(options.uid);
+    plan.gid = static_cast<long>(options.gid);
   }
 
   const std::vector<std::string>& candidates() const { return candidates_; }
@@ -22706,6 +22715,20 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 }
 #endif
 
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long become_user(const ChildPlan& plan) {
+#if defined(SYS_setresuid32)
+  constexpr long numbers[] = {SYS_setgroups32, SYS_setresgid32, SYS_setresuid32};
+#else
+  constexpr long numbers[] = {SYS_setgroups, SYS_setresgid, SYS_setresuid};
+#endif
+  if (plan.uid < 0) return 0;
+  const auto group = static_cast<gid_t>(plan.gid);
+  long result = raw(numbers[0], 1, &group);
+  if (result == 0) result = raw(numbers[1], plan.gid, plan.gid, plan.gid);
+  return result == 0 ? raw(numbers[2], plan.uid, plan.uid, plan.uid) : result;
+}
+
 // Returns only if a step fails.
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
@@ -22718,7 +22741,9 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     const long result = raw(SYS_dup3, streams[fd], fd, 0);
     if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  long result = enter_work_dir(plan);
+  long result = become_user(plan);
+  if (result < 0) return failed_at(SpawnStep::setup, result);
+  result = enter_work_dir(plan);
   if (result < 0) return failed_at(SpawnStep::work_dir, result);
   if (plan.pass_fd == 3)
     result = raw(SYS_fcntl, 3, F_SETFD, 0);
@@ -24623,6 +24648,7 @@ void Process::State::set_times() {
 
 bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
+  const Clock::time_point asked = Clock::now();
   if (!carrier.launch(wait, result)) {
     phase = Phase::over;
     done = true;
@@ -24634,7 +24660,9 @@ bool Process::State::adopt(bool wait) {
   unwritten = options.input;
   result.pid = carrier.pid();
   out.open = err.open = true;
+  // The way there and back counts, but not that its place had to be woken.
   started = Clock::now();
+  if (started - asked < std::chrono::seconds(1)) started = asked;
   set_times();
   for (Output* output : {&out, &err}) take_bytes(*output, {});
   return true;
@@ -28841,7 +28869,15 @@ class PlaceLink {
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
-    std::string workspace = {};
+    std::string workspace = {};  // that must be the same there; empty: any
+    // Of an agent in a container: a word that its first process alone was started with. Such an
+    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, tells of memory
+    // that ran out, and ends what another agent has left of its user's processes, when asked to.
+    std::string container = {};
+    bool keeps_capabilities = false;
+    bool ends_others = false;
+    std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
+    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -28857,6 +28893,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Its end came from there, so that all of its commands are killed, and not by a fault.
+  bool was_closed() const { return was_closed_; }
 
  private:
   friend class PlaceCommand;
@@ -28892,6 +28930,7 @@ class PlaceLink {
   std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
+  bool was_closed_ = false;
   bool closing_ = false;
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
@@ -28907,9 +28946,22 @@ class PlaceLink {
   std::set<std::uint32_t> forgotten_ = {};  // nobody waits for their end, which is still to come
 };
 
+// How an executor's commands are made for a place.
+struct PlaceSettings {
+  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+  Environment environment;
+  std::string shell;
+  bool sets_path;  // by the options: the place's own does not count
+  bool sets_lang;
+};
+
 // One command there. The fields below belong to the link's mutex.
-class PlaceCommand final : public Carrier {
+class PlaceCommand : public Carrier {
  public:
+  // Nothing when the admission says why it cannot be.
+  static Expected<std::optional<PlaceRequest>> request_for(const Command& command,
+                                                           Executor::Admission& admission,
+                                                           const PlaceSettings& settings);
   PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request)
       : link_(std::move(link)), request_(std::move(request)) {}
   PlaceCommand(const PlaceCommand&) = delete;
@@ -28933,6 +28985,15 @@ class PlaceCommand final : public Carrier {
   std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
   std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
   void finish(ProcessResult& result) override;
+
+ protected:
+  // During launch(): false when it has neither begun nor ended by then.
+  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
+    wait_for_start(lock, Clock::time_point::max());
+  }
+  // All of its link's commands were killed, with the agent that has started them.
+  bool was_killed_with_agent() const { return lost_ && link_->was_closed(); }
 
  private:
   friend class PlaceLink;
@@ -29211,6 +29272,20 @@ bool PlaceRequest::read(std::string_view text) {
 // place/agent.cpp ---------------------------------------------------------------------------------
 // The agent: what runs in a place and starts the commands there.
 
+namespace {
+
+// How often memory has run out in the container that this is in.
+std::uint64_t oom_kills_here() {
+#if CODEEXEC_HAS_SANDBOX
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+    if (const auto text = read_whole_file(path, 4096, "file")) return counter_in(*text, "oom_kill");
+#endif
+  return 0;
+}
+
+}  // namespace
+
 // One thread drives all: the orders, the commands as states of their own, the answers. It holds at
 // most queue_limit bytes and a frame of each command's output, a window of each command's input,
 // and one request.
@@ -29232,6 +29307,7 @@ class PlaceAgent {
     std::unique_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
     std::size_t input_window = stream_window;  // bytes of input that may still come
+    std::uint64_t oom_kills = 0;               // at the start, in its container
     bool has_input = false;
     bool input_watched = false;  // nobody was told yet that it is closed
     UniqueFd told = UniqueFd();
@@ -29242,6 +29318,7 @@ class PlaceAgent {
   void receive();
   bool take(const Frame& frame);
   bool greet(std::string_view text);
+  bool settle(const Json& hello);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -29259,6 +29336,9 @@ class PlaceAgent {
   bool killing_ = false;
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
+  bool contained_ = false;
+  long uid_ = -1;  // that commands become
+  long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
   Clock::time_point last_sent_ = Clock::now();
@@ -29319,7 +29399,9 @@ void PlaceAgent::loop() {
         ++at;
         continue;
       }
-      const ProcessResult& result = command.state->result;
+      ProcessResult& result = command.state->result;
+      if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
+        result.limits_reached.push_back("memory");
       if (command.told) {
         const std::string told = read_session_text(command.told);
         for (std::size_t i = 0; i < told.size(); i += longest_payload)
@@ -29439,6 +29521,7 @@ bool PlaceAgent::greet(std::string_view text) {
   if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
+  if (!settle(*hello)) return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -29480,6 +29563,70 @@ bool PlaceAgent::greet(std::string_view text) {
   return tell();
 }
 
+// In a container. False: there is no such user.
+bool PlaceAgent::settle(const Json& hello) {
+  const std::string& word = hello["container"].as_string();
+  contained_ = !word.empty();
+  if (!contained_) return true;
+  constexpr std::size_t longest = std::size_t{64} << 10;
+  // Where this is not the container's own table of processes, they are somebody else's.
+  const auto first = read_whole_file("/proc/1/cmdline", longest, "file");
+  const std::string_view nul("\0", 1);
+  if (hello["ends_others"].as_bool() && first &&
+      first->find(concat({nul, word, nul})) != std::string::npos)
+    ::kill(-1, SIGKILL);
+#if CODEEXEC_HAS_SANDBOX
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+#endif
+  std::string_view wanted = hello["user"].as_string();
+  std::string user = std::string(take_part(wanted, ':'));
+  std::string group = std::string(wanted);
+  const bool becomes = !user.empty();
+  if (!becomes) user = std::to_string(::getuid());
+  std::string home;
+  std::string called = "user" + user;
+  if (const auto names = read_whole_file("/etc/passwd", longest, "file"))
+    for (std::string_view rest = *names; !rest.empty();) {
+      std::string_view line = take_part(rest, '\n');
+      std::string fields[6];  // name, password, uid, gid, comment, home
+      for (std::string& field : fields) field = take_part(line, ':');
+      if (fields[0].empty() || (fields[2] != user && (fields[0] != user || !becomes))) continue;
+      called = fields[0];
+      user = fields[2];
+      if (group.empty()) group = fields[3];
+      home = fields[5];
+    }
+  const auto is_digits = [](const std::string& text) {
+    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
+  };
+  if (becomes) {
+    if (!is_digits(user) || !is_digits(group)) return false;
+    uid_ = std::strtol(user.c_str(), nullptr, 10);
+    gid_ = std::strtol(group.c_str(), nullptr, 10);
+  } else if (const char* const given = std::getenv("HOME")) {
+    home = given;
+  }
+  struct stat status {};
+  const bool is_own =
+      ::stat(home.c_str(), &status) == 0 &&
+      (becomes ? status.st_uid == static_cast<uid_t>(uid_) : ::access(home.c_str(), W_OK) == 0);
+  if (!is_own) home = "/tmp";
+  ::setenv("HOME", home.c_str(), 1);
+  if (const std::string& text = hello["gitconfig"].as_string();
+      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
+    const UniqueFd file(::open((home + "/.gitconfig").c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file) (void)write_all(file.get(), text);
+    if (file && becomes)
+      (void)::fchown(file.get(), static_cast<uid_t>(uid_), static_cast<gid_t>(gid_));
+  }
+  for (const char* variable : {"USER", "LOGNAME"})
+    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
+  return true;
+}
+
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   PlaceRequest request;
   if (id == 0 || find(id) || !request.read(text)) return false;
@@ -29490,6 +29637,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   UniqueFd passed;
   Running& command = commands_.emplace_back();
   command.id = id;
+  if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
   const auto ready = prepare(request, command, passed, *options);
   command.state = std::make_unique<State>(std::move(options));
@@ -29539,6 +29687,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.merge_streams = request.merge_streams;
   options.timeout = request.timeout;
   options.kill_grace = request.kill_grace;
+  options.uid = uid_;
+  options.gid = gid_;
   options.supervised = true;
   options.sandbox = sandbox_;
   options.max_output = 0;
@@ -29613,6 +29763,57 @@ int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
 // place/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
 
+PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
+    : environment(std::move(variables)),
+      shell(std::move(shell_path)),
+      sets_path(sets_variable(set, "PATH")),
+      sets_lang(sets_variable(set, "LANG")) {}
+
+Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
+                                                                Executor::Admission& admission,
+                                                                const PlaceSettings& settings) {
+  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.error();
+  admission.result.venv = environment->venv;
+  PlaceRequest request;
+  request.work_dir = admission.directory.path;
+  request.unset = admission.unset;
+  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
+  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
+  if (!sets_path) request.venv = environment->venv;
+  for (std::string& variable : environment->variables)
+    if ((sets_path || !starts_with(variable, "PATH=")) &&
+        (sets_lang || !starts_with(variable, "LANG=")))
+      request.set.push_back(std::move(variable));
+
+  Executor::Third third{};
+  request.argv =
+      Executor::words_to_run(command, settings.shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return std::optional<PlaceRequest>();
+  request.tells = third == Executor::Third::session;
+  request.has_script = third == Executor::Third::script;
+  if (request.has_script) request.script = command.script;
+  std::size_t size = request.script.size();
+  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
+    size += total_size(*texts) + texts->size();
+    for (const std::string& text : *texts)
+      if (has_nul(text))
+        return make_error(ErrorCode::invalid_argument,
+                          {"a command has a NUL byte in it, which no program can be given"});
+  }
+  if (size > longest_request - longest_payload)
+    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
+  request.merge_streams = command.merge_streams;
+  request.has_input = !command.input.empty() || command.keep_input_open;
+  const ProcessOptions& process = admission.process;
+  request.kill_grace = process.kill_grace;
+  // This side judges; it is for a connection that does not pass its word on.
+  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
+  if (process.timeout < no_limit - process.kill_grace - slack)
+    request.timeout = process.timeout + process.kill_grace + slack;
+  return std::optional<PlaceRequest>(std::move(request));
+}
+
 PlaceCommand::~PlaceCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   link_->commands_.erase(id_);
@@ -29662,10 +29863,21 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  while (running_ && !started_) link_->event_.wait(lock);
+  wait_for_start(lock);
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
   tell_end(failure);
   return false;
+}
+
+bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  Clock::time_point deadline) const {
+  while (running_ && !started_) {
+    if (deadline == Clock::time_point::max())
+      link_->event_.wait(lock);
+    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
+      return !running_ || started_;
+  }
+  return true;
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,
@@ -29876,6 +30088,13 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   set_member(hello, "version", CODEEXEC_VERSION_STRING);
   set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
   set_member(hello, "sandbox", to_json(wanted.sandbox));
+  if (!wanted.container.empty()) {
+    set_member(hello, "container", wanted.container);
+    set_member(hello, "keeps", wanted.keeps_capabilities);
+    set_member(hello, "ends_others", wanted.ends_others);
+    set_member(hello, "user", wanted.user);
+    set_member(hello, "gitconfig", wanted.gitconfig);
+  }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30005,6 +30224,7 @@ void PlaceLink::receive() {
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    was_closed_ = true;
     return lose({"it was closed at the other end"});
   }
   last_heard_ = Clock::now();
@@ -30200,10 +30420,7 @@ void PlaceLink::lose(Pieces reason) {
 
 struct PlaceExecutor::Place {
   PlaceLink::Wanted wanted = {};
-  Environment environment;
-  std::string shell;
-  bool sets_path = false;  // by the options: the place's own does not count
-  bool sets_lang = false;
+  PlaceSettings settings;
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceLink> link = {};
@@ -30211,8 +30428,7 @@ struct PlaceExecutor::Place {
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  explicit Place(Environment variables, std::string shell_path)
-      : environment(std::move(variables)), shell(std::move(shell_path)) {}
+  explicit Place(PlaceSettings given) : settings(std::move(given)) {}
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -30262,9 +30478,8 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
-  auto place = std::make_shared<Place>(std::move(*environment), options.shell);
-  place->sets_path = sets_variable(variables.set, "PATH");
-  place->sets_lang = sets_variable(variables.set, "LANG");
+  auto place =
+      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -30307,52 +30522,16 @@ std::string PlaceExecutor::describe_place() const {
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  const auto environment = place_->settings.environment.resolve(work_dir, command.environment);
   const char* const home = environment ? value_of(environment->variables, "HOME") : nullptr;
   return home ? home : facts().home;
 }
 
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
-  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
-  if (!environment) return environment.error();
-  admission.result.venv = environment->venv;
+  auto request = PlaceCommand::request_for(command, admission, place_->settings);
+  if (!request) return request.error();
+  if (!*request) return {};
   admission.result.place = place_->wanted.name;
-  PlaceRequest request;
-  request.work_dir = admission.directory.path;
-  request.unset = admission.unset;
-  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
-  const bool sets_lang = place_->sets_lang || sets_variable(command.environment, "LANG");
-  if (!sets_path) request.venv = environment->venv;
-  for (std::string& variable : environment->variables)
-    if ((sets_path || !starts_with(variable, "PATH=")) &&
-        (sets_lang || !starts_with(variable, "LANG=")))
-      request.set.push_back(std::move(variable));
-
-  Third third{};
-  request.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
-  if (!admission.admitted()) return {};
-  request.tells = third == Third::session;
-  request.has_script = third == Third::script;
-  if (request.has_script) request.script = command.script;
-  std::size_t size = request.script.size();
-  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
-    size += total_size(*texts) + texts->size();
-    for (const std::string& text : *texts)
-      if (has_nul(text))
-        return make_error(ErrorCode::invalid_argument,
-                          {"a command has a NUL byte in it, which no program can be given"});
-  }
-  if (size > longest_request - longest_payload)
-    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
-  request.merge_streams = command.merge_streams;
-  request.has_input = !command.input.empty() || command.keep_input_open;
-  ProcessOptions& process = admission.process;
-  request.kill_grace = process.kill_grace;
-  // This side judges; it is for a connection that does not pass its word on.
-  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
-  if (process.timeout < no_limit - process.kill_grace - slack)
-    request.timeout = process.timeout + process.kill_grace + slack;
-
   auto link = place_->connect(command.cancel);
   if (!link) {
     admission.fail(link.error(), "place");
@@ -30363,10 +30542,10 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.result.notes.push_back(
         concat({"the connection to ", place_->wanted.name,
                 " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(request));
+  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
-  process.carrier = std::move(carrier);
-  process.secrets = place_->environment.secrets();
+  admission.process.carrier = std::move(carrier);
+  admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
   return {};
 }
@@ -32786,8 +32965,6 @@ Expected<void> check_bounds(ContainerOptions& options) {
   constexpr double most_cpus = 1e6;
   if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
     return bad_option("cpus", "must be 0.01 or more, or 0 for no bound");
-  constexpr std::size_t most_warm = 64;
-  if (options.warm > most_warm) return bad_option("warm", "must be 64 or less");
   if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
     return bad_option("timeouts of a container", "must be more than zero");
   return {};
@@ -32826,6 +33003,20 @@ Expected<void> complete_log_file(ContainerOptions& options) {
     if (mount.permission == Permission::write &&
         codeexec::is_within(options.log_file, mount.source))
       return bad_option_value("log_file", options.log_file, " lies where commands may write");
+  return {};
+}
+
+// It is mounted by itself, as a program that the engine's machine has at that path.
+Expected<void> complete_agent(ContainerOptions& options) {
+  const char* const usual = std::getenv("CODEEXEC_PLACE_AGENT");
+  if (options.agent.empty() && usual) options.agent = usual;
+  if (options.agent.empty()) return {};
+  auto agent = canonical_path(options.agent);
+  if (!agent) return with_prefix({"agent: "}, agent.error());
+  struct stat status {};
+  if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
+  if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
+  options.agent = std::move(*agent);
   return {};
 }
 
@@ -32889,8 +33080,9 @@ Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
   if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
-  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
-                          check_packages, complete_credentials, complete_mounts, complete_log_file})
+  for (const auto step :
+       {check_engine_of, check_texts, check_bounds, check_engine_words, check_packages,
+        complete_credentials, complete_mounts, complete_agent, complete_log_file})
     if (auto ok = step(options); !ok) return ok;
   return {};
 }
@@ -32907,8 +33099,8 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
 // One container, and the commands in it.
 //
 // A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
-// end keeps the container alive. Each command is an exec of its own with a dead-man switch, see
-// `exec_script`; one such exec is started ahead.
+// end keeps the container alive. One exec in it is an agent, see the room `place`, which starts all
+// commands, as their user, and ends them when it loses its input.
 
 namespace {
 
@@ -32944,6 +33136,8 @@ ContainerHealth health_of(const Json& container);
 // "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text);
 
+// Where an agent that is not the image's own is mounted.
+inline constexpr char agent_target[] = "/.codeexec-mcp";
 inline constexpr char ready_line[] = "codeexec ready\n";
 inline constexpr char lacks_line[] = "codeexec lacks ";
 inline constexpr char unseen_line[] = "codeexec unseen\n";
@@ -32998,6 +33192,8 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // The exec that its agent is.
+  ProcessOptions agent_call() const;
   // For the next result: a command could not know it. At most 16 are kept.
   void add_note(std::string note);
   std::vector<std::string> take_notes();
@@ -33018,6 +33214,7 @@ struct Container::State {
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
   bool has_own_tmp() const;
+  const char* holder() const;
   std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
   std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
   void add_labels(std::vector<std::string>& words) const;
@@ -33065,236 +33262,39 @@ struct Container::State {
   std::vector<std::string> notes = {};
 };
 
-// An exec for one command: started, then given its command, then the carrier of that.
-class ContainerExecutor::Exec final : public Carrier {
+// A command in a container, and what the engine does for one whose agent does not answer.
+class ContainerExecutor::Exec final : public PlaceCommand {
  public:
-  // Where it is, and how its engine is called.
-  struct Where {
-    EngineOptions engine = {};
-    std::string container = {};
-    std::string user = {};
-    bool sudo = false;  // commands may have processes of root's
-    ProcessOptions call(bool with_input, const std::vector<std::string>& words,
-                        std::chrono::milliseconds timeout) const;
-  };
-
-  // Starts the exec, which then waits. Its start is not waited for.
-  static Expected<std::shared_ptr<Exec>> start(const Where& where);
-  Exec(const Where& where, std::string id)
-      : where_(where), id_(std::move(id)), out_(id_), err_(id_) {}
-
-  // Whether it still waits, as far as can be told without asking.
-  bool waits() const;
-  // A program is to carry the command's input to a FIFO in the container.
-  Expected<void> connect_input();
-  std::string input_path() const { return concat({"/tmp/.codeexec-", id_}); }
-  // Sends the request, or the rest of it, and waits until the command has begun.
-  enum class Start {
-    begun,
-    slow,       // not yet, at the deadline: wait once more, or give up
-    cancelled,  // as the token says; what may have begun ends with this object
-    refused,    // nothing has run, and another exec may do better
-    failed,     // another one will not do better
-    lost,       // whether it has begun is not known
-  };
-  Start begin(std::string_view& request, Clock::time_point deadline,
-              const std::optional<CancelToken>& cancel);
-  // Kills what may have begun, and says how that went.
-  std::string kill_all();
-  // Why it has not begun, and at what step.
-  Error failure() const;
-  const Where& where() const { return where_; }
-  const std::string& failed_step() const { return failed_step_; }
-  const std::string& session_text() const { return out_.session(); }
-  // With those that wait in it.
-  bool container_ended() const { return container_ended_; }
-
-  int exit_descriptor() const override { return line_.exit_event.get(); }
-  UniqueFd take_out() override { return std::move(line_.out); }
-  UniqueFd take_err() override { return std::move(line_.err); }
-  UniqueFd take_input() override { return std::move(input_.input); }
-  int pid() const override { return pid_; }
-  void take(Stream stream, std::string_view bytes,
-            FunctionRef<void(std::string_view)> use) override;
-  bool ended() const override { return out_.ended() && err_.ended(); }
-  bool signal(int number) override;
-  void kill() override;
+  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest request,
+       std::shared_ptr<Container::State> container)
+      : PlaceCommand(std::move(link), std::move(request)), container_(std::move(container)) {}
+  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
  private:
-  // One stream of an exec: tells marks from what the command writes. Linear, whatever the command
-  // writes; holds back what may become a mark. Without a start, everything is told in `noise`.
-  class Framing {
-   public:
-    static constexpr std::size_t most_noise = 4096;
+  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
 
-    explicit Framing(std::string id) : id_(std::move(id)) {}
-    bool begun() const { return begun_; }
-    bool ended() const { return end_ != 0; }
-    char end() const { return end_; }                    // E, K or X
-    const std::string& text() const { return text_; }    // after the last mark's colon
-    const std::string& noise() const { return noise_; }  // before the start
-    const std::string& session() const { return session_; }
-
-    // Returns the rest that comes after the start mark, when that has just come.
-    void take(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
-      const std::size_t prefix = id_.size() + 2;
-      while (!bytes.empty() && !ended()) {
-        const char c = bytes.front();
-        if (held_.empty()) {
-          const std::size_t size = std::min(bytes.find('\001'), bytes.size());
-          give(bytes.substr(0, size), use);
-          bytes.remove_prefix(size);
-          if (!bytes.empty()) hold(bytes);
-        } else if (held_.size() < prefix) {
-          const bool fits =
-              held_.size() == 1 ? std::strchr("PEKXS", c) && c != '\0' : c == id_[held_.size() - 2];
-          if (fits)
-            hold(bytes);
-          else
-            give_held(use);
-        } else if (c == '\n') {
-          bytes.remove_prefix(1);
-          mark(prefix);
-          // The start has another reader than what comes after it.
-          if (begun_ && !rest_taken_) {
-            rest_taken_ = true;
-            rest_ = bytes;
-            return;
-          }
-        } else if (held_.size() < prefix + longest_text) {
-          hold(bytes);
-        } else {
-          give_held(use);
-        }
-      }
-    }
-    // Bytes that come before the command has a reader; those after the start are kept for it.
-    void begin(std::string_view bytes) {
-      if (begun_)
-        rest_ += bytes;
-      else
-        take(bytes, [](std::string_view) {});
-    }
-    // What came together with the start.
-    std::string take_rest() { return std::move(rest_); }
-
-   private:
-    static constexpr std::size_t longest_text = 64;
-
-    void hold(std::string_view& bytes) {
-      held_ += bytes.front();
-      bytes.remove_prefix(1);
-    }
-    void give(std::string_view bytes, FunctionRef<void(std::string_view)> use) {
-      if (telling_session_) {
-        session_.append(bytes.substr(0, longest_session_text - session_.size()));
-        return;
-      }
-      if (begun_ && !bytes.empty()) return use(bytes);
-      noise_.append(bytes.substr(0, most_noise - std::min(most_noise, noise_.size())));
-    }
-    void give_held(FunctionRef<void(std::string_view)> use) {
-      give(held_, use);
-      held_.clear();
-    }
-    void mark(std::size_t prefix) {
-      const std::size_t text = std::min(prefix + 1, held_.size());
-      text_ = held_.substr(text);
-      if (held_[1] == 'P')
-        begun_ = true;
-      else if (held_[1] == 'S')
-        telling_session_ = true;
-      else
-        end_ = held_[1];
-      held_.clear();
-    }
-
-    std::string id_;
-    std::string held_ = {};
-    std::string text_ = {};
-    std::string noise_ = {};
-    std::string rest_ = {};
-    bool begun_ = false;
-    bool rest_taken_ = false;
-    bool telling_session_ = false;
-    std::string session_ = {};
-    char end_ = 0;
-  };
-
-  Where where_;
-  std::string id_;
-  std::string mark_ = {};  // the limit that all of the command bears, bytes
-  Line line_ = {};
-  Line input_ = {};
-  Framing out_;
-  Framing err_;
-  int pid_ = -1;
-  int measures_ = 0;
-  bool killed_ = false;
-  std::atomic<bool> signalled_{false};
-  bool container_ended_ = false;
-  std::string failed_step_ = "container";
+  const std::shared_ptr<Container::State> container_;
   std::string message_ = {};
 };
 
 struct ContainerExecutor::Place {
-  Container container;
-  Environment environment;
-  std::string shell;
-  bool sets_path = false;  // by the options: the image's does not count
-  std::string facts = {};  // for describe_place()
-  // A command of the shell that sees to it that git finds a name and an address, or empty.
-  std::string set_identity = {};
+  const Container container;
+  const PlaceSettings settings;
+  std::string facts = {};      // for describe_place()
+  std::string gitconfig = {};  // for a home that has none
 
-  // Those that were started ahead. A thread starts them: that takes up to some milliseconds, and no
-  // result has to wait for it. They are apart from the container, which the thread for started
-  // commands, where many commands end, must never be the last to hold.
-  class Execs {
-   public:
-    explicit Execs(std::size_t size) : size_(size) {}
-    Execs(const Execs&) = delete;
-    Execs& operator=(const Execs&) = delete;
-    ~Execs();
+  Place(Container made, PlaceSettings given)
+      : container(std::move(made)), settings(std::move(given)) {}
+  // To the agent in the container, which is made first where it is not there.
+  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel);
 
-    // Whether one that was to wait has ended: perhaps with its container.
-    bool has_lost_one();
-    // One that waits, or null.
-    std::shared_ptr<Exec> take();
-    // Sees to it that there are as many as there should be. A failure to start one shows when a
-    // command needs it.
-    void refill(const Exec::Where& where);
-    // Those that are there are of no use any more.
-    void drop();
-
-   private:
-    static void* thread_main(void* self);
-    void start_those_asked_for();
-
-    const std::size_t size_;
-    const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-    std::mutex mutex_ = {};
-    std::condition_variable event_ = {};
-    std::vector<std::shared_ptr<Exec>> waiting_ = {};
-    std::optional<Exec::Where> asked_for_ = {};
-    std::size_t drops_ = 0;
-    bool ending_ = false;
-    bool has_thread_ = false;
-    pthread_t thread_ = {};
-  };
-  const std::shared_ptr<Execs> execs;
-
-  Exec::Where where() const {
-    return {container.options().engine, container.name(), container.state_->user,
-            container.options().sudo};
-  }
-
-  Place(Container made, Environment variables, std::string shell_path)
-      : container(std::move(made)),
-        environment(std::move(variables)),
-        shell(std::move(shell_path)),
-        execs(std::make_shared<Execs>(container.options().warm)) {}
+ private:
+  std::mutex mutex_ = {};
+  std::shared_ptr<PlaceLink> link_ = {};
+  bool was_lost_ = false;  // by no end of the container that is known
 };
 
 // docker/container.cpp ----------------------------------------------------------------------------
@@ -33571,7 +33571,7 @@ std::vector<std::string> Container::State::set_up_words(const char* then,
   std::string_view home = "/tmp";
   for (const auto& [variable, value] : options.environment)
     if (variable == "HOME") home = value;
-  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), "codeexec",
+  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), name,
                                              by_number ? uid : "", by_number ? gid : "", home});
   if (has_own_tmp()) add_words(words, {"/tmp"});
   if (!options.cache.empty()) add_words(words, {cache_folder});
@@ -33706,14 +33706,27 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 
 }  // namespace
 
+// Whose first process is: nobody's, where commands could kill those of root.
+const char* Container::State::holder() const {
+  return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
+}
+
+// The exec that an agent is: of the commands' user, so that it can do no more than they can; or
+// root's, where they can become that.
+ProcessOptions Container::State::agent_call() const {
+  return engine_call(
+      options.engine,
+      words_of({"exec", "-i", "-u", options.sudo ? std::string_view("0:0") : user, name,
+                options.agent.empty() ? "codeexec-mcp" : agent_target, "--place"}),
+      no_limit);
+}
+
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words =
-      words_of({"--init", "--user", "0:0", "--network", network(options), "--pull", "never",
+      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
                 "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
-  if (!options.sudo)
-    add_words(words,
-              {"--cap-drop", "ALL", "--cap-add", "KILL", "--security-opt", "no-new-privileges"});
+  if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
@@ -33743,6 +33756,10 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
           {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
            mount.permission == Permission::write ? "" : ",readonly"});
   }
+  if (!options.agent.empty())
+    add_option(
+        words, "--mount",
+        {"type=bind,", csv_field("src=", options.agent), ",dst=", agent_target, ",readonly"});
   if (!options.cache.empty())
     add_option(words, "--mount",
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
@@ -33935,15 +33952,17 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
+  // A first process that is not root's prepares nothing.
+  const bool is_prepared = !options.persistent && *holder() == '0';
   std::optional<Beacons> beacons;
-  if (!options.persistent) beacons.emplace(options.mounts);
+  if (is_prepared) beacons.emplace(options.mounts);
   std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
   const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
   words.insert(words.end(), more.begin(), more.end());
-  if (!beacons) {
+  if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
@@ -33957,7 +33976,8 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   } else {
     const auto told = hold(words, cancel);
     if (!told) return told.error();
-    if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
+    auto ok = is_prepared ? look_for(*beacons, *told, cancel) : set_up(cancel);
+    if (!ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
@@ -34237,381 +34257,91 @@ Expected<void> Container::State::save_log(const std::string& path) {
 // docker/exec.cpp ---------------------------------------------------------------------------------
 // One command in a container.
 
-namespace {
-
-// Each command is an exec of its own: a shell that gets this script by its standard input, then the
-// request, and after that orders, a signal's name each. It works in ash, dash and bash, needs no
-// other program, and puts marks between what the command writes: 0x01, a letter, the random _i.
-//
-//   P  the command has begun              E  it has ended: exit status and OOM kills; none is left
-//   X  it cannot begin: what failed       K  everything was killed
-//   S  after it: what the command leaves to its session
-//
-// What belongs to the command bears the limit _b on its resident set, which Linux keeps for every
-// process and does not enforce: it survives setsid, a daemon's double fork and an empty
-// environment. `_z` sends a signal to all of these until no new one is found; those that got
-// SIGKILL cannot fork any more. If told so, it finds strays, too (`_y`): what bears neither the
-// limit of the container's first process nor that of a living exec, whose parent is outside and
-// therefore 0. A limit can only be lowered, so that a command which changes its own makes strays.
-// Where an exec's parent is seen, the processes are not the container's alone, and nobody is one.
-// A shell reads byte by byte: the two that live as long as the container, its first process and the
-// first child of that, are looked at ahead (`_h`). With _root, what became root's by sudo is killed
-// by sudo.
-//
-// While the command runs, a watchdog reads the orders. When the input ends (a kill, the client's or
-// the host's death) it kills everything. `3<&0` stands before the `&`, which redirects standard
-// input.
-constexpr std::string_view exec_script = R"sh(_h() {
-  _u= _m= _j=
-  [ "$PPID" = 0 ] || return
-  for _d in /proc/1 /proc/[0-9]*; do
-    _p=${_d#/proc/} _s=
-    { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-    set -- ${_s##*) }
-    [ $_p = 1 ] && _u=${23}
-    [ "$2" = 1 ] && [ "${23}" = "$_u" ] && [ $_p -lt ${_m:-$((_p+1))} ] && _m=$_p
-  done
-  _j="1 $_m"
-}
-_y() {
-  set -- ${1##*) }
-  case "$_u/$2/${23}" in /* | */0/* | */ | */"$_u") return 1;; esac
-  case $_a in *" ${23} "*) return 1;; esac
-  _v=${23}
-  for _x in /proc/[0-9]*; do
-    _l=
-    { IFS= read -r _l <"$_x/stat"; } 2>/dev/null
-    case $_l in *" $_v "*)
-      set -- ${_l##*) }
-      [ "$2" = 0 ] && [ "$1" != Z ] && [ "${23}" = "$_v" ] && { _a="$_a$_v "; return 1; };;
-    esac
-  done
-  return 0
-}
-_z() {
-  _k=' ' _n=0 _a=' '
-  while [ $_n -lt 64 ]; do
-    _n=$((_n+1)) _f=
-    for _d in /proc/[0-9]*; do
-      _p=${_d#/proc/}
-      case "$_k$2 $$ $_j " in *" $_p "*) continue;; esac
-      _s=
-      { IFS= read -r _s <"$_d/stat"; } 2>/dev/null
-      case $_s in
-        *" $_b "*) ;;
-        *) [ "$3$PPID" = strays0 ] && _y "$_s" || continue;;
-      esac
-      kill -"$1" "$_p" 2>/dev/null || ${_root:+sudo -n kill "-$1" "$_p"} >/dev/null 2>&1
-      _k="$_k$_p " _f=1
-    done
-    [ "$_f" ] || return 0
-  done
-}
-_g() {
-  _o=0
-  for _f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-    [ -r $_f ] && while read -r _x _y; do [ "$_x" = oom_kill ] && _o=$_y; done <$_f
-  done
-}
-_r() {
-  cd -- "$1" 2>&1 && unset OLDPWD || { printf '\001X%s:work_dir\n' $_i; exit 125; }
-  _g; _q=$_o
-  exec 3<&0 4>&2 </dev/null 2>/dev/null
-  { trap '' HUP INT QUIT TERM
-    read -r _e _x </proc/self/stat
-    while IFS= read -r _l <&3; do _z "$_l" "$_e"; done
-    _z KILL "$_e" strays
-    printf '\001K%s\n' $_i; printf '\001K%s\n' $_i >&4
-    kill -KILL $$; } &
-  exec 3<&-
-  trap : HUP INT QUIT TERM
-  printf '\001P%s:%s\n' $_i $$; printf '\001P%s\n' $_i >&4
-  ( exec 2>&4 4>&-; _c ); _t=$?
-  _z KILL $!
-  [ "$_w" ] && { printf '\001S%s\n' $_i; cat $_w; rm -f $_w; }
-  _g; printf '\001E%s:%s:%s\n' $_i $_t $((_o-_q)); printf '\001E%s\n' $_i >&4
-  kill -KILL $!
-  _z KILL 0 strays
-  exit $_t
-}
-ulimit -m $((_b/1024)) || { printf '\001X%s:mark\n' $_i; exit 125; }
-[ -w "$HOME" ] || export HOME=/tmp
-case $USER:$_uid in :?*)
-  _x=
-  { while IFS=: read -r _x _s _p _l && [ "$_p" != "$_uid" ]; do :; done </etc/passwd; } 2>/dev/null
-  export USER="${_x:-user$_uid}" LOGNAME="${_x:-user$_uid}";;
-esac
-_h
-)sh";
-
-}  // namespace
-
-ProcessOptions ContainerExecutor::Exec::Where::call(bool with_input,
-                                                    const std::vector<std::string>& words,
-                                                    std::chrono::milliseconds timeout) const {
-  std::vector<std::string> arguments = words_of({"exec"});
-  if (with_input) add_words(arguments, {"-i"});
-  if (!user.empty()) add_words(arguments, {"-u", user});
-  add_words(arguments, {container});
-  arguments.insert(arguments.end(), words.begin(), words.end());
-  return engine_call(engine, arguments, timeout);
+// A command that has not begun by then may be in a container that is paused, or has gone.
+void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
+  if (PlaceCommand::wait_for_start(lock, later(Clock::now(), patience))) return;
+  lock.unlock();
+  container_->forget();
+  const auto there = container_->ensure({});
+  lock.lock();
+  if (there)
+    PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
 }
 
-auto ContainerExecutor::Exec::start(const Where& where) -> Expected<std::shared_ptr<Exec>> {
-  const std::string id = random_hex(16);
-  std::uint64_t number = 0;
-  for (const char c : id.substr(0, 9)) number = number * 16 + hex_value(c);
-  if (id.empty()) return system_error(errno, {"cannot get random bytes for a command"});
-  auto carrier = std::make_shared<Exec>(where, id);
-  // Far above what any machine has, and below 2^53.
-  carrier->mark_ = std::to_string(((std::uint64_t{1} << 40) + number) * 1024);
-  if (auto ok = carrier->line_.start(where.call(true, words_of({"sh"}), no_limit)); !ok)
-    return ok.error();
-  const std::string uid = where.user.substr(0, where.user.find(':'));
-  const std::string script =
-      concat({"_i=", id, " _b=", carrier->mark_, " _uid=", is_number(uid) ? uid : "",
-              where.sudo ? " _root=1\n" : " _root=\n", exec_script});
-  // It fits into the pipe, which is empty.
-  const ssize_t written = write_to_pipe(carrier->line_.input.get(), script);
-  // What a client that has ended already says of it is told by begin().
-  if (written != static_cast<ssize_t>(script.size()) && errno != EPIPE)
-    return system_error(errno, {"cannot write to an exec"});
-  return carrier;
-}
-
-bool ContainerExecutor::Exec::waits() const {
-  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}, {line_.out.get(), POLLIN, 0}};
-  wait_for_events(set, Clock::now());
-  return !set[0].revents && !set[1].revents;
-}
-
-Expected<void> ContainerExecutor::Exec::connect_input() {
-  return input_.start(
-      where_.call(true, words_of({"sh", "-c", "exec cat >\"$1\"", "sh", input_path()}), no_limit));
-}
-
-// In the words of the shell, or in the engine's, which come on either stream.
-Error ContainerExecutor::Exec::failure() const {
-  if (out_.end() == 'X') return make_error(ErrorCode::not_found, {printable(out_.noise())});
-  ProcessResult said;
-  said.outcome = Outcome::exited;
-  said.err = concat({err_.noise(), out_.noise()});
-  return engine_error(where_.engine, said, "start a command in a container");
-}
-
-auto ContainerExecutor::Exec::begin(std::string_view& request, Clock::time_point deadline,
-                                    const std::optional<CancelToken>& cancel) -> Start {
-  char buffer[4096];
-  struct {
-    const UniqueFd& fd;
-    Framing& framing;
-    bool open;
-  } streams[] = {{line_.out, out_, true}, {line_.err, err_, true}};
-  while (!out_.begun() || !err_.begun()) {
-    if (out_.end() == 'X') {
-      failed_step_ = out_.text();
-      return Start::failed;
-    }
-    if (!streams[0].open && !streams[1].open) {
-      // The engine has not started the shell, or the shell has gone with what it was told.
-      const std::string said = err_.noise() + out_.noise();
-      for (const char* words : {"No such container", "is not running", "is paused", "is restarting",
-                                "stopped state", "OCI runtime", "no such container"})
-        if (said.find(words) != std::string::npos) return Start::refused;
-      if (said.find("unable to find user") == std::string::npos) return Start::lost;
-      failed_step_ = "user";
-      return Start::failed;
-    }
-    if (cancel && cancel->cancelled()) return Start::cancelled;
-    if (Clock::now() >= deadline) return Start::slow;
-    // Both are read until both have begun: the client has one connection for the two, and waits for
-    // room in a pipe that is full before it passes on what belongs to the other.
-    const auto fd_of = [&](std::size_t i) { return streams[i].open ? streams[i].fd.get() : -1; };
-    std::vector<pollfd> set = {{fd_of(0), POLLIN, 0},
-                               {fd_of(1), POLLIN, 0},
-                               {request.empty() ? -1 : line_.input.get(), POLLOUT, 0},
-                               {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
-    wait_for_events(set, deadline);
-    if (set[2].revents) {
-      const ssize_t size = write_to_pipe(line_.input.get(), request);
-      if (size > 0) request.remove_prefix(static_cast<std::size_t>(size));
-      if (size < 0 && errno == EPIPE) request = {};
-    }
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (!set[i].revents) continue;
-      const ssize_t size = ::read(streams[i].fd.get(), buffer, sizeof buffer);
-      if (size > 0)
-        streams[i].framing.begin({buffer, static_cast<std::size_t>(size)});
-      else if (size == 0)
-        streams[i].open = false;
-    }
-  }
-  pid_ = leading_number(out_.text(), -1);
-  return Start::begun;
-}
-
-std::string ContainerExecutor::Exec::kill_all() {
-  kill();
-  ProcessResult result;
-  const ProcessResult* last = nullptr;
-  while (const std::optional<ProcessOptions> measure = next_measure(last)) {
-    result = run_process(*measure);
-    last = &result;
-  }
-  return message_.empty() ? "whatever of it had begun was killed" : message_;
-}
-
-void ContainerExecutor::Exec::take(Stream stream, std::string_view bytes,
-                                   FunctionRef<void(std::string_view)> use) {
-  Framing& framing = stream == Stream::out ? out_ : err_;
-  if (bytes.empty()) return framing.take(framing.take_rest(), use);
-  framing.take(bytes, use);
-}
-
-bool ContainerExecutor::Exec::signal(int number) {
-  const char* const order = number == SIGTERM   ? "TERM\n"
-                            : number == SIGCONT ? "CONT\n"
-                            : number == SIGINT  ? "INT\n"
-                            : number == SIGHUP  ? "HUP\n"
-                            : number == SIGSTOP ? "STOP\n"
-                            : number == SIGKILL ? "KILL\n"
-                                                : nullptr;
-  if (!order || !line_.input) return false;
-  signalled_ = true;
-  return write_to_pipe(line_.input.get(), order) > 0;
-}
-
-void ContainerExecutor::Exec::kill() {
-  killed_ = true;
-  line_.input.reset();
-}
-
+// Its agent does not answer, which may be stopped with the container.
 std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
-  // A client that nobody reads from could hold up every other exec of the container.
-  line_.end();
-  const auto tells_of_no_container = [last] {
-    return says(*last, "No such container") || says(*last, "is not running");
-  };
-  switch (measures_++) {
-    case 0: {
-      Where where = where_;
-      if (where.sudo) where.user = "0:0";
-      const std::string script =
-          concat({"_b=$1 _root=\n", exec_script.substr(0, exec_script.find("_g()")),
-                  "_h\n_z KILL 0 strays\necho killed"});
-      return where.call(false, words_of({"sh", "-c", script, "codeexec", mark_}),
-                        std::chrono::seconds(5));
-    }
-    case 1:
-      if (last->succeeded() && says(*last, "killed")) {
-        if (!killed_) message_ = "its shell was killed; all that it left was killed after it";
-        return std::nullopt;
-      }
-      if (tells_of_no_container()) {
-        message_ = "its container was stopped";
-        container_ended_ = true;
-        return std::nullopt;
-      }
-      return engine_call(where_.engine, words_of({"kill", where_.container}),
-                         where_.engine.call_timeout);
-    default:
-      container_ended_ = true;
-      message_ = last->succeeded() || tells_of_no_container()
-                     ? "its container had to be killed"
-                     : concat({"some of its processes may still be running: ",
-                               engine_error(where_.engine, *last, "kill the container").message});
-      return std::nullopt;
-  }
+  const EngineOptions& engine = container_->options.engine;
+  if (!last) return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
+  container_->forget();
+  message_ = last->succeeded() || says(*last, "No such container") || says(*last, "is not running")
+                 ? "its container had to be killed"
+                 : concat({"some of its processes may still be running: ",
+                           engine_error(engine, *last, "kill the container").message});
+  return std::nullopt;
 }
 
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
-  line_.end();
-  input_.end();
-  result.message = message_;
+  PlaceCommand::finish(result);
+  if (message_.empty() && !was_killed_with_agent()) return;
   result.outcome = Outcome::signaled;
   result.signal = SIGKILL;
-  if (out_.end() != 'E') return;
-  const std::string& told = out_.text();
-  const std::size_t colon = std::min(told.find(':'), told.size());
-  const int status = leading_number(told, -1);
-  const std::string_view oom_kills =
-      std::string_view(told).substr(std::min(colon + 1, told.size()));
-  if (leading_number(oom_kills, 0) > 0) result.limits_reached.push_back("memory");
-  // After a signal of ours, 128 and more is what a shell makes of it.
-  result.signal = (killed_ || signalled_) && status > 128 ? status - 128 : 0;
-  if (result.signal != 0) return;
-  result.outcome = Outcome::exited;
-  result.exit_code = status;
+  result.message = message_.empty()
+                       ? "its container was stopped, or all processes of its user in it were killed"
+                       : message_;
 }
 
 // docker/container_executor.cpp -------------------------------------------------------------------
 // The executor of a container.
 
-ContainerExecutor::Place::Execs::~Execs() {
-  if (!has_thread_ || owner_ != ::getpid()) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ending_ = true;
-  }
-  event_.notify_all();
-  ::pthread_join(thread_, nullptr);
-}
-
-bool ContainerExecutor::Place::Execs::has_lost_one() {
+// Held by one at a time: whoever comes meanwhile waits for the same agent.
+Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
+    const std::optional<CancelToken>& cancel) {
+  constexpr int most_tries = 2;
+  Container::State& state = *container.state_;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !std::all_of(waiting_.begin(), waiting_.end(),
-                      [](const std::shared_ptr<Exec>& exec) { return exec->waits(); });
-}
-
-auto ContainerExecutor::Place::Execs::take() -> std::shared_ptr<Exec> {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  while (!waiting_.empty()) {
-    std::shared_ptr<Exec> exec = std::move(waiting_.front());
-    waiting_.erase(waiting_.begin());
-    if (exec->waits()) return exec;
-  }
-  return nullptr;
-}
-
-void ContainerExecutor::Place::Execs::refill(const Exec::Where& where) {
-  if (size_ == 0 || owner_ != ::getpid()) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    asked_for_ = where;
-    if (!has_thread_) has_thread_ = start_thread(&thread_, thread_main, this) == 0;
-  }
-  event_.notify_all();
-}
-
-void ContainerExecutor::Place::Execs::drop() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ++drops_;
-  asked_for_.reset();
-  waiting_.clear();
-}
-
-void* ContainerExecutor::Place::Execs::thread_main(void* self) {
-  static_cast<Execs*>(self)->start_those_asked_for();
-  return nullptr;
-}
-
-void ContainerExecutor::Place::Execs::start_those_asked_for() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!ending_) {
-    if (!asked_for_ || waiting_.size() >= size_) {
-      asked_for_.reset();
-      event_.wait(lock);
+  for (int tries = 1;; ++tries) {
+    if (link_ && link_->is_lost()) {
+      link_.reset();
+      was_lost_ = true;
+      state.forget();
+    }
+    if (auto ok = state.ensure(cancel); !ok) return ok.error();
+    if (link_) return link_;
+    PlaceLink::Wanted wanted;
+    wanted.name = concat({"the agent in the container ", state.name});
+    wanted.transport = state.agent_call();
+    wanted.connect_timeout = state.options.start_timeout;
+    wanted.keep_alive = std::chrono::seconds(30);
+    wanted.container = state.name;
+    wanted.gitconfig = gitconfig;
+    wanted.keeps_capabilities = state.options.sudo;
+    if (state.options.sudo)
+      wanted.user = state.user;
+    else
+      wanted.ends_others = was_lost_;
+    auto opened = PlaceLink::open(wanted, cancel);
+    if (opened) {
+      link_ = *opened;
+      was_lost_ = false;
+      return opened;
+    }
+    const std::string& said = opened.error().message;
+    const auto has = [&said](const char* words) { return said.find(words) != std::string::npos; };
+    bool may_do_better = false;
+    for (const char* words : {"No such container", "no such container", "is not running",
+                              "is paused", "is restarting", "stopped state"})
+      may_do_better = may_do_better || has(words);
+    if (may_do_better && tries < most_tries) {
+      state.forget();
       continue;
     }
-    const Exec::Where where = *asked_for_;
-    const std::size_t drops = drops_;
-    lock.unlock();
-    auto exec = Exec::start(where);
-    lock.lock();
-    if (!exec)
-      asked_for_.reset();
-    else if (drops == drops_)
-      waiting_.push_back(std::move(*exec));
+    if (!has("no such file") && !has("not found") && !has("GLIBC")) return opened;
+    return with_message(opened.error(),
+                        concat({said,
+                                ". The image cannot run this agent: name a static one "
+                                "(place_agent), which `cmake --build build --target "
+                                "codeexec-place-static` makes"}));
   }
 }
 
@@ -34645,17 +34375,10 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  auto place =
-      std::make_shared<Place>(std::move(container), std::move(*environment), options.shell);
-  place->sets_path = sets_variable(variables.set, "PATH");
+  auto place = std::make_shared<Place>(
+      std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
-  // Where the home cannot be written to, /tmp can be.
-  if (const std::string gitconfig = options.git_identity ? git_identity() : ""; !gitconfig.empty())
-    place->set_identity =
-        concat({"_g=", shell_word(gitconfig),
-                " _f=$HOME/.gitconfig\n[ -e \"$_f\" ] || [ \"$GIT_CONFIG_GLOBAL\" ] || "
-                "{ printf %s \"$_g\" >\"$_f\" || { _f=/tmp/.gitconfig; printf %s \"$_g\" >$_f && "
-                "export GIT_CONFIG_GLOBAL=$_f; }; } 2>/dev/null\n"});
+  if (options.git_identity) place->gitconfig = git_identity();
   executor.place_ = std::move(place);
   return executor;
 }
@@ -34705,72 +34428,28 @@ std::string ContainerExecutor::describe_place() const {
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
   const Container& container = place_->container;
-  const std::string& work_dir = admission.directory.path;
-  auto environment = place_->environment.resolve(work_dir, command.environment);
-  if (!environment) return environment.error();
-  admission.result.venv = environment->venv;
+  auto request = PlaceCommand::request_for(command, admission, place_->settings);
+  if (!request) return request.error();
+  if (!*request) return {};
   if (container.options().network == ContainerNetwork::none)
     admission.ending.network = Network::none;
-
-  // The command, as the body of a function that the script calls in a process of its own, and what
-  // the script does before.
-  std::string body = "_c() {\n";
-  std::string prepare;
-  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
-  for (const std::string& variable : environment->variables) {
-    const std::size_t equals = variable.find('=');
-    const std::string name = variable.substr(0, equals);
-    if (name == "PWD" || (name == "PATH" && !sets_path)) continue;
-    body += concat({"export ", name, "=", shell_word(variable.substr(equals + 1)), "\n"});
+  auto link = place_->connect(command.cancel);
+  if (!link) {
+    admission.fail(link.error(), "container");
+    if (command.cancel && command.cancel->cancelled())
+      admission.result.outcome = Outcome::cancelled;
+    return {};
   }
-  if (!environment->venv.empty() && !sets_path)
-    body += concat({"export PATH=", shell_word(environment->venv + "/bin"), ":\"$PATH\"\n"});
-  for (const std::string& name : admission.unset) body += concat({"unset ", name, "\n"});
-  body += place_->set_identity;
-  if (command.merge_streams) body += "exec 2>&1\n";
-
-  Third third{};
-  const std::vector<std::string> words =
-      words_to_run(command, place_->shell, environment->prefix, admission, third);
-  if (!admission.admitted()) return {};
-  if (third == Third::session) {
-    prepare += "_w=/tmp/.codeexec-$_i.s\n";
-    body += "exec 3>$_w\n";
-  } else if (third == Third::script) {
-    body += concat({"printf %s ", shell_word(command.script), " >/tmp/.codeexec-$_i.sh && ",
-                    "exec 3</tmp/.codeexec-$_i.sh && rm -f /tmp/.codeexec-$_i.sh || exit 126\n"});
-  }
-  const bool has_input = !command.input.empty() || command.keep_input_open;
-  if (has_input) body += "exec </tmp/.codeexec-$_i; rm -f /tmp/.codeexec-$_i\n";
-  body += "exec";
-  for (const std::string& word : words) body += concat({" ", shell_word(word)});
-  body += "\n}\n";
-  if (has_input)
-    prepare += "mkfifo -m 600 /tmp/.codeexec-$_i || { printf '\\001X%s:input\\n' $_i; exit; }\n";
-  const std::string request = concat({body, prepare, "_r ", shell_word(work_dir), "\n"});
-  if (has_nul(request))
-    return make_error(ErrorCode::invalid_argument, {"a command has a NUL byte in it"});
-
-  auto exec = begin(request, command.cancel, admission);
-  if (!exec) return {};
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
-  if (has_input)
-    if (auto ok = exec->connect_input(); !ok) return ok.error();
-  if (command.session) admission.ending.session_text = [exec] { return exec->session_text(); };
-  admission.process.carrier = exec;
+  auto exec = std::make_shared<Exec>(*link, std::move(**request), container.state_);
+  if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
+  admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;
   admission.result.container = container.name();
-  // The next exec is started when this command has ended: the engine needs a processor for that.
-  // One that runs beside other work would let those wait.
-  if (command.background || command.keep_input_open) place_->execs->refill(exec->where());
-  admission.home = container.state_;
-  admission.ending.log = [exec, execs = place_->execs, log = container.state_->events](
-                             const Result& told, const ProcessResult& ended) {
-    if (exec->container_ended())
-      execs->drop();
-    else
-      execs->refill(exec->where());
+  admission.home = place_;
+  admission.ending.log = [log = container.state_->events](const Result& told,
+                                                          const ProcessResult& ended) {
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
@@ -34786,63 +34465,6 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
     log->add(event);
   };
   return {};
-}
-
-// An exec in which the command has begun; null, and the admission says why.
-auto ContainerExecutor::begin(const std::string& request, const std::optional<CancelToken>& cancel,
-                              Admission& admission) const -> std::shared_ptr<Exec> {
-  constexpr int most_tries = 2;
-  // So long is enough for a container that runs; otherwise the engine is asked what is the matter.
-  constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  const Container& container = place_->container;
-  const ContainerOptions& options = container.options();
-  if (place_->execs->has_lost_one()) container.state_->forget();
-  for (int tries = 1;; ++tries) {
-    if (auto ok = container.ensure(cancel); !ok) {
-      admission.fail(ok.error(), "container");
-      break;
-    }
-    std::shared_ptr<Exec> exec = place_->execs->take();
-    if (!exec) {
-      auto started = Exec::start(place_->where());
-      if (!started) {
-        admission.fail(started.error(), "container");
-        break;
-      }
-      exec = std::move(*started);
-    }
-    const Clock::time_point began = Clock::now();
-    std::string_view rest = request;
-    Exec::Start start =
-        exec->begin(rest, later(began, std::min(patience, options.start_timeout)), cancel);
-    if (start == Exec::Start::slow) {
-      container.state_->forget();
-      if (auto ok = container.ensure(cancel); !ok) {
-        admission.fail(ok.error(), "container");
-        break;
-      }
-      start = exec->begin(rest, later(began, options.start_timeout), cancel);
-    }
-    if (start == Exec::Start::begun) return exec;
-    if (start == Exec::Start::refused || start == Exec::Start::lost) container.state_->forget();
-    if (start == Exec::Start::refused && tries < most_tries) continue;
-    if (start == Exec::Start::slow)
-      admission.fail(
-          make_error(ErrorCode::limit, {"the container did not start the command within ",
-                                        seconds_text(options.start_timeout), " s (start_timeout)"}),
-          "container");
-    else
-      admission.fail(exec->failure(), exec->failed_step().c_str());
-    if (start == Exec::Start::slow || start == Exec::Start::lost)
-      admission.result.message += concat({"; ", exec->kill_all()});
-    if (start == Exec::Start::cancelled) {
-      admission.result.outcome = Outcome::cancelled;
-      admission.result.message = "cancelled before it was started";
-    }
-    break;
-  }
-  if (cancel && cancel->cancelled()) admission.result.outcome = Outcome::cancelled;
-  return nullptr;
 }
 
 // docker/manager.cpp ------------------------------------------------------------------------------
@@ -35090,7 +34712,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   if (const std::string weak = weakened_by(wanted); !weak.empty())
     add("options", false, {"the container is held less by ", weak});
   const Result again = executor->run("true");
-  add("warm", again.succeeded(),
+  add("agent", again.succeeded(),
       {"a command takes ",
        seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)), " s"});
   return checks;
@@ -35305,8 +34927,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
-  place->sets_path = sets_variable(variables.set, "PATH");
+  auto place = std::make_shared<Place>(
+      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -40158,7 +39780,6 @@ struct ServerConfig {
   ContainerOptions container = {};
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
-  std::uint64_t warm = container.warm;
   std::string runtime = {};
   std::string gpus = {};
   std::vector<std::string> add_host = {};
@@ -40506,9 +40127,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("docker-persistent\n\n"
       "keep the container and find it again (with its agent-id)",
       &box.persistent, Where::containers);
-  add("docker-warm\nN\n"
-      "execs that are started ahead (default: 1)",
-      {Kind::whole_or_0, &config.warm}, Where::containers);
+  add("place-agent\nFILE\n"
+      "a static codeexec-mcp for containers; default: this program",
+      &box.agent, Where::containers);
   add("docker-start-timeout\nSECONDS\n"
       "until a command has begun (default: 15)",
       &box.start_timeout, Where::containers);
@@ -41294,7 +40915,11 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   add("gpus", config.gpus);
   for (const std::string& address : config.dns) add("dns", address);
   for (const std::string& host : config.add_host) add("add-host", host);
-  options.warm = static_cast<std::size_t>(config.warm);
+  // This program is an agent itself.
+  char own[PATH_MAX] = "";
+  if (options.agent.empty() && !std::getenv("CODEEXEC_PLACE_AGENT") &&
+      ::readlink("/proc/self/exe", own, sizeof own - 1) > 0)
+    options.agent = own;
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
     if (!credentials) return with_prefix({"docker_credentials: "}, credentials.error());
@@ -41385,7 +41010,7 @@ Error in_our_words(Error error, bool container) {
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
       "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
-      "tools_dir tools_path user docker_user warm docker_warm ";
+      "tools_dir tools_path user docker_user agent place_agent ";
   constexpr std::string_view of_all =
       "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "

@@ -96,7 +96,7 @@
 //   place        needs: base json environment paths process sandbox executor    commands elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json policy paths files environment process executor    containers
+//   docker       needs: base json policy paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only what it

@@ -105,9 +105,6 @@ inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 // A text as one word of a shell, whatever is in it.
 std::string shell_word(std::string_view text);
 
-// The value of a hexadecimal digit; 16, which no base allows, for what is none.
-unsigned hex_value(char c);
-
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
 

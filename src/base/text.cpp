@@ -108,12 +108,17 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+namespace {
+
+// The value of a hexadecimal digit; 16, which no base allows, for what is none.
 unsigned hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
   if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
   return 16;
 }
+
+}  // namespace
 
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
   std::uint32_t value = 0;

@@ -286,7 +286,7 @@ std::vector<std::string> Container::State::set_up_words(const char* then,
   std::string_view home = "/tmp";
   for (const auto& [variable, value] : options.environment)
     if (variable == "HOME") home = value;
-  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), "codeexec",
+  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), name,
                                              by_number ? uid : "", by_number ? gid : "", home});
   if (has_own_tmp()) add_words(words, {"/tmp"});
   if (!options.cache.empty()) add_words(words, {cache_folder});

@@ -55,14 +55,27 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 
 }  // namespace
 
+// Whose first process is: nobody's, where commands could kill those of root.
+const char* Container::State::holder() const {
+  return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
+}
+
+// The exec that an agent is: of the commands' user, so that it can do no more than they can; or
+// root's, where they can become that.
+ProcessOptions Container::State::agent_call() const {
+  return engine_call(
+      options.engine,
+      words_of({"exec", "-i", "-u", options.sudo ? std::string_view("0:0") : user, name,
+                options.agent.empty() ? "codeexec-mcp" : agent_target, "--place"}),
+      no_limit);
+}
+
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
   std::vector<std::string> words =
-      words_of({"--init", "--user", "0:0", "--network", network(options), "--pull", "never",
+      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
                 "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
-  if (!options.sudo)
-    add_words(words,
-              {"--cap-drop", "ALL", "--cap-add", "KILL", "--security-opt", "no-new-privileges"});
+  if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
@@ -92,6 +105,10 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
           {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
            mount.permission == Permission::write ? "" : ",readonly"});
   }
+  if (!options.agent.empty())
+    add_option(
+        words, "--mount",
+        {"type=bind,", csv_field("src=", options.agent), ",dst=", agent_target, ",readonly"});
   if (!options.cache.empty())
     add_option(words, "--mount",
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
@@ -284,15 +301,17 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
+  // A first process that is not root's prepares nothing.
+  const bool is_prepared = !options.persistent && *holder() == '0';
   std::optional<Beacons> beacons;
-  if (!options.persistent) beacons.emplace(options.mounts);
+  if (is_prepared) beacons.emplace(options.mounts);
   std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
   const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
   words.insert(words.end(), more.begin(), more.end());
-  if (!beacons) {
+  if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
@@ -306,7 +325,8 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   } else {
     const auto told = hold(words, cancel);
     if (!told) return told.error();
-    if (auto ok = look_for(*beacons, *told, cancel); !ok) return ok;
+    auto ok = is_prepared ? look_for(*beacons, *told, cancel) : set_up(cancel);
+    if (!ok) return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));

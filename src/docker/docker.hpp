@@ -133,10 +133,11 @@ struct ContainerOptions {
   // It outlives the program and is used again. Otherwise it is removed when the last handle goes
   // away, and when the program dies, however that happens.
   bool persistent = false;
-  // Execs that are started ahead, each waiting for one command: the next command begins in about a
-  // millisecond. 0: each is started when it is needed.
-  std::size_t warm = 1;
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of a command, not its run
+  // What starts the commands in the container: a static codeexec-mcp of the engine's machine, or
+  // another program that calls place_main() for the argument --place; it is mounted read-only.
+  // Empty: $CODEEXEC_PLACE_AGENT, or the codeexec-mcp that the image has.
+  std::string agent = {};
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
   // Written when the container is removed: see Container::save_log(). Empty: nowhere.
   std::string log_file = {};
   Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
@@ -268,9 +269,7 @@ class ContainerExecutor : public Executor {
   struct Place;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Exec> begin(const std::string& request, const std::optional<CancelToken>& cancel,
-                              Admission& admission) const;
-  std::shared_ptr<const Place> place_ = {};
+  std::shared_ptr<Place> place_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.
@@ -300,7 +299,7 @@ class ContainerManager {
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {
   // options, engine, image, containers, container, command, workspace, user, network, limits or
-  // warm.
+  // agent.
   std::string subject = {};
   bool ok = false;
   std::string message = {};  // what was found, and how to mend what is wrong

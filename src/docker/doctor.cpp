@@ -144,7 +144,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   if (const std::string weak = weakened_by(wanted); !weak.empty())
     add("options", false, {"the container is held less by ", weak});
   const Result again = executor->run("true");
-  add("warm", again.succeeded(),
+  add("agent", again.succeeded(),
       {"a command takes ",
        seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time)), " s"});
   return checks;

@@ -242,8 +242,6 @@ Expected<void> check_bounds(ContainerOptions& options) {
   constexpr double most_cpus = 1e6;
   if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
     return bad_option("cpus", "must be 0.01 or more, or 0 for no bound");
-  constexpr std::size_t most_warm = 64;
-  if (options.warm > most_warm) return bad_option("warm", "must be 64 or less");
   if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
     return bad_option("timeouts of a container", "must be more than zero");
   return {};
@@ -282,6 +280,20 @@ Expected<void> complete_log_file(ContainerOptions& options) {
     if (mount.permission == Permission::write &&
         codeexec::is_within(options.log_file, mount.source))
       return bad_option_value("log_file", options.log_file, " lies where commands may write");
+  return {};
+}
+
+// It is mounted by itself, as a program that the engine's machine has at that path.
+Expected<void> complete_agent(ContainerOptions& options) {
+  const char* const usual = std::getenv("CODEEXEC_PLACE_AGENT");
+  if (options.agent.empty() && usual) options.agent = usual;
+  if (options.agent.empty()) return {};
+  auto agent = canonical_path(options.agent);
+  if (!agent) return with_prefix({"agent: "}, agent.error());
+  struct stat status {};
+  if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
+  if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
+  options.agent = std::move(*agent);
   return {};
 }
 
@@ -345,8 +357,9 @@ Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
   if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
-  for (const auto step : {check_engine_of, check_texts, check_bounds, check_engine_words,
-                          check_packages, complete_credentials, complete_mounts, complete_log_file})
+  for (const auto step :
+       {check_engine_of, check_texts, check_bounds, check_engine_words, check_packages,
+        complete_credentials, complete_mounts, complete_agent, complete_log_file})
     if (auto ok = step(options); !ok) return ok;
   return {};
 }

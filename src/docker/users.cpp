@@ -12,6 +12,7 @@
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
 #include "paths/paths.hpp"
+#include "place/place_internal.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
 
@@ -224,8 +225,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(std::move(container), std::move(*environment), "/bin/sh");
-  place->sets_path = sets_variable(variables.set, "PATH");
+  auto place = std::make_shared<Place>(
+      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];

@@ -292,6 +292,7 @@ class Executor {
   struct Ending;     // what is to be done when a command has ended
   class PrivateFolder;
   friend class PlaceAgent;
+  friend class PlaceCommand;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;

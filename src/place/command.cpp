@@ -1,14 +1,70 @@
 // One command in a place.
 
+#include "place/place.hpp"
 #include "place/place_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
+
+PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
+    : environment(std::move(variables)),
+      shell(std::move(shell_path)),
+      sets_path(sets_variable(set, "PATH")),
+      sets_lang(sets_variable(set, "LANG")) {}
+
+Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
+                                                                Executor::Admission& admission,
+                                                                const PlaceSettings& settings) {
+  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.error();
+  admission.result.venv = environment->venv;
+  PlaceRequest request;
+  request.work_dir = admission.directory.path;
+  request.unset = admission.unset;
+  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
+  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
+  if (!sets_path) request.venv = environment->venv;
+  for (std::string& variable : environment->variables)
+    if ((sets_path || !starts_with(variable, "PATH=")) &&
+        (sets_lang || !starts_with(variable, "LANG=")))
+      request.set.push_back(std::move(variable));
+
+  Executor::Third third{};
+  request.argv =
+      Executor::words_to_run(command, settings.shell, environment->prefix, admission, third);
+  if (!admission.admitted()) return std::optional<PlaceRequest>();
+  request.tells = third == Executor::Third::session;
+  request.has_script = third == Executor::Third::script;
+  if (request.has_script) request.script = command.script;
+  std::size_t size = request.script.size();
+  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
+    size += total_size(*texts) + texts->size();
+    for (const std::string& text : *texts)
+      if (has_nul(text))
+        return make_error(ErrorCode::invalid_argument,
+                          {"a command has a NUL byte in it, which no program can be given"});
+  }
+  if (size > longest_request - longest_payload)
+    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
+  request.merge_streams = command.merge_streams;
+  request.has_input = !command.input.empty() || command.keep_input_open;
+  const ProcessOptions& process = admission.process;
+  request.kill_grace = process.kill_grace;
+  // This side judges; it is for a connection that does not pass its word on.
+  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
+  if (process.timeout < no_limit - process.kill_grace - slack)
+    request.timeout = process.timeout + process.kill_grace + slack;
+  return std::optional<PlaceRequest>(std::move(request));
+}
 
 PlaceCommand::~PlaceCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
@@ -59,10 +115,21 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  while (running_ && !started_) link_->event_.wait(lock);
+  wait_for_start(lock);
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
   tell_end(failure);
   return false;
+}
+
+bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  Clock::time_point deadline) const {
+  while (running_ && !started_) {
+    if (deadline == Clock::time_point::max())
+      link_->event_.wait(lock);
+    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
+      return !running_ || started_;
+  }
+  return true;
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,

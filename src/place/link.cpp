@@ -149,6 +149,13 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   set_member(hello, "version", CODEEXEC_VERSION_STRING);
   set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
   set_member(hello, "sandbox", to_json(wanted.sandbox));
+  if (!wanted.container.empty()) {
+    set_member(hello, "container", wanted.container);
+    set_member(hello, "keeps", wanted.keeps_capabilities);
+    set_member(hello, "ends_others", wanted.ends_others);
+    set_member(hello, "user", wanted.user);
+    set_member(hello, "gitconfig", wanted.gitconfig);
+  }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -278,6 +285,7 @@ void PlaceLink::receive() {
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    was_closed_ = true;
     return lose({"it was closed at the other end"});
   }
   last_heard_ = Clock::now();

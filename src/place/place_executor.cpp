@@ -18,10 +18,7 @@ inline namespace v0_1 {
 
 struct PlaceExecutor::Place {
   PlaceLink::Wanted wanted = {};
-  Environment environment;
-  std::string shell;
-  bool sets_path = false;  // by the options: the place's own does not count
-  bool sets_lang = false;
+  PlaceSettings settings;
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceLink> link = {};
@@ -29,8 +26,7 @@ struct PlaceExecutor::Place {
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  explicit Place(Environment variables, std::string shell_path)
-      : environment(std::move(variables)), shell(std::move(shell_path)) {}
+  explicit Place(PlaceSettings given) : settings(std::move(given)) {}
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -80,9 +76,8 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
-  auto place = std::make_shared<Place>(std::move(*environment), options.shell);
-  place->sets_path = sets_variable(variables.set, "PATH");
-  place->sets_lang = sets_variable(variables.set, "LANG");
+  auto place =
+      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -125,52 +120,16 @@ std::string PlaceExecutor::describe_place() const {
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->environment.resolve(work_dir, command.environment);
+  const auto environment = place_->settings.environment.resolve(work_dir, command.environment);
   const char* const home = environment ? value_of(environment->variables, "HOME") : nullptr;
   return home ? home : facts().home;
 }
 
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
-  auto environment = place_->environment.resolve(admission.directory.path, command.environment);
-  if (!environment) return environment.error();
-  admission.result.venv = environment->venv;
+  auto request = PlaceCommand::request_for(command, admission, place_->settings);
+  if (!request) return request.error();
+  if (!*request) return {};
   admission.result.place = place_->wanted.name;
-  PlaceRequest request;
-  request.work_dir = admission.directory.path;
-  request.unset = admission.unset;
-  const bool sets_path = place_->sets_path || sets_variable(command.environment, "PATH");
-  const bool sets_lang = place_->sets_lang || sets_variable(command.environment, "LANG");
-  if (!sets_path) request.venv = environment->venv;
-  for (std::string& variable : environment->variables)
-    if ((sets_path || !starts_with(variable, "PATH=")) &&
-        (sets_lang || !starts_with(variable, "LANG=")))
-      request.set.push_back(std::move(variable));
-
-  Third third{};
-  request.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
-  if (!admission.admitted()) return {};
-  request.tells = third == Third::session;
-  request.has_script = third == Third::script;
-  if (request.has_script) request.script = command.script;
-  std::size_t size = request.script.size();
-  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
-    size += total_size(*texts) + texts->size();
-    for (const std::string& text : *texts)
-      if (has_nul(text))
-        return make_error(ErrorCode::invalid_argument,
-                          {"a command has a NUL byte in it, which no program can be given"});
-  }
-  if (size > longest_request - longest_payload)
-    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
-  request.merge_streams = command.merge_streams;
-  request.has_input = !command.input.empty() || command.keep_input_open;
-  ProcessOptions& process = admission.process;
-  request.kill_grace = process.kill_grace;
-  // This side judges; it is for a connection that does not pass its word on.
-  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
-  if (process.timeout < no_limit - process.kill_grace - slack)
-    request.timeout = process.timeout + process.kill_grace + slack;
-
   auto link = place_->connect(command.cancel);
   if (!link) {
     admission.fail(link.error(), "place");
@@ -181,10 +140,10 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.result.notes.push_back(
         concat({"the connection to ", place_->wanted.name,
                 " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(request));
+  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
-  process.carrier = std::move(carrier);
-  process.secrets = place_->environment.secrets();
+  admission.process.carrier = std::move(carrier);
+  admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
   return {};
 }

@@ -29,6 +29,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "environment/environment.hpp"
 #include "json/json.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
@@ -151,7 +152,15 @@ class PlaceLink {
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
-    std::string workspace = {};
+    std::string workspace = {};  // that must be the same there; empty: any
+    // Of an agent in a container: a word that its first process alone was started with. Such an
+    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, tells of memory
+    // that ran out, and ends what another agent has left of its user's processes, when asked to.
+    std::string container = {};
+    bool keeps_capabilities = false;
+    bool ends_others = false;
+    std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
+    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -167,6 +176,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Its end came from there, so that all of its commands are killed, and not by a fault.
+  bool was_closed() const { return was_closed_; }
 
  private:
   friend class PlaceCommand;
@@ -202,6 +213,7 @@ class PlaceLink {
   std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
+  bool was_closed_ = false;
   bool closing_ = false;
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
@@ -217,9 +229,22 @@ class PlaceLink {
   std::set<std::uint32_t> forgotten_ = {};  // nobody waits for their end, which is still to come
 };
 
+// How an executor's commands are made for a place.
+struct PlaceSettings {
+  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+  Environment environment;
+  std::string shell;
+  bool sets_path;  // by the options: the place's own does not count
+  bool sets_lang;
+};
+
 // One command there. The fields below belong to the link's mutex.
-class PlaceCommand final : public Carrier {
+class PlaceCommand : public Carrier {
  public:
+  // Nothing when the admission says why it cannot be.
+  static Expected<std::optional<PlaceRequest>> request_for(const Command& command,
+                                                           Executor::Admission& admission,
+                                                           const PlaceSettings& settings);
   PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request)
       : link_(std::move(link)), request_(std::move(request)) {}
   PlaceCommand(const PlaceCommand&) = delete;
@@ -243,6 +268,15 @@ class PlaceCommand final : public Carrier {
   std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
   std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
   void finish(ProcessResult& result) override;
+
+ protected:
+  // During launch(): false when it has neither begun nor ended by then.
+  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
+    wait_for_start(lock, Clock::time_point::max());
+  }
+  // All of its link's commands were killed, with the agent that has started them.
+  bool was_killed_with_agent() const { return lost_ && link_->was_closed(); }
 
  private:
   friend class PlaceLink;

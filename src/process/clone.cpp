@@ -99,6 +99,20 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
 }
 #endif
 
+// 0 or a negative errno.
+CODEEXEC_IN_CHILD long become_user(const ChildPlan& plan) {
+#if defined(SYS_setresuid32)
+  constexpr long numbers[] = {SYS_setgroups32, SYS_setresgid32, SYS_setresuid32};
+#else
+  constexpr long numbers[] = {SYS_setgroups, SYS_setresgid, SYS_setresuid};
+#endif
+  if (plan.uid < 0) return 0;
+  const auto group = static_cast<gid_t>(plan.gid);
+  long result = raw(numbers[0], 1, &group);
+  if (result == 0) result = raw(numbers[1], plan.gid, plan.gid, plan.gid);
+  return result == 0 ? raw(numbers[2], plan.uid, plan.uid, plan.uid) : result;
+}
+
 // Returns only if a step fails.
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
@@ -111,7 +125,9 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     const long result = raw(SYS_dup3, streams[fd], fd, 0);
     if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  long result = enter_work_dir(plan);
+  long result = become_user(plan);
+  if (result < 0) return failed_at(SpawnStep::setup, result);
+  result = enter_work_dir(plan);
   if (result < 0) return failed_at(SpawnStep::work_dir, result);
   if (plan.pass_fd == 3)
     result = raw(SYS_fcntl, 3, F_SETFD, 0);

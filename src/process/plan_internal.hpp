@@ -49,6 +49,8 @@ struct ChildPlan {
   int output = -1;
   int error_output = -1;
   int pass_fd = -1;
+  long uid = -1;  // to become; -1: as it is
+  long gid = -1;
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;

@@ -153,6 +153,9 @@ struct ProcessOptions {
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
   int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
+  // On Linux, for root: user and group of the program, which has no other group. -1: this one's.
+  std::int64_t uid = -1;
+  std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
   std::string input = {};
   bool keep_input_open = false;  // for Process::write(), until Process::close_input()

@@ -98,6 +98,8 @@ class Launch {
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
+    plan.uid = static_cast<long>(options.uid);
+    plan.gid = static_cast<long>(options.gid);
   }
 
   const std::vector<std::string>& candidates() const { return candidates_; }

@@ -150,7 +150,11 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   add("gpus", config.gpus);
   for (const std::string& address : config.dns) add("dns", address);
   for (const std::string& host : config.add_host) add("add-host", host);
-  options.warm = static_cast<std::size_t>(config.warm);
+  // This program is an agent itself.
+  char own[PATH_MAX] = "";
+  if (options.agent.empty() && !std::getenv("CODEEXEC_PLACE_AGENT") &&
+      ::readlink("/proc/self/exe", own, sizeof own - 1) > 0)
+    options.agent = own;
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
     if (!credentials) return with_prefix({"docker_credentials: "}, credentials.error());
@@ -241,7 +245,7 @@ Error in_our_words(Error error, bool container) {
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
       "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
-      "tools_dir tools_path user docker_user warm docker_warm ";
+      "tools_dir tools_path user docker_user agent place_agent ";
   constexpr std::string_view of_all =
       "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "

@@ -220,9 +220,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("docker-persistent\n\n"
       "keep the container and find it again (with its agent-id)",
       &box.persistent, Where::containers);
-  add("docker-warm\nN\n"
-      "execs that are started ahead (default: 1)",
-      {Kind::whole_or_0, &config.warm}, Where::containers);
+  add("place-agent\nFILE\n"
+      "a static codeexec-mcp for containers; default: this program",
+      &box.agent, Where::containers);
   add("docker-start-timeout\nSECONDS\n"
       "until a command has begun (default: 15)",
       &box.start_timeout, Where::containers);

@@ -55,7 +55,6 @@ struct ServerConfig {
   ContainerOptions container = {};
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
-  std::uint64_t warm = container.warm;
   std::string runtime = {};
   std::string gpus = {};
   std::vector<std::string> add_host = {};

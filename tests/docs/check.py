@@ -419,7 +419,6 @@ WRONG = [
     ["--allowed-paths", "/etc", "--sandbox", "best-effort"], ["--execution-mode", "srt"],
     ["--execution-mode", "docker", "--docker-network-mode", "x"],
     ["--execution-mode", "docker", "--docker-memory-limit", "1m"],
-    ["--execution-mode", "docker", "--docker-warm", "99"],
     ["--execution-mode", "docker", "--docker-mount", "/nope"],
     ["--execution-mode", "docker", "--docker-mount", "/proc"],
     ["--execution-mode", "docker", "--docker-user", "a b"],

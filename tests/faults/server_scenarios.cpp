@@ -130,6 +130,7 @@ void docker(Place& place, Report& report) {
   options.timeout = seconds(10);
   options.container.engine.program = engine.program();
   options.container.user = "0:0";
+  options.container.agent = CODEEXEC_MCP;
   Result r;
   Region region;
   {

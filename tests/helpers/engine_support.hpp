@@ -20,6 +20,11 @@ namespace support {
 constexpr char busybox_image[] = "codeexec-test/busybox:latest";
 constexpr char debian_image[] = "codeexec-test/debian:latest";
 
+// What starts commands in their containers.
+#if defined(CODEEXEC_STATIC)
+inline const bool has_agent = ::setenv("CODEEXEC_PLACE_AGENT", CODEEXEC_STATIC, 1) == 0;
+#endif
+
 // The engine's program, beside what is tested.
 inline codeexec::ProcessResult docker(std::vector<std::string> words) {
   codeexec::ProcessOptions call;

@@ -198,8 +198,9 @@ TEST_CASE("a session carries on in a container, and nothing does without one") {
   CHECK(second.out == (workspace / "sub") + "\nx y\n");
   CHECK(second.exit_code == 3);
   CHECK(executor.run("pwd; echo \"$A\"").out == workspace.path() + "\n\n");
-  // A command that was killed leaves it as it was; one that unsets takes away.
-  CHECK(run_in(executor, session, "export A=other; kill -9 $$").notes.size() == 1);
+  // A command that was killed leaves it as it was; one that unsets takes away. Notes tell of both,
+  // the signal and the session.
+  CHECK(run_in(executor, session, "export A=other; kill -9 $$").notes.size() == 2);
   CHECK(run_in(executor, session, "echo \"$A\"; unset A").out == "x y\n");
   CHECK(run_in(executor, session, "echo ${A-unset}").out == "unset\n");
   // What is told of a session is no output, however it looks.

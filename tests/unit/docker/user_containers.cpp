@@ -271,14 +271,14 @@ TEST_CASE("user containers: what comes in part is not written") {
   UserContainerOptions options;
   options.container.engine.program =
       folder.file("engine",
-                  "#!/bin/sh\ncase \" $* \" in *'exec cat'*) head -c 10 | docker \"$@\";; "
+                  "#!/bin/sh\ncase \" $* \" in *--place*) dd bs=1 count=20000 | docker \"$@\";; "
                   "*) exec docker \"$@\";; esac\n",
                   0755);
   const Users users(options);
   REQUIRE(text_of(users->write_file("ada", "f", "0123456789")) == "done");
-  CHECK(has(text_of(users->write_file("ada", "f", "0123456789a")), "Not all of it has come"));
+  CHECK_FALSE(users->write_file("ada", "f", std::string(30000, 'a')));
   CHECK(text_of(users->read_file("ada", "f")) == "0123456789");
-  CHECK(users.out("ls -A") == "f\n");
+  CHECK(users.out("ls") == "f\n");
 }
 
 TEST_CASE("user containers: an image with no more than busybox") {

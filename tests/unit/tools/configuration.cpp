@@ -222,8 +222,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"docker-packages-required", {"maybe"}},
       {"docker-persistent", {"maybe"}},
       {"docker-pids-limit", {"abc", "-5", "", "1.5", "1k", "1e400", "1e16"}},
-      {"docker-warm", {"abc", "-5", "", "1.5", "1k", "1e400", "1e16"}},
       {"docker-log-file", {""}},
+      {"place-agent", {"/nonexistent/agent", "/"}},
       {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
       {"allow-usual", {"maybe"}},
@@ -256,7 +256,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     const std::string key = key_of(name);
     // Where the option has a meaning.
     Strings here;
-    if (begins(name, "docker-") || ends(name, "s-path"))
+    if (begins(name, "docker-") || ends(name, "s-path") || name == "place-agent")
       here = {"--execution-mode", "docker", "--workspace", place.path()};
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};

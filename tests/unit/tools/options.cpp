@@ -318,7 +318,7 @@ const Row rows[] = {
     {"docker-run-timeout", {"5"}, {"<docker>"}, "true"},
     {"docker-pull-timeout", {"5"}, {"<docker>"}, "true"},
     {"docker-start-timeout", {"5"}, {"<docker>"}, "true"},
-    {"docker-warm", {"0"}, {"<docker>"}, "true"},
+    {"place-agent", {"<mcp>"}, {"<docker>"}, "true"},
     {"docker-image", {"some/image:1"}, {"<docker>"}, "true", called, " some/image:1 "},
     {"docker-image-policy", {"always"}, {"<docker>"}, "true", called, "pull codeexec"},
     {"docker-network-mode", {"bridge"}, {"<docker>"}, "true", called, "--network bridge"},
