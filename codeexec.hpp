@@ -28801,6 +28801,51 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
+// A file of a folder, which an agent that has the same folder finds. It is gone again when this
+// object is.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& folder);
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce();
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  // Why there is none, or empty.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = UniqueFd();
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+// What every client says first, and what an agent has answered, in all that it has printed. Empty:
+// it has not yet.
+Json new_hello(std::chrono::milliseconds keep_alive);
+std::optional<Json> answer_in(std::string_view printed);
+
+// In the agent. Of each path the content of the file, null where this user may not look, or why
+// there is none.
+Json answers_to(const Json& nonces);
+
+// How often memory has run out in the container that this is in.
+std::uint64_t oom_kills_here();
+
+// Whether this process table is that of a container whose first process has that name among its
+// arguments.
+bool is_contained_in(std::string_view container);
+
+// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
+// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
+Json prepare_container(const Json& wanted);
+
+// Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
+// commands become. False: there is no such user.
+bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
   return keep_alive / 3;
@@ -29269,12 +29314,51 @@ bool PlaceRequest::read(std::string_view text) {
   return !argv.empty();
 }
 
-// place/agent.cpp ---------------------------------------------------------------------------------
-// The agent: what runs in a place and starts the commands there.
+// place/contained.cpp -----------------------------------------------------------------------------
+// What an agent does because it is in a container.
 
 namespace {
 
-// How often memory has run out in the container that this is in.
+constexpr std::size_t longest_list = std::size_t{64} << 10;
+
+// A user of the system, as /etc/passwd has it.
+struct SystemUser {
+  std::string name = {};
+  std::string uid = {};
+  std::string gid = {};
+  std::string home = {};
+};
+
+std::vector<SystemUser> system_users() {
+  std::vector<SystemUser> users;
+  const auto list = read_whole_file("/etc/passwd", longest_list, "file");
+  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    std::string fields[6];  // name, password, uid, gid, comment, home
+    for (std::string& field : fields) field = take_part(line, ':');
+    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
+  }
+  return users;
+}
+
+// Appends to a file of the system, or makes it, as far as that can be: a root that may only be read
+// is no fault.
+void add_to(const char* path, std::string_view text, mode_t mode) {
+  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (file) (void)write_all(file.get(), text);
+}
+
+bool is_in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
+    if (::access(concat({take_part(rest, ':'), "/", name}).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+namespace {
+
 std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
@@ -29284,7 +29368,105 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
+bool is_contained_in(std::string_view container) {
+  const auto first = read_whole_file("/proc/1/cmdline", longest_list, "file");
+  const std::string_view nul("\0", 1);
+  return !container.empty() && first &&
+         first->find(concat({nul, container, nul})) != std::string::npos;
+}
+
+Json answers_to(const Json& nonces) {
+  Json answers = Json::array();
+  for (const Json& path : nonces.items()) {
+    const auto content = read_whole_file(path.as_string(), 1024, "file");
+    answers.push_back(content                                  ? Json(*content)
+                      : content.error().system_error == EACCES ? Json()
+                                                               : Json(content.error().message));
+  }
+  return answers;
+}
+
+// Programs such as ssh and sudo serve only users that have a name.
+Json prepare_container(const Json& wanted) {
+  const std::string& uid = wanted["uid"].as_string();
+  bool is_known = uid.empty();
+  for (const SystemUser& user : system_users()) is_known = is_known || user.uid == uid;
+  if (!is_known)
+    add_to("/etc/passwd",
+           concat({"user", uid, ":x:", uid, ":", wanted["gid"].as_string(),
+                   "::", wanted["home"].as_string(), ":/bin/sh\n"}),
+           0644);
+  if (!uid.empty()) {
+    constexpr char rule[] = "/etc/sudoers.d/codeexec";
+    (void)::unlink(rule);
+    add_to(rule, concat({"#", uid, " ALL=(ALL:ALL) NOPASSWD: ALL\n"}), 0440);
+  }
+  for (const std::string& path : texts_in(wanted["folders"])) {
+    (void)::mkdir(path.c_str(), 0777);
+    (void)::chmod(path.c_str(), 01777);
+  }
+  std::vector<std::string> lacks;
+  for (std::string& program : texts_in(wanted["programs"]))
+    if (!is_in_path(program)) lacks.push_back(std::move(program));
+  return list_of(lacks);
+}
+
+bool settle_in_container(const Json& hello, long& uid, long& gid) {
+  // Where this is not the container's own table of processes, they are somebody else's.
+  if (hello["ends_others"].as_bool() && is_contained_in(hello["container"].as_string()))
+    ::kill(-1, SIGKILL);
+#if CODEEXEC_HAS_SANDBOX
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+#endif
+  std::string_view wanted = hello["user"].as_string();
+  std::string user = std::string(take_part(wanted, ':'));
+  std::string group = std::string(wanted);
+  const bool becomes = !user.empty();
+  if (!becomes) user = std::to_string(::getuid());
+  std::string home;
+  std::string called = "user" + user;
+  for (const SystemUser& known : system_users()) {
+    if (known.uid != user && (known.name != user || !becomes)) continue;
+    called = known.name;
+    user = known.uid;
+    if (group.empty()) group = known.gid;
+    home = known.home;
+  }
+  const auto is_digits = [](const std::string& text) {
+    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
+  };
+  if (becomes) {
+    if (!is_digits(user) || !is_digits(group)) return false;
+    uid = std::strtol(user.c_str(), nullptr, 10);
+    gid = std::strtol(group.c_str(), nullptr, 10);
+  } else if (const char* const given = std::getenv("HOME")) {
+    home = given;
+  }
+  struct stat status {};
+  const bool is_own =
+      ::stat(home.c_str(), &status) == 0 &&
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+  if (!is_own) home = "/tmp";
+  ::setenv("HOME", home.c_str(), 1);
+  if (const std::string& text = hello["gitconfig"].as_string();
+      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
+    const UniqueFd file(::open(concat({home, "/.gitconfig"}).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file) (void)write_all(file.get(), text);
+    if (file && becomes)
+      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
+  }
+  for (const char* variable : {"USER", "LOGNAME"})
+    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
+  return true;
+}
+
 }  // namespace
+
+// place/agent.cpp ---------------------------------------------------------------------------------
+// The agent: what runs in a place and starts the commands there.
 
 // One thread drives all: the orders, the commands as states of their own, the answers. It holds at
 // most queue_limit bytes and a frame of each command's output, a window of each command's input,
@@ -29318,7 +29500,6 @@ class PlaceAgent {
   void receive();
   bool take(const Frame& frame);
   bool greet(std::string_view text);
-  bool settle(const Json& hello);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -29375,9 +29556,11 @@ void PlaceAgent::loop() {
     set.clear();
     set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
     set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
-    Clock::time_point deadline = ending_ ? Clock::time_point::max()
-                                         : std::min(later(last_heard_, keep_alive_),
-                                                    later(last_sent_, ping_after(keep_alive_)));
+    // Nobody has to speak to it; the pipe's end says that nobody will.
+    Clock::time_point deadline =
+        ending_ || !greeted_
+            ? Clock::time_point::max()
+            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
     // Whoever came first the last time comes last now: the room that there is goes round.
     if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
     const std::size_t polled = commands_.size();
@@ -29521,7 +29704,15 @@ bool PlaceAgent::greet(std::string_view text) {
   if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
-  if (!settle(*hello)) return refuse("unable to find user " + (*hello)["user"].as_string());
+  set_member(answer, "nonces", answers_to((*hello)["nonces"]));
+  const std::string& container = (*hello)["container"].as_string();
+  if (const Json* const wanted = hello->find("prepare")) {
+    if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
+    return tell();
+  }
+  contained_ = !container.empty();
+  if (contained_ && !settle_in_container(*hello, uid_, gid_))
+    return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -29552,79 +29743,7 @@ bool PlaceAgent::greet(std::string_view text) {
   if (!sandbox) return refuse(with_prefix({"sandbox: "}, sandbox.error()).message);
   sandbox_ = std::move(*sandbox);
   set_member(answer, "sandbox", to_json(sandbox_.report()));
-  const std::string& nonce = (*hello)["nonce"].as_string();
-  if (!nonce.empty()) {
-    const auto content = read_whole_file(nonce, 1024, "file");
-    if (content)
-      set_member(answer, "nonce", *content);
-    else
-      set_member(answer, "unseen", content.error().message);
-  }
   return tell();
-}
-
-// In a container. False: there is no such user.
-bool PlaceAgent::settle(const Json& hello) {
-  const std::string& word = hello["container"].as_string();
-  contained_ = !word.empty();
-  if (!contained_) return true;
-  constexpr std::size_t longest = std::size_t{64} << 10;
-  // Where this is not the container's own table of processes, they are somebody else's.
-  const auto first = read_whole_file("/proc/1/cmdline", longest, "file");
-  const std::string_view nul("\0", 1);
-  if (hello["ends_others"].as_bool() && first &&
-      first->find(concat({nul, word, nul})) != std::string::npos)
-    ::kill(-1, SIGKILL);
-#if CODEEXEC_HAS_SANDBOX
-  const CapabilityHeader header = {};
-  const CapabilityData none[2] = {};
-  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
-#endif
-  std::string_view wanted = hello["user"].as_string();
-  std::string user = std::string(take_part(wanted, ':'));
-  std::string group = std::string(wanted);
-  const bool becomes = !user.empty();
-  if (!becomes) user = std::to_string(::getuid());
-  std::string home;
-  std::string called = "user" + user;
-  if (const auto names = read_whole_file("/etc/passwd", longest, "file"))
-    for (std::string_view rest = *names; !rest.empty();) {
-      std::string_view line = take_part(rest, '\n');
-      std::string fields[6];  // name, password, uid, gid, comment, home
-      for (std::string& field : fields) field = take_part(line, ':');
-      if (fields[0].empty() || (fields[2] != user && (fields[0] != user || !becomes))) continue;
-      called = fields[0];
-      user = fields[2];
-      if (group.empty()) group = fields[3];
-      home = fields[5];
-    }
-  const auto is_digits = [](const std::string& text) {
-    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
-  };
-  if (becomes) {
-    if (!is_digits(user) || !is_digits(group)) return false;
-    uid_ = std::strtol(user.c_str(), nullptr, 10);
-    gid_ = std::strtol(group.c_str(), nullptr, 10);
-  } else if (const char* const given = std::getenv("HOME")) {
-    home = given;
-  }
-  struct stat status {};
-  const bool is_own =
-      ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid_) : ::access(home.c_str(), W_OK) == 0);
-  if (!is_own) home = "/tmp";
-  ::setenv("HOME", home.c_str(), 1);
-  if (const std::string& text = hello["gitconfig"].as_string();
-      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open((home + "/.gitconfig").c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (file) (void)write_all(file.get(), text);
-    if (file && becomes)
-      (void)::fchown(file.get(), static_cast<uid_t>(uid_), static_cast<gid_t>(gid_));
-  }
-  for (const char* variable : {"USER", "LOGNAME"})
-    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
-  return true;
 }
 
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
@@ -29983,42 +30102,53 @@ constexpr PlaceTrouble place_troubles[] = {
     {"unknown option", "the agent there is of another version"},
 };
 
-// A file of the workspace that the agent has to find. It is gone again when this object is.
-class Nonce {
- public:
-  explicit Nonce(const std::string& workspace) {
-    auto folder = open_canonical_directory(workspace);
-    if (!folder) {
-      problem_ = folder.error().message;
-      return;
-    }
-    folder_ = std::move(*folder);
-    const UniqueFd file(::openat(folder_.get(), name_.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    int error = file ? write_all(file.get(), content_) : errno;
-    if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
-    if (error != 0)
-      problem_ = concat({"cannot make a file in ", quoted(workspace), ": ", errno_text(error)});
-    path_ = concat({workspace, "/", name_});
-  }
-  Nonce(const Nonce&) = delete;
-  Nonce& operator=(const Nonce&) = delete;
-  ~Nonce() {
-    if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
-  }
-  const std::string& path() const { return path_; }
-  const std::string& content() const { return content_; }
-  const std::string& problem() const { return problem_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  const std::string content_ = random_hex(16);
-  UniqueFd folder_ = {};
-  std::string path_ = {};
-  std::string problem_ = {};
-};
-
 std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+
+}  // namespace
+
+namespace {
+
+Nonce::Nonce(const std::string& folder) {
+  auto opened = open_canonical_directory(folder);
+  if (!opened) {
+    problem_ = opened.error().message;
+    return;
+  }
+  folder_ = std::move(*opened);
+  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  int error = file ? write_all(file.get(), content_) : errno;
+  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+  if (error != 0)
+    problem_ = concat({"cannot make a file in ", quoted(folder), ": ", errno_text(error)});
+  path_ = concat({folder, "/", name_});
+}
+
+Nonce::~Nonce() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+Json new_hello(std::chrono::milliseconds keep_alive) {
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
+  return hello;
+}
+
+std::optional<Json> answer_in(std::string_view printed) {
+  const std::size_t mark = printed.find(greeting_mark);
+  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
+  if (end == std::string_view::npos) return {};
+  std::optional<Json> answer;
+  PlaceFrames frames;
+  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
+    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
+      answer = std::move(*told);
+    return !answer;
+  });
+  return answer;
+}
 
 }  // namespace
 
@@ -30083,10 +30213,7 @@ Error PlaceLink::failure() const {
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   std::optional<Nonce> nonce;
-  Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
-  set_member(hello, "version", CODEEXEC_VERSION_STRING);
-  set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
+  Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
   if (!wanted.container.empty()) {
     set_member(hello, "container", wanted.container);
@@ -30100,7 +30227,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     if (!nonce->problem().empty())
       return make_error(ErrorCode::io, {"workspace: ", nonce->problem(), ", by which ", name_,
                                         " could show that it has the same files"});
-    set_member(hello, "nonce", nonce->path());
+    set_member(hello, "nonces", list_of({nonce->path()}));
   }
   std::string frame;
   put_frame(frame, FrameKind::hello, 0, hello.dump());
@@ -30113,7 +30240,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     if (cancel && cancel->cancelled())
       return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
     if (Clock::now() >= deadline) {
-      reason_ = "it did not answer within connect_timeout";
+      reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
       break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
@@ -30139,11 +30266,12 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.home = bounded(told["home"]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"]);
-  if (!nonce.empty() && told["nonce"].as_string() != nonce)
+  const Json& seen = told["nonces"][0];
+  if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
-         told.find("unseen") ? printable(bounded(told["unseen"])) : "another file is there",
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
          "): mount it there under the same path, or choose one that is"});
   return {};
 }
@@ -32121,6 +32249,9 @@ struct EngineTrouble {
   ErrorCode code;
   std::string_view help;
 };
+constexpr std::string_view needs_static =
+    "the image cannot run the agent: name a static one (place_agent), which "
+    "`cmake --build build --target codeexec-place-static` makes";
 constexpr EngineTrouble engine_troubles[] = {
     {"permission denied while trying to connect", ErrorCode::permission_denied,
      "let this user have the engine's socket (group docker), or use a rootless engine"},
@@ -32153,8 +32284,11 @@ constexpr EngineTrouble engine_troubles[] = {
      "mounts are paths of the engine's machine"},
     {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
-    {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
-    {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"\"sh\": executable file not found", ErrorCode::invalid_argument,
+     "the image needs a shell, sh"},
+    {"codeexec-mcp failed", ErrorCode::invalid_argument, needs_static},
+    {"glibc", ErrorCode::invalid_argument, needs_static},
+    {"executable file not found", ErrorCode::invalid_argument, needs_static},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -33098,9 +33232,9 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
 // docker/container_internal.hpp -------------------------------------------------------------------
 // One container, and the commands in it.
 //
-// A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
-// end keeps the container alive. One exec in it is an agent, see the room `place`, which starts all
-// commands, as their user, and ends them when it loses its input.
+// A container's first process is an agent, see the room `place`, which prepares it and reads its
+// standard input for ever: whoever holds the other end keeps the container alive. An exec in it is
+// a second agent, which starts all commands, as their user, and ends them when it loses its input.
 
 namespace {
 
@@ -33138,27 +33272,10 @@ double number_with_unit(std::string_view text);
 
 // Where an agent that is not the image's own is mounted.
 inline constexpr char agent_target[] = "/.codeexec-mcp";
-inline constexpr char ready_line[] = "codeexec ready\n";
-inline constexpr char lacks_line[] = "codeexec lacks ";
-inline constexpr char unseen_line[] = "codeexec unseen\n";
-
-// Empty files in the folders that a container has at their own paths, while it is made. Where the
-// container does not see them, its engine is of another machine, which has other folders there. A
-// folder that this program cannot write to is not compared.
-class Beacons {
- public:
-  explicit Beacons(const std::vector<Mount>& mounts);
-  ~Beacons();
-  Beacons(const Beacons&) = delete;
-  Beacons& operator=(const Beacons&) = delete;
-  // Of a file in each folder.
-  const std::vector<std::string>& paths() const { return paths_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  std::vector<UniqueFd> folders_ = {};
-  std::vector<std::string> paths_ = {};
-};
+// Files in the folders that a container has at their own paths, while it is made. Where it does not
+// have these, its engine is of another machine, which has other folders there. A folder that this
+// program cannot write to is not compared.
+using Nonces = std::list<Nonce>;
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
 // dies.
@@ -33192,8 +33309,8 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
-  // The exec that its agent is.
-  ProcessOptions agent_call() const;
+  // The exec that an agent of that user is.
+  ProcessOptions agent_call(std::string_view as) const;
   // For the next result: a command could not know it. At most 16 are kept.
   void add_note(std::string note);
   std::vector<std::string> take_notes();
@@ -33215,8 +33332,12 @@ struct Container::State {
   void end_turn(bool is_running);
   bool has_own_tmp() const;
   const char* holder() const;
-  std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
-  std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
+  const char* agent_program() const;
+  Nonces make_nonces() const;
+  std::string preparation(const Nonces& nonces) const;
+  Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
+                           const std::optional<CancelToken>& cancel) const;
+  std::vector<std::string> configuration() const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -33227,10 +33348,10 @@ struct Container::State {
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
-  Expected<std::string> hold(const std::vector<std::string>& words,
-                             const std::optional<CancelToken>& cancel);
-  Expected<void> look_for(const Beacons& beacons, std::string_view told,
-                          const std::optional<CancelToken>& cancel);
+  Expected<void> hold(const std::vector<std::string>& words,
+                      const std::optional<CancelToken>& cancel);
+  Expected<void> check_answer(const Json& answer, const Nonces& nonces,
+                              const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   // Whether the packages are installed; those that are not required may be missing.
@@ -33417,21 +33538,6 @@ double number_with_unit(std::string_view text) {
 
 }  // namespace
 
-namespace {
-
-// Run by root in a new container: $1, $2 and $3 are user, group and home of its commands, or empty;
-// the rest are directories that everybody may write to. Programs such as ssh and sudo serve only
-// users that have a name.
-constexpr char set_up_script[] =
-    "u=$1 g=$2 n= h=$3; shift 3; exec 2>/dev/null; if [ \"$u\" ]; then "
-    "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
-    "[ \"$n\" ] || echo \"user$u:x:$u:$g::$h:/bin/sh\" >>/etc/passwd; "
-    "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
-    ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
-    "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
-
-}  // namespace
-
 Container::State::State(ContainerOptions given)
     : options(std::move(given)),
       name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
@@ -33447,6 +33553,7 @@ Container::State::State(ContainerOptions given)
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
+  words.push_back(preparation({}));
   digits = content_digits(joined(words, "\n"));
   events->redactor = Redactor(options.secrets);
 }
@@ -33550,35 +33657,6 @@ bool Container::State::has_own_tmp() const {
                       [](const Mount& mount) { return mount.target == "/tmp"; });
 }
 
-// The script of set_up_script, with what it needs, and what comes then.
-std::vector<std::string> Container::State::set_up_words(const char* then,
-                                                        const Beacons* beacons) const {
-  std::string look;
-  constexpr std::pair<std::string_view, std::string_view> clients[] = {
-      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
-  for (const Mount& mount : options.mounts)
-    for (const auto& [path, client] : clients)
-      if (beacons && options.packages.system.empty() &&
-          mount.target == concat({container_home, path}))
-        look += concat({"command -v ", client, " >/dev/null || echo ", lacks_line, client, "; "});
-  if (beacons)
-    for (const std::string& path : beacons->paths())
-      look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
-  const std::size_t colon = user.find(':');
-  const std::string_view uid = std::string_view(user).substr(0, colon);
-  const std::string_view gid = std::string_view(user).substr(colon + 1);  // npos + 1 is 0
-  const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
-  std::string_view home = "/tmp";
-  for (const auto& [variable, value] : options.environment)
-    if (variable == "HOME") home = value;
-  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), name,
-                                             by_number ? uid : "", by_number ? gid : "", home});
-  if (has_own_tmp()) add_words(words, {"/tmp"});
-  if (!options.cache.empty()) add_words(words, {cache_folder});
-  for (const auto& scratch : options.scratch) words.push_back(scratch.first);
-  return words;
-}
-
 Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
   return state_->ensure(cancel);
 }
@@ -33670,27 +33748,6 @@ void Container::log(std::string_view event) const { state_->log(event); }
 
 namespace {
 
-Beacons::Beacons(const std::vector<Mount>& mounts) {
-  for (const Mount& mount : mounts) {
-    if (mount.permission == Permission::none || mount.target != mount.source) continue;
-    auto folder = open_canonical_directory(mount.source);
-    if (!folder) continue;
-    const UniqueFd file(::openat(folder->get(), name_.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!file) continue;
-    folders_.push_back(std::move(*folder));
-    paths_.push_back(concat({mount.source, "/", name_}));
-  }
-}
-
-Beacons::~Beacons() {
-  for (const UniqueFd& folder : folders_) ::unlinkat(folder.get(), name_.c_str(), 0);
-}
-
-}  // namespace
-
-namespace {
-
 // A path in --mount, which the engine reads as a line of comma-separated values.
 std::string csv_field(std::string_view key, const std::string& path) {
   if (path.find_first_of(",\"") == std::string::npos) return concat({key, path});
@@ -33704,6 +33761,21 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
   if (size != 0) words.back() += concat({",size=", std::to_string(size)});
 }
 
+// What the agent that a call starts answers, when it has; then `told` is cancelled.
+std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
+  constexpr std::size_t longest = std::size_t{64} << 10;
+  auto answer = std::make_shared<std::optional<Json>>();
+  call.max_output = std::size_t{16} << 10;
+  call.on_output = [told, answer, heard = std::string()](Stream stream,
+                                                         std::string_view bytes) mutable {
+    if (*answer || stream != Stream::out || heard.size() > longest) return;
+    heard += bytes;
+    *answer = answer_in(heard);
+    if (*answer) told.cancel();
+  };
+  return answer;
+}
+
 }  // namespace
 
 // Whose first process is: nobody's, where commands could kill those of root.
@@ -33711,18 +33783,27 @@ const char* Container::State::holder() const {
   return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
 }
 
-// The exec that an agent is: of the commands' user, so that it can do no more than they can; or
-// root's, where they can become that.
-ProcessOptions Container::State::agent_call() const {
-  return engine_call(
-      options.engine,
-      words_of({"exec", "-i", "-u", options.sudo ? std::string_view("0:0") : user, name,
-                options.agent.empty() ? "codeexec-mcp" : agent_target, "--place"}),
-      no_limit);
+const char* Container::State::agent_program() const {
+  return options.agent.empty() ? "codeexec-mcp" : agent_target;
+}
+
+ProcessOptions Container::State::agent_call(std::string_view as) const {
+  return engine_call(options.engine,
+                     words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
+                     no_limit);
+}
+
+Nonces Container::State::make_nonces() const {
+  Nonces nonces;
+  for (const Mount& mount : options.mounts)
+    if (mount.permission != Permission::none && mount.target == mount.source &&
+        !nonces.emplace_back(mount.source).problem().empty())
+      nonces.pop_back();
+  return nonces;
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
+std::vector<std::string> Container::State::configuration() const {
   std::vector<std::string> words =
       words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
                 "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
@@ -33764,12 +33845,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
     add_option(words, "--mount",
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
                 is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
-  add_words(words, {"--entrypoint", "sh", options.image});
-  const std::vector<std::string> command =
-      set_up_words(options.persistent ? "while :; do sleep 3600; done"
-                                      : "echo codeexec ready; while read -r _; do :; done",
-                   beacons);
-  words.insert(words.end(), command.begin(), command.end());
+  add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
 
@@ -33952,52 +34028,44 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
-  // A first process that is not root's prepares nothing.
-  const bool is_prepared = !options.persistent && *holder() == '0';
-  std::optional<Beacons> beacons;
-  if (is_prepared) beacons.emplace(options.mounts);
-  std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
+  std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
+  const std::vector<std::string> more = configuration();
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
+      const auto found = look(cancel);
+      if (found && health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else {
-    const auto told = hold(words, cancel);
-    if (!told) return told.error();
-    auto ok = is_prepared ? look_for(*beacons, *told, cancel) : set_up(cancel);
-    if (!ok) return ok;
+  } else if (auto ok = hold(words, cancel); !ok) {
+    return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);
 }
 
-// Starts one that lives as long as its standard input is held open, by this process. Returns what
-// it printed until it was ready.
-Expected<std::string> Container::State::hold(const std::vector<std::string>& words,
-                                             const std::optional<CancelToken>& cancel) {
+// Starts one that lives as long as its standard input is held open, by this process. Its first
+// process prepares it, where that is root's.
+Expected<void> Container::State::hold(const std::vector<std::string>& words,
+                                      const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"make the container ", name});
+  const Nonces nonces = make_nonces();
   const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
+  call.input = preparation(nonces);
   call.keep_input_open = true;
-  call.max_output = std::size_t{16} << 10;
-  call.on_output = [told, heard = std::string()](Stream, std::string_view bytes) mutable {
-    heard.append(bytes.substr(0, 4096));
-    if (heard.find(ready_line) != std::string::npos) told.cancel();
-    if (heard.size() > 4096) heard.erase(0, heard.size() - 64);
-  };
+  const auto answer = await_answer(call, told);
   ProcessResult failure;
   auto started = Process::start(
       std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
@@ -34009,53 +34077,108 @@ Expected<std::string> Container::State::hold(const std::vector<std::string>& wor
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
     return engine_error(options.engine, failure, what);
   }
-  std::string printed = started->read(Stream::out, 0).text;
-  if (printed.find(ready_line) == std::string::npos)
-    return engine_error(options.engine, started->wait(), what);
+  if (!*answer) return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
   started_at = health_of(*found).started_at;
-  const std::lock_guard<std::mutex> lock(mutex);
-  lifeline = std::move(*started);
-  return printed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    lifeline = std::move(*started);
+  }
+  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+}
+
+// What an agent is told that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
+  Json wanted = Json::object();
+  const std::size_t colon = user.find(':');
+  const std::string uid = user.substr(0, colon);
+  const std::string gid = user.substr(colon + 1);  // npos + 1 is 0
+  if (is_number(uid) && is_number(gid) && uid != "0") {
+    set_member(wanted, "uid", uid);
+    set_member(wanted, "gid", gid);
+  }
+  const char* home = "/tmp";
+  for (const auto& [variable, value] : options.environment)
+    if (variable == "HOME") home = value.c_str();
+  set_member(wanted, "home", home);
+  std::vector<std::string> folders;
+  if (has_own_tmp()) folders.push_back("/tmp");
+  if (!options.cache.empty()) folders.emplace_back(cache_folder);
+  for (const auto& scratch : options.scratch) folders.push_back(scratch.first);
+  set_member(wanted, "folders", list_of(folders));
+  std::vector<std::string> programs;
+  constexpr std::pair<std::string_view, const char*> clients[] = {
+      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
+  for (const Mount& mount : options.mounts)
+    for (const auto& [path, client] : clients)
+      if (options.packages.system.empty() && mount.target == concat({container_home, path}))
+        programs.emplace_back(client);
+  set_member(wanted, "programs", list_of(programs));
+  Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
+  set_member(hello, "container", name);
+  set_member(hello, "prepare", std::move(wanted));
+  std::vector<std::string> paths;
+  for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
+  set_member(hello, "nonces", list_of(paths));
+  std::string frame;
+  put_frame(frame, FrameKind::hello, 0, hello.dump());
+  return frame;
+}
+
+// Asks an agent that ends after that.
+Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& nonces,
+                                           const std::optional<CancelToken>& cancel) const {
+  ProcessOptions call = agent_call(as);
+  call.input = preparation(nonces);
+  call.timeout = options.start_timeout;
+  call.cancel = cancel;
+  const auto answer = await_answer(call, {});
+  const ProcessResult result = run_process(call);
+  if (!*answer)
+    return engine_error(options.engine, result, concat({"prepare the container ", name}));
+  return std::move(**answer);
 }
 
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
-Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
-                                          const std::optional<CancelToken>& cancel) {
-  for (std::string_view rest = told; !rest.empty();)
-    if (const std::string_view line = take_part(rest, '\n'); starts_with(line, lacks_line)) {
-      add_note(concat(
-          {"the image ", options.image, " has no ", printable(line.substr(sizeof lacks_line - 1)),
-           ", which the credentials that are mounted are for: it needs an image with it"}));
-      tell(notes.back());
+Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
+                                              const std::optional<CancelToken>& cancel) {
+  for (const std::string& program : texts_in(answer["lacks"])) {
+    add_note(concat({"the image ", options.image, " has no ", printable(program),
+                     ", which the credentials that are mounted are for: it needs an image with "
+                     "it"}));
+    tell(notes.back());
+  }
+  std::optional<Json> second;
+  std::size_t i = 0;
+  for (const Nonce& nonce : nonces) {
+    const Json* told = &answer["nonces"][i];
+    if (told->is_null()) {
+      if (!second) {
+        auto asked = ask_agent(user, nonces, cancel);
+        if (!asked) return asked.error();
+        second = std::move(*asked);
+      }
+      told = &(*second)["nonces"][i];
     }
-  if (told.find(unseen_line) == std::string_view::npos) return {};
-  std::vector<std::string> words = words_of(
-      {"exec", "--user", user, name, "sh", "-c",
-       "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done", "codeexec"});
-  words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
-  const auto missing = ask(words, "look into", cancel);
-  if (!missing) return missing.error();
-  if (missing->empty()) return {};
-  std::string_view folders = *missing;
-  return make_error(
-      ErrorCode::invalid_argument,
-      {"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
-       " than this one, and commands would work on that. Let both see the same folder at "
-       "that path, or use an engine of this machine (docker_host, docker_context, "
-       "$DOCKER_HOST)"});
+    ++i;
+    if (!told->is_null() && told->as_string() != nonce.content())
+      return make_error(
+          ErrorCode::invalid_argument,
+          {"mounts: the engine's machine has another ",
+           printable(nonce.path().substr(0, nonce.path().rfind('/'))),
+           " than this one, and commands would work on that. Let both see the same folder at "
+           "that path, or use an engine of this machine (docker_host, docker_context, "
+           "$DOCKER_HOST)"});
+  }
+  return {};
 }
 
-// The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
-  const Beacons beacons(options.mounts);
-  std::vector<std::string> words = words_of({"exec", "--user", "0:0", name, "sh"});
-  const std::vector<std::string> script = set_up_words(":", &beacons);
-  words.insert(words.end(), script.begin(), script.end());
-  const auto done = ask(words, "prepare", cancel);
-  if (!done) return done.error();
-  return look_for(beacons, *done, cancel);
+  const Nonces nonces = make_nonces();
+  const auto answer = ask_agent("0:0", nonces, cancel);
+  if (!answer) return answer.error();
+  return check_answer(*answer, nonces, cancel);
 }
 
 Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
@@ -34310,7 +34433,9 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     if (link_) return link_;
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the agent in the container ", state.name});
-    wanted.transport = state.agent_call();
+    // The commands' user can do no more than they can; root becomes that user, where they may
+    // become root.
+    wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
     wanted.keep_alive = std::chrono::seconds(30);
     wanted.container = state.name;
@@ -34336,12 +34461,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       state.forget();
       continue;
     }
-    if (!has("no such file") && !has("not found") && !has("GLIBC")) return opened;
-    return with_message(opened.error(),
-                        concat({said,
-                                ". The image cannot run this agent: name a static one "
-                                "(place_agent), which `cmake --build build --target "
-                                "codeexec-place-static` makes"}));
+    return opened;
   }
 }
 
@@ -40678,9 +40798,10 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
     given.push_back(option);
   }
-  if (invocation.place && arguments->size() > 1)
+  // By its agent-id a container's first process is known.
+  if (invocation.place && arguments->size() > (config.local.agent_id.empty() ? 1u : 2u))
     return make_error(ErrorCode::invalid_argument,
-                      {"--place takes no other option: who uses the place says all"});
+                      {"--place takes no option but --agent-id: who uses the place says all"});
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {

@@ -260,6 +260,7 @@
 #include "executor/git_identity.cpp"
 
 #include "place/frames.cpp"
+#include "place/contained.cpp"
 #include "place/agent.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"

@@ -132,21 +132,6 @@ double number_with_unit(std::string_view text) {
 
 }  // namespace inner
 
-namespace {
-
-// Run by root in a new container: $1, $2 and $3 are user, group and home of its commands, or empty;
-// the rest are directories that everybody may write to. Programs such as ssh and sudo serve only
-// users that have a name.
-constexpr char set_up_script[] =
-    "u=$1 g=$2 n= h=$3; shift 3; exec 2>/dev/null; if [ \"$u\" ]; then "
-    "while IFS=: read -r _ _ i _; do [ \"$i\" != \"$u\" ] || n=1; done </etc/passwd; "
-    "[ \"$n\" ] || echo \"user$u:x:$u:$g::$h:/bin/sh\" >>/etc/passwd; "
-    "[ ! -d /etc/sudoers.d ] || { echo \"#$u ALL=(ALL:ALL) NOPASSWD: ALL\" "
-    ">/etc/sudoers.d/codeexec; chmod 0440 /etc/sudoers.d/codeexec; }; fi; "
-    "[ $# = 0 ] || { mkdir -p \"$@\"; chmod 1777 \"$@\"; }; ";
-
-}  // namespace
-
 Container::State::State(ContainerOptions given)
     : options(std::move(given)),
       name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
@@ -162,6 +147,7 @@ Container::State::State(ContainerOptions given)
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
+  words.push_back(preparation({}));
   digits = content_digits(joined(words, "\n"));
   events->redactor = Redactor(options.secrets);
 }
@@ -263,35 +249,6 @@ Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) 
 bool Container::State::has_own_tmp() const {
   return std::none_of(options.mounts.begin(), options.mounts.end(),
                       [](const Mount& mount) { return mount.target == "/tmp"; });
-}
-
-// The script of set_up_script, with what it needs, and what comes then.
-std::vector<std::string> Container::State::set_up_words(const char* then,
-                                                        const Beacons* beacons) const {
-  std::string look;
-  constexpr std::pair<std::string_view, std::string_view> clients[] = {
-      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
-  for (const Mount& mount : options.mounts)
-    for (const auto& [path, client] : clients)
-      if (beacons && options.packages.system.empty() &&
-          mount.target == concat({container_home, path}))
-        look += concat({"command -v ", client, " >/dev/null || echo ", lacks_line, client, "; "});
-  if (beacons)
-    for (const std::string& path : beacons->paths())
-      look += concat({"[ -e ", shell_word(path), " ] || echo codeexec unseen; "});
-  const std::size_t colon = user.find(':');
-  const std::string_view uid = std::string_view(user).substr(0, colon);
-  const std::string_view gid = std::string_view(user).substr(colon + 1);  // npos + 1 is 0
-  const bool by_number = is_number(uid) && is_number(gid) && uid != "0";
-  std::string_view home = "/tmp";
-  for (const auto& [variable, value] : options.environment)
-    if (variable == "HOME") home = value;
-  std::vector<std::string> words = words_of({"-c", concat({set_up_script, look, then}), name,
-                                             by_number ? uid : "", by_number ? gid : "", home});
-  if (has_own_tmp()) add_words(words, {"/tmp"});
-  if (!options.cache.empty()) add_words(words, {cache_folder});
-  for (const auto& scratch : options.scratch) words.push_back(scratch.first);
-  return words;
 }
 
 Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {

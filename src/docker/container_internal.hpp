@@ -1,8 +1,8 @@
 // One container, and the commands in it.
 //
-// A container's PID 1 is a shell that reads its standard input for ever: whoever holds the other
-// end keeps the container alive. One exec in it is an agent, see the room `place`, which starts all
-// commands, as their user, and ends them when it loses its input.
+// A container's first process is an agent, see the room `place`, which prepares it and reads its
+// standard input for ever: whoever holds the other end keeps the container alive. An exec in it is
+// a second agent, which starts all commands, as their user, and ends them when it loses its input.
 #pragma once
 
 #include "docker/docker.hpp"
@@ -57,27 +57,10 @@ double number_with_unit(std::string_view text);
 
 // Where an agent that is not the image's own is mounted.
 inline constexpr char agent_target[] = "/.codeexec-mcp";
-inline constexpr char ready_line[] = "codeexec ready\n";
-inline constexpr char lacks_line[] = "codeexec lacks ";
-inline constexpr char unseen_line[] = "codeexec unseen\n";
-
-// Empty files in the folders that a container has at their own paths, while it is made. Where the
-// container does not see them, its engine is of another machine, which has other folders there. A
-// folder that this program cannot write to is not compared.
-class Beacons {
- public:
-  explicit Beacons(const std::vector<Mount>& mounts);
-  ~Beacons();
-  Beacons(const Beacons&) = delete;
-  Beacons& operator=(const Beacons&) = delete;
-  // Of a file in each folder.
-  const std::vector<std::string>& paths() const { return paths_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  std::vector<UniqueFd> folders_ = {};
-  std::vector<std::string> paths_ = {};
-};
+// Files in the folders that a container has at their own paths, while it is made. Where it does not
+// have these, its engine is of another machine, which has other folders there. A folder that this
+// program cannot write to is not compared.
+using Nonces = std::list<Nonce>;
 
 // Runs an installer, and kills it when standard input ends: when this program gives up on it, or
 // dies.
@@ -111,8 +94,8 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
-  // The exec that its agent is.
-  ProcessOptions agent_call() const;
+  // The exec that an agent of that user is.
+  ProcessOptions agent_call(std::string_view as) const;
   // For the next result: a command could not know it. At most 16 are kept.
   void add_note(std::string note);
   std::vector<std::string> take_notes();
@@ -134,8 +117,12 @@ struct Container::State {
   void end_turn(bool is_running);
   bool has_own_tmp() const;
   const char* holder() const;
-  std::vector<std::string> set_up_words(const char* then, const Beacons* beacons = nullptr) const;
-  std::vector<std::string> configuration(const Beacons* beacons = nullptr) const;
+  const char* agent_program() const;
+  Nonces make_nonces() const;
+  std::string preparation(const Nonces& nonces) const;
+  Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
+                           const std::optional<CancelToken>& cancel) const;
+  std::vector<std::string> configuration() const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -146,10 +133,10 @@ struct Container::State {
   Expected<bool> reuse(const Json& found, const std::optional<CancelToken>& cancel);
   Expected<void> get_image(const std::optional<CancelToken>& cancel);
   Expected<void> create(const std::optional<CancelToken>& cancel);
-  Expected<std::string> hold(const std::vector<std::string>& words,
-                             const std::optional<CancelToken>& cancel);
-  Expected<void> look_for(const Beacons& beacons, std::string_view told,
-                          const std::optional<CancelToken>& cancel);
+  Expected<void> hold(const std::vector<std::string>& words,
+                      const std::optional<CancelToken>& cancel);
+  Expected<void> check_answer(const Json& answer, const Nonces& nonces,
+                              const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   // Whether the packages are installed; those that are not required may be missing.

@@ -9,34 +9,13 @@
 #include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
-#include "paths/paths.hpp"
-#include "paths/paths_internal.hpp"
+#include "json/json_internal.hpp"
+#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
-
-inline namespace inner {
-
-Beacons::Beacons(const std::vector<Mount>& mounts) {
-  for (const Mount& mount : mounts) {
-    if (mount.permission == Permission::none || mount.target != mount.source) continue;
-    auto folder = open_canonical_directory(mount.source);
-    if (!folder) continue;
-    const UniqueFd file(::openat(folder->get(), name_.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!file) continue;
-    folders_.push_back(std::move(*folder));
-    paths_.push_back(concat({mount.source, "/", name_}));
-  }
-}
-
-Beacons::~Beacons() {
-  for (const UniqueFd& folder : folders_) ::unlinkat(folder.get(), name_.c_str(), 0);
-}
-
-}  // namespace inner
 
 namespace {
 
@@ -53,6 +32,21 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
   if (size != 0) words.back() += concat({",size=", std::to_string(size)});
 }
 
+// What the agent that a call starts answers, when it has; then `told` is cancelled.
+std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
+  constexpr std::size_t longest = std::size_t{64} << 10;
+  auto answer = std::make_shared<std::optional<Json>>();
+  call.max_output = std::size_t{16} << 10;
+  call.on_output = [told, answer, heard = std::string()](Stream stream,
+                                                         std::string_view bytes) mutable {
+    if (*answer || stream != Stream::out || heard.size() > longest) return;
+    heard += bytes;
+    *answer = answer_in(heard);
+    if (*answer) told.cancel();
+  };
+  return answer;
+}
+
 }  // namespace
 
 // Whose first process is: nobody's, where commands could kill those of root.
@@ -60,18 +54,27 @@ const char* Container::State::holder() const {
   return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
 }
 
-// The exec that an agent is: of the commands' user, so that it can do no more than they can; or
-// root's, where they can become that.
-ProcessOptions Container::State::agent_call() const {
-  return engine_call(
-      options.engine,
-      words_of({"exec", "-i", "-u", options.sudo ? std::string_view("0:0") : user, name,
-                options.agent.empty() ? "codeexec-mcp" : agent_target, "--place"}),
-      no_limit);
+const char* Container::State::agent_program() const {
+  return options.agent.empty() ? "codeexec-mcp" : agent_target;
+}
+
+ProcessOptions Container::State::agent_call(std::string_view as) const {
+  return engine_call(options.engine,
+                     words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
+                     no_limit);
+}
+
+Nonces Container::State::make_nonces() const {
+  Nonces nonces;
+  for (const Mount& mount : options.mounts)
+    if (mount.permission != Permission::none && mount.target == mount.source &&
+        !nonces.emplace_back(mount.source).problem().empty())
+      nonces.pop_back();
+  return nonces;
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration(const Beacons* beacons) const {
+std::vector<std::string> Container::State::configuration() const {
   std::vector<std::string> words =
       words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
                 "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
@@ -113,12 +116,7 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
     add_option(words, "--mount",
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
                 is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
-  add_words(words, {"--entrypoint", "sh", options.image});
-  const std::vector<std::string> command =
-      set_up_words(options.persistent ? "while :; do sleep 3600; done"
-                                      : "echo codeexec ready; while read -r _; do :; done",
-                   beacons);
-  words.insert(words.end(), command.begin(), command.end());
+  add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
 
@@ -301,52 +299,44 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
   }
-  // A first process that is not root's prepares nothing.
-  const bool is_prepared = !options.persistent && *holder() == '0';
-  std::optional<Beacons> beacons;
-  if (is_prepared) beacons.emplace(options.mounts);
-  std::vector<std::string> words = words_of({"run", options.persistent ? "-d" : "-i"});
+  std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration(beacons ? &*beacons : nullptr);
+  const std::vector<std::string> more = configuration();
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
+      const auto found = look(cancel);
+      if (found && health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else {
-    const auto told = hold(words, cancel);
-    if (!told) return told.error();
-    auto ok = is_prepared ? look_for(*beacons, *told, cancel) : set_up(cancel);
-    if (!ok) return ok;
+  } else if (auto ok = hold(words, cancel); !ok) {
+    return ok;
   }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);
 }
 
-// Starts one that lives as long as its standard input is held open, by this process. Returns what
-// it printed until it was ready.
-Expected<std::string> Container::State::hold(const std::vector<std::string>& words,
-                                             const std::optional<CancelToken>& cancel) {
+// Starts one that lives as long as its standard input is held open, by this process. Its first
+// process prepares it, where that is root's.
+Expected<void> Container::State::hold(const std::vector<std::string>& words,
+                                      const std::optional<CancelToken>& cancel) {
   const std::string what = concat({"make the container ", name});
+  const Nonces nonces = make_nonces();
   const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
+  call.input = preparation(nonces);
   call.keep_input_open = true;
-  call.max_output = std::size_t{16} << 10;
-  call.on_output = [told, heard = std::string()](Stream, std::string_view bytes) mutable {
-    heard.append(bytes.substr(0, 4096));
-    if (heard.find(ready_line) != std::string::npos) told.cancel();
-    if (heard.size() > 4096) heard.erase(0, heard.size() - 64);
-  };
+  const auto answer = await_answer(call, told);
   ProcessResult failure;
   auto started = Process::start(
       std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
@@ -358,53 +348,108 @@ Expected<std::string> Container::State::hold(const std::vector<std::string>& wor
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
     return engine_error(options.engine, failure, what);
   }
-  std::string printed = started->read(Stream::out, 0).text;
-  if (printed.find(ready_line) == std::string::npos)
-    return engine_error(options.engine, started->wait(), what);
+  if (!*answer) return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
   started_at = health_of(*found).started_at;
-  const std::lock_guard<std::mutex> lock(mutex);
-  lifeline = std::move(*started);
-  return printed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    lifeline = std::move(*started);
+  }
+  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+}
+
+// What an agent is told that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
+  Json wanted = Json::object();
+  const std::size_t colon = user.find(':');
+  const std::string uid = user.substr(0, colon);
+  const std::string gid = user.substr(colon + 1);  // npos + 1 is 0
+  if (is_number(uid) && is_number(gid) && uid != "0") {
+    set_member(wanted, "uid", uid);
+    set_member(wanted, "gid", gid);
+  }
+  const char* home = "/tmp";
+  for (const auto& [variable, value] : options.environment)
+    if (variable == "HOME") home = value.c_str();
+  set_member(wanted, "home", home);
+  std::vector<std::string> folders;
+  if (has_own_tmp()) folders.push_back("/tmp");
+  if (!options.cache.empty()) folders.emplace_back(cache_folder);
+  for (const auto& scratch : options.scratch) folders.push_back(scratch.first);
+  set_member(wanted, "folders", list_of(folders));
+  std::vector<std::string> programs;
+  constexpr std::pair<std::string_view, const char*> clients[] = {
+      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
+  for (const Mount& mount : options.mounts)
+    for (const auto& [path, client] : clients)
+      if (options.packages.system.empty() && mount.target == concat({container_home, path}))
+        programs.emplace_back(client);
+  set_member(wanted, "programs", list_of(programs));
+  Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
+  set_member(hello, "container", name);
+  set_member(hello, "prepare", std::move(wanted));
+  std::vector<std::string> paths;
+  for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
+  set_member(hello, "nonces", list_of(paths));
+  std::string frame;
+  put_frame(frame, FrameKind::hello, 0, hello.dump());
+  return frame;
+}
+
+// Asks an agent that ends after that.
+Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& nonces,
+                                           const std::optional<CancelToken>& cancel) const {
+  ProcessOptions call = agent_call(as);
+  call.input = preparation(nonces);
+  call.timeout = options.start_timeout;
+  call.cancel = cancel;
+  const auto answer = await_answer(call, {});
+  const ProcessResult result = run_process(call);
+  if (!*answer)
+    return engine_error(options.engine, result, concat({"prepare the container ", name}));
+  return std::move(**answer);
 }
 
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
-Expected<void> Container::State::look_for(const Beacons& beacons, std::string_view told,
-                                          const std::optional<CancelToken>& cancel) {
-  for (std::string_view rest = told; !rest.empty();)
-    if (const std::string_view line = take_part(rest, '\n'); starts_with(line, lacks_line)) {
-      add_note(concat(
-          {"the image ", options.image, " has no ", printable(line.substr(sizeof lacks_line - 1)),
-           ", which the credentials that are mounted are for: it needs an image with it"}));
-      tell(notes.back());
+Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
+                                              const std::optional<CancelToken>& cancel) {
+  for (const std::string& program : texts_in(answer["lacks"])) {
+    add_note(concat({"the image ", options.image, " has no ", printable(program),
+                     ", which the credentials that are mounted are for: it needs an image with "
+                     "it"}));
+    tell(notes.back());
+  }
+  std::optional<Json> second;
+  std::size_t i = 0;
+  for (const Nonce& nonce : nonces) {
+    const Json* told = &answer["nonces"][i];
+    if (told->is_null()) {
+      if (!second) {
+        auto asked = ask_agent(user, nonces, cancel);
+        if (!asked) return asked.error();
+        second = std::move(*asked);
+      }
+      told = &(*second)["nonces"][i];
     }
-  if (told.find(unseen_line) == std::string_view::npos) return {};
-  std::vector<std::string> words = words_of(
-      {"exec", "--user", user, name, "sh", "-c",
-       "for f; do d=${f%/*}; [ ! -x \"$d\" ] || [ -e \"$f\" ] || echo \"$d\"; done", "codeexec"});
-  words.insert(words.end(), beacons.paths().begin(), beacons.paths().end());
-  const auto missing = ask(words, "look into", cancel);
-  if (!missing) return missing.error();
-  if (missing->empty()) return {};
-  std::string_view folders = *missing;
-  return make_error(
-      ErrorCode::invalid_argument,
-      {"mounts: the engine's machine has another ", printable(take_part(folders, '\n')),
-       " than this one, and commands would work on that. Let both see the same folder at "
-       "that path, or use an engine of this machine (docker_host, docker_context, "
-       "$DOCKER_HOST)"});
+    ++i;
+    if (!told->is_null() && told->as_string() != nonce.content())
+      return make_error(
+          ErrorCode::invalid_argument,
+          {"mounts: the engine's machine has another ",
+           printable(nonce.path().substr(0, nonce.path().rfind('/'))),
+           " than this one, and commands would work on that. Let both see the same folder at "
+           "that path, or use an engine of this machine (docker_host, docker_context, "
+           "$DOCKER_HOST)"});
+  }
+  return {};
 }
 
-// The first process of one that is persistent does the same by itself, but tells nobody when.
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
-  const Beacons beacons(options.mounts);
-  std::vector<std::string> words = words_of({"exec", "--user", "0:0", name, "sh"});
-  const std::vector<std::string> script = set_up_words(":", &beacons);
-  words.insert(words.end(), script.begin(), script.end());
-  const auto done = ask(words, "prepare", cancel);
-  if (!done) return done.error();
-  return look_for(beacons, *done, cancel);
+  const Nonces nonces = make_nonces();
+  const auto answer = ask_agent("0:0", nonces, cancel);
+  if (!answer) return answer.error();
+  return check_answer(*answer, nonces, cancel);
 }
 
 Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {

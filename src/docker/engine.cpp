@@ -85,6 +85,9 @@ struct EngineTrouble {
   ErrorCode code;
   std::string_view help;
 };
+constexpr std::string_view needs_static =
+    "the image cannot run the agent: name a static one (place_agent), which "
+    "`cmake --build build --target codeexec-place-static` makes";
 constexpr EngineTrouble engine_troubles[] = {
     {"permission denied while trying to connect", ErrorCode::permission_denied,
      "let this user have the engine's socket (group docker), or use a rootless engine"},
@@ -117,8 +120,11 @@ constexpr EngineTrouble engine_troubles[] = {
      "mounts are paths of the engine's machine"},
     {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
-    {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
-    {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"\"sh\": executable file not found", ErrorCode::invalid_argument,
+     "the image needs a shell, sh"},
+    {"codeexec-mcp failed", ErrorCode::invalid_argument, needs_static},
+    {"glibc", ErrorCode::invalid_argument, needs_static},
+    {"executable file not found", ErrorCode::invalid_argument, needs_static},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };

@@ -12,26 +12,10 @@
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
-#include "sandbox/child_internal.hpp"
 #include "sandbox/sandbox.hpp"
-#include "sandbox/sandbox_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
-
-namespace {
-
-// How often memory has run out in the container that this is in.
-std::uint64_t oom_kills_here() {
-#if CODEEXEC_HAS_SANDBOX
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
-    if (const auto text = read_whole_file(path, 4096, "file")) return counter_in(*text, "oom_kill");
-#endif
-  return 0;
-}
-
-}  // namespace
 
 // One thread drives all: the orders, the commands as states of their own, the answers. It holds at
 // most queue_limit bytes and a frame of each command's output, a window of each command's input,
@@ -65,7 +49,6 @@ class PlaceAgent {
   void receive();
   bool take(const Frame& frame);
   bool greet(std::string_view text);
-  bool settle(const Json& hello);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -122,9 +105,11 @@ void PlaceAgent::loop() {
     set.clear();
     set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
     set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
-    Clock::time_point deadline = ending_ ? Clock::time_point::max()
-                                         : std::min(later(last_heard_, keep_alive_),
-                                                    later(last_sent_, ping_after(keep_alive_)));
+    // Nobody has to speak to it; the pipe's end says that nobody will.
+    Clock::time_point deadline =
+        ending_ || !greeted_
+            ? Clock::time_point::max()
+            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
     // Whoever came first the last time comes last now: the room that there is goes round.
     if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
     const std::size_t polled = commands_.size();
@@ -268,7 +253,15 @@ bool PlaceAgent::greet(std::string_view text) {
   if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
-  if (!settle(*hello)) return refuse("unable to find user " + (*hello)["user"].as_string());
+  set_member(answer, "nonces", answers_to((*hello)["nonces"]));
+  const std::string& container = (*hello)["container"].as_string();
+  if (const Json* const wanted = hello->find("prepare")) {
+    if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
+    return tell();
+  }
+  contained_ = !container.empty();
+  if (contained_ && !settle_in_container(*hello, uid_, gid_))
+    return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -299,79 +292,7 @@ bool PlaceAgent::greet(std::string_view text) {
   if (!sandbox) return refuse(with_prefix({"sandbox: "}, sandbox.error()).message);
   sandbox_ = std::move(*sandbox);
   set_member(answer, "sandbox", to_json(sandbox_.report()));
-  const std::string& nonce = (*hello)["nonce"].as_string();
-  if (!nonce.empty()) {
-    const auto content = read_whole_file(nonce, 1024, "file");
-    if (content)
-      set_member(answer, "nonce", *content);
-    else
-      set_member(answer, "unseen", content.error().message);
-  }
   return tell();
-}
-
-// In a container. False: there is no such user.
-bool PlaceAgent::settle(const Json& hello) {
-  const std::string& word = hello["container"].as_string();
-  contained_ = !word.empty();
-  if (!contained_) return true;
-  constexpr std::size_t longest = std::size_t{64} << 10;
-  // Where this is not the container's own table of processes, they are somebody else's.
-  const auto first = read_whole_file("/proc/1/cmdline", longest, "file");
-  const std::string_view nul("\0", 1);
-  if (hello["ends_others"].as_bool() && first &&
-      first->find(concat({nul, word, nul})) != std::string::npos)
-    ::kill(-1, SIGKILL);
-#if CODEEXEC_HAS_SANDBOX
-  const CapabilityHeader header = {};
-  const CapabilityData none[2] = {};
-  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
-#endif
-  std::string_view wanted = hello["user"].as_string();
-  std::string user = std::string(take_part(wanted, ':'));
-  std::string group = std::string(wanted);
-  const bool becomes = !user.empty();
-  if (!becomes) user = std::to_string(::getuid());
-  std::string home;
-  std::string called = "user" + user;
-  if (const auto names = read_whole_file("/etc/passwd", longest, "file"))
-    for (std::string_view rest = *names; !rest.empty();) {
-      std::string_view line = take_part(rest, '\n');
-      std::string fields[6];  // name, password, uid, gid, comment, home
-      for (std::string& field : fields) field = take_part(line, ':');
-      if (fields[0].empty() || (fields[2] != user && (fields[0] != user || !becomes))) continue;
-      called = fields[0];
-      user = fields[2];
-      if (group.empty()) group = fields[3];
-      home = fields[5];
-    }
-  const auto is_digits = [](const std::string& text) {
-    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
-  };
-  if (becomes) {
-    if (!is_digits(user) || !is_digits(group)) return false;
-    uid_ = std::strtol(user.c_str(), nullptr, 10);
-    gid_ = std::strtol(group.c_str(), nullptr, 10);
-  } else if (const char* const given = std::getenv("HOME")) {
-    home = given;
-  }
-  struct stat status {};
-  const bool is_own =
-      ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid_) : ::access(home.c_str(), W_OK) == 0);
-  if (!is_own) home = "/tmp";
-  ::setenv("HOME", home.c_str(), 1);
-  if (const std::string& text = hello["gitconfig"].as_string();
-      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open((home + "/.gitconfig").c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (file) (void)write_all(file.get(), text);
-    if (file && becomes)
-      (void)::fchown(file.get(), static_cast<uid_t>(uid_), static_cast<gid_t>(gid_));
-  }
-  for (const char* variable : {"USER", "LOGNAME"})
-    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
-  return true;
 }
 
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {

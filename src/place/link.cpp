@@ -44,44 +44,55 @@ constexpr PlaceTrouble place_troubles[] = {
     {"unknown option", "the agent there is of another version"},
 };
 
-// A file of the workspace that the agent has to find. It is gone again when this object is.
-class Nonce {
- public:
-  explicit Nonce(const std::string& workspace) {
-    auto folder = open_canonical_directory(workspace);
-    if (!folder) {
-      problem_ = folder.error().message;
-      return;
-    }
-    folder_ = std::move(*folder);
-    const UniqueFd file(::openat(folder_.get(), name_.c_str(),
-                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    int error = file ? write_all(file.get(), content_) : errno;
-    if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
-    if (error != 0)
-      problem_ = concat({"cannot make a file in ", quoted(workspace), ": ", errno_text(error)});
-    path_ = concat({workspace, "/", name_});
-  }
-  Nonce(const Nonce&) = delete;
-  Nonce& operator=(const Nonce&) = delete;
-  ~Nonce() {
-    if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
-  }
-  const std::string& path() const { return path_; }
-  const std::string& content() const { return content_; }
-  const std::string& problem() const { return problem_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  const std::string content_ = random_hex(16);
-  UniqueFd folder_ = {};
-  std::string path_ = {};
-  std::string problem_ = {};
-};
-
 std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
 
 }  // namespace
+
+inline namespace inner {
+
+Nonce::Nonce(const std::string& folder) {
+  auto opened = open_canonical_directory(folder);
+  if (!opened) {
+    problem_ = opened.error().message;
+    return;
+  }
+  folder_ = std::move(*opened);
+  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  int error = file ? write_all(file.get(), content_) : errno;
+  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+  if (error != 0)
+    problem_ = concat({"cannot make a file in ", quoted(folder), ": ", errno_text(error)});
+  path_ = concat({folder, "/", name_});
+}
+
+Nonce::~Nonce() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+Json new_hello(std::chrono::milliseconds keep_alive) {
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
+  return hello;
+}
+
+std::optional<Json> answer_in(std::string_view printed) {
+  const std::size_t mark = printed.find(greeting_mark);
+  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
+  if (end == std::string_view::npos) return {};
+  std::optional<Json> answer;
+  PlaceFrames frames;
+  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
+    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
+      answer = std::move(*told);
+    return !answer;
+  });
+  return answer;
+}
+
+}  // namespace inner
 
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
@@ -144,10 +155,7 @@ Error PlaceLink::failure() const {
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   std::optional<Nonce> nonce;
-  Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
-  set_member(hello, "version", CODEEXEC_VERSION_STRING);
-  set_member(hello, "keep_alive", static_cast<long long>(keep_alive_.count()));
+  Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
   if (!wanted.container.empty()) {
     set_member(hello, "container", wanted.container);
@@ -161,7 +169,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     if (!nonce->problem().empty())
       return make_error(ErrorCode::io, {"workspace: ", nonce->problem(), ", by which ", name_,
                                         " could show that it has the same files"});
-    set_member(hello, "nonce", nonce->path());
+    set_member(hello, "nonces", list_of({nonce->path()}));
   }
   std::string frame;
   put_frame(frame, FrameKind::hello, 0, hello.dump());
@@ -174,7 +182,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     if (cancel && cancel->cancelled())
       return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
     if (Clock::now() >= deadline) {
-      reason_ = "it did not answer within connect_timeout";
+      reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
       break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
@@ -200,11 +208,12 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.home = bounded(told["home"]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"]);
-  if (!nonce.empty() && told["nonce"].as_string() != nonce)
+  const Json& seen = told["nonces"][0];
+  if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
-         told.find("unseen") ? printable(bounded(told["unseen"])) : "another file is there",
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
          "): mount it there under the same path, or choose one that is"});
   return {};
 }

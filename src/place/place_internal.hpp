@@ -84,6 +84,51 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
+// A file of a folder, which an agent that has the same folder finds. It is gone again when this
+// object is.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& folder);
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce();
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  // Why there is none, or empty.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = UniqueFd();
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+// What every client says first, and what an agent has answered, in all that it has printed. Empty:
+// it has not yet.
+Json new_hello(std::chrono::milliseconds keep_alive);
+std::optional<Json> answer_in(std::string_view printed);
+
+// In the agent. Of each path the content of the file, null where this user may not look, or why
+// there is none.
+Json answers_to(const Json& nonces);
+
+// How often memory has run out in the container that this is in.
+std::uint64_t oom_kills_here();
+
+// Whether this process table is that of a container whose first process has that name among its
+// arguments.
+bool is_contained_in(std::string_view container);
+
+// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
+// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
+Json prepare_container(const Json& wanted);
+
+// Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
+// commands become. False: there is no such user.
+bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
   return keep_alive / 3;

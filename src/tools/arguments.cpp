@@ -159,9 +159,10 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
     given.push_back(option);
   }
-  if (invocation.place && arguments->size() > 1)
+  // By its agent-id a container's first process is known.
+  if (invocation.place && arguments->size() > (config.local.agent_id.empty() ? 1u : 2u))
     return make_error(ErrorCode::invalid_argument,
-                      {"--place takes no other option: who uses the place says all"});
+                      {"--place takes no option but --agent-id: who uses the place says all"});
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {

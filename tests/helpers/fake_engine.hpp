@@ -7,6 +7,10 @@
 
 #include "support.hpp"
 
+// The greeting of an agent that has prepared nothing, as `printf %b` reads it. A real one would
+// prepare this machine.
+#define FAKE_AGENT_ANSWER "codeexec-place/1\\n\\0016\\0\\0\\0\\0001\\0\\0\\0\\0{\"protocol\":1}"
+
 namespace support {
 
 // Writes down how it is called and with which variables. A command runs here in place of a
@@ -25,7 +29,7 @@ case $* in
   *,dst=/.codeexec-mcp,*) found=${*%,dst=/.codeexec-mcp,*}; echo "${found##*src=}" > $here/agent ;;
 esac
 case $1 in
-  run) [ "$2" = -d ] || { echo codeexec ready; exec cat > /dev/null; } ;;
+  run) [ "$2" = -di ] || { printf '%b' ')sh" FAKE_AGENT_ANSWER R"sh('; exec cat > /dev/null; } ;;
   exec)
     shift
     while case $1 in -*) ;; *) false ;; esac do

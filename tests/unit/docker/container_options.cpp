@@ -7,6 +7,7 @@
 
 #include "../../helpers/engine_support.hpp"
 #include "../../helpers/executor_support.hpp"
+#include "../../helpers/fake_engine.hpp"
 #include "../../helpers/support.hpp"
 #include "container_helpers.hpp"
 
@@ -50,7 +51,9 @@ struct ScriptedEngine {
 // An engine that makes a container of anything.
 constexpr char willing[] =
     "case $1 in image) echo '[{}]';; container) echo 'No such container' >&2; exit 1;;\n"
-    "run) [ \"$2\" != -i ] || { echo codeexec ready; cat >/dev/null; };; esac";
+    "exec) case $* in *' --place') printf '%b' '" FAKE_AGENT_ANSWER
+    "';; esac;;\nrun) [ \"$2\" != -i ] || { printf '%b' '" FAKE_AGENT_ANSWER
+    "'; cat >/dev/null; };; esac";
 
 std::string problem_of(const ContainerOptions& options) {
   const auto complete = codeexec::complete(options);

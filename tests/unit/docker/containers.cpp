@@ -381,12 +381,13 @@ TEST_CASE("container: what a failed attempt leaves behind is removed") {
   for (const bool persistent : {false, true}) {
     ContainerOptions options = small(fresh_agent(), "codeexec-test/no-shell:latest");
     options.persistent = persistent;
+    options.agent = "/bin/sh";
     const Container container = make(options);
     const auto made = container.ensure();
     REQUIRE_FALSE(made);
     CAPTURE(made.error().message);
     CHECK(made.error().code == ErrorCode::invalid_argument);
-    CHECK(has(made.error().message, "the image needs a shell"));
+    CHECK(has(made.error().message, "the image cannot run the agent: name a static one"));
     CHECK_FALSE(is_there(container.name()));
   }
   docker({"rmi", "codeexec-test/no-shell:latest"});

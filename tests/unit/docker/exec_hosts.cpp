@@ -166,8 +166,9 @@ TEST_CASE("commands one after another and at once have one agent") {
       CHECK_MESSAGE(result.out == std::to_string(i) + "\n", describe(result));
     }
     const std::vector<std::string> lines = support::lines_of(processes(box.name()));
-    CHECK(std::count_if(lines.begin(), lines.end(),
-                        [](const std::string& line) { return has(line, "--place"); }) == 1);
+    CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+            return support::ends(line, " --place");
+          }) == 1);
   }
 }
 

@@ -53,6 +53,26 @@ TEST_CASE("container: folders with commas and quotes in their names") {
   CHECK(run_in(options, "cat seen; pwd") == "x" + odd + "\n");
 }
 
+TEST_CASE("container: an image with nothing but one program, and one with another C library") {
+  if (!has_engine()) return;
+  const TempDir workspace;
+  {
+    const auto executor =
+        ContainerExecutor::create(options_of(workspace.path(), "codeexec-test/empty:latest"));
+    REQUIRE(executor);
+    codeexec::Command command;
+    command.argv = {"/program"};  // a busybox that does not know its name
+    const Result result = executor->run(command);
+    CHECK_MESSAGE(has(result.err, "applet not found"), result.message);
+    CHECK(result.exit_code == 127);
+    const Result none = executor->run("true");
+    CHECK(none.outcome == codeexec::Outcome::not_started);
+    CHECK_MESSAGE(has(none.message, "sh"), none.message);
+  }
+  CHECK(run_in(options_of(workspace.path(), "codeexec-test/musl:latest"),
+               "echo shell; ls /lib | grep -c ld-musl") == "shell\n1\n");
+}
+
 TEST_CASE("container: a user without a name has one in the variables, and in /etc/passwd") {
   if (!has_engine_with(debian_image)) return;
   const TempDir folder;

@@ -57,8 +57,8 @@ class Played {
 
   explicit Played(const std::string& answer) {
     const std::string greeting =
-        R"({"protocol":1,"version":"0","machine":"m","host":"h","uid":1,"home":"/h","nonce":")";
-    const std::string rest = "\"}";
+        R"({"protocol":1,"version":"0","machine":"m","host":"h","uid":1,"home":"/h","nonces":[")";
+    const std::string rest = "\"]}";
     write_file(folder / "head", mark + number(greeting.size() + 32 + rest.size()) +
                                     static_cast<char>(hello) + number(0) + greeting);
     write_file(folder / "rest", rest);

@@ -1,0 +1,166 @@
+// What an agent does because it is in a container.
+
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "sandbox/child_internal.hpp"
+#include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t longest_list = std::size_t{64} << 10;
+
+// A user of the system, as /etc/passwd has it.
+struct SystemUser {
+  std::string name = {};
+  std::string uid = {};
+  std::string gid = {};
+  std::string home = {};
+};
+
+std::vector<SystemUser> system_users() {
+  std::vector<SystemUser> users;
+  const auto list = read_whole_file("/etc/passwd", longest_list, "file");
+  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    std::string fields[6];  // name, password, uid, gid, comment, home
+    for (std::string& field : fields) field = take_part(line, ':');
+    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
+  }
+  return users;
+}
+
+// Appends to a file of the system, or makes it, as far as that can be: a root that may only be read
+// is no fault.
+void add_to(const char* path, std::string_view text, mode_t mode) {
+  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (file) (void)write_all(file.get(), text);
+}
+
+bool is_in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
+    if (::access(concat({take_part(rest, ':'), "/", name}).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::uint64_t oom_kills_here() {
+#if CODEEXEC_HAS_SANDBOX
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+    if (const auto text = read_whole_file(path, 4096, "file")) return counter_in(*text, "oom_kill");
+#endif
+  return 0;
+}
+
+bool is_contained_in(std::string_view container) {
+  const auto first = read_whole_file("/proc/1/cmdline", longest_list, "file");
+  const std::string_view nul("\0", 1);
+  return !container.empty() && first &&
+         first->find(concat({nul, container, nul})) != std::string::npos;
+}
+
+Json answers_to(const Json& nonces) {
+  Json answers = Json::array();
+  for (const Json& path : nonces.items()) {
+    const auto content = read_whole_file(path.as_string(), 1024, "file");
+    answers.push_back(content                                  ? Json(*content)
+                      : content.error().system_error == EACCES ? Json()
+                                                               : Json(content.error().message));
+  }
+  return answers;
+}
+
+// Programs such as ssh and sudo serve only users that have a name.
+Json prepare_container(const Json& wanted) {
+  const std::string& uid = wanted["uid"].as_string();
+  bool is_known = uid.empty();
+  for (const SystemUser& user : system_users()) is_known = is_known || user.uid == uid;
+  if (!is_known)
+    add_to("/etc/passwd",
+           concat({"user", uid, ":x:", uid, ":", wanted["gid"].as_string(),
+                   "::", wanted["home"].as_string(), ":/bin/sh\n"}),
+           0644);
+  if (!uid.empty()) {
+    constexpr char rule[] = "/etc/sudoers.d/codeexec";
+    (void)::unlink(rule);
+    add_to(rule, concat({"#", uid, " ALL=(ALL:ALL) NOPASSWD: ALL\n"}), 0440);
+  }
+  for (const std::string& path : texts_in(wanted["folders"])) {
+    (void)::mkdir(path.c_str(), 0777);
+    (void)::chmod(path.c_str(), 01777);
+  }
+  std::vector<std::string> lacks;
+  for (std::string& program : texts_in(wanted["programs"]))
+    if (!is_in_path(program)) lacks.push_back(std::move(program));
+  return list_of(lacks);
+}
+
+bool settle_in_container(const Json& hello, long& uid, long& gid) {
+  // Where this is not the container's own table of processes, they are somebody else's.
+  if (hello["ends_others"].as_bool() && is_contained_in(hello["container"].as_string()))
+    ::kill(-1, SIGKILL);
+#if CODEEXEC_HAS_SANDBOX
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+#endif
+  std::string_view wanted = hello["user"].as_string();
+  std::string user = std::string(take_part(wanted, ':'));
+  std::string group = std::string(wanted);
+  const bool becomes = !user.empty();
+  if (!becomes) user = std::to_string(::getuid());
+  std::string home;
+  std::string called = "user" + user;
+  for (const SystemUser& known : system_users()) {
+    if (known.uid != user && (known.name != user || !becomes)) continue;
+    called = known.name;
+    user = known.uid;
+    if (group.empty()) group = known.gid;
+    home = known.home;
+  }
+  const auto is_digits = [](const std::string& text) {
+    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
+  };
+  if (becomes) {
+    if (!is_digits(user) || !is_digits(group)) return false;
+    uid = std::strtol(user.c_str(), nullptr, 10);
+    gid = std::strtol(group.c_str(), nullptr, 10);
+  } else if (const char* const given = std::getenv("HOME")) {
+    home = given;
+  }
+  struct stat status {};
+  const bool is_own =
+      ::stat(home.c_str(), &status) == 0 &&
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+  if (!is_own) home = "/tmp";
+  ::setenv("HOME", home.c_str(), 1);
+  if (const std::string& text = hello["gitconfig"].as_string();
+      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
+    const UniqueFd file(::open(concat({home, "/.gitconfig"}).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file) (void)write_all(file.get(), text);
+    if (file && becomes)
+      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
+  }
+  for (const char* variable : {"USER", "LOGNAME"})
+    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
+  return true;
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
