@@ -5,6 +5,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
+#include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "sandbox/child_internal.hpp"

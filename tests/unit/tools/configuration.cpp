@@ -327,7 +327,8 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--list-rules", "all"}), "--list-rules");
   check_refused(run_program({"--sandbox-report", "all"}), "--sandbox-report");
   check_refused(run_program({"--place", "here"}), "--place");
-  check_refused(run_program({"--place", "--run", "true"}), "--place takes no option but --agent-id");
+  check_refused(run_program({"--place", "--run", "true"}),
+                "--place takes no option but --agent-id");
   check_refused(run_program({"--execution-mode", "ssh"}), "needs a place_host");
   check_refused(run_program({"--execution-mode", "command"}), "needs a place_command");
   check_refused(run_program({"--place-host", "box"}), "has no effect with");
