@@ -10,6 +10,8 @@
 #   -n, --name NAME    another name
 #   -t, --tag TAG      another tag than latest
 #   --base IMAGE       the image to start from; default: what the Dockerfile says
+#   --agent FILE       a codeexec-mcp that the image gets as /usr/local/bin/codeexec-mcp, for engines
+#                      that cannot mount this machine's
 #   -h, --help         this text
 #
 # What comes after -- goes to `docker build`, such as --network host, --no-cache or --pull.
@@ -20,7 +22,7 @@ set -eu
 
 folder=$(cd "$(dirname "$0")" && pwd)
 docker=${CODEEXEC_DOCKER:-docker}
-kind=runtime name='' tag=latest base=''
+kind=runtime name='' tag=latest base='' agent=''
 
 usage() { sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0"; }
 usage_error() {
@@ -40,12 +42,13 @@ while [ $# -gt 0 ]; do
   case $1 in
     --sudo) choose runtime-sudo ;;
     --executor) choose executor ;;
-    -n | --name | -t | --tag | --base)
+    -n | --name | -t | --tag | --base | --agent)
       [ -n "${2:-}" ] || usage_error "$1 needs a value"
       case $1 in
         -n | --name) name=$2 ;;
         -t | --tag) tag=$2 ;;
         --base) base=$2 ;;
+        --agent) agent=$2 ;;
       esac
       shift
       ;;
@@ -55,6 +58,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+[ -z "$agent" ] || [ -f "$agent" ] || fail "--agent: there is no file $agent"
 
 command -v "$docker" > /dev/null ||
   fail "there is no program $docker: install Docker, or set CODEEXEC_DOCKER=podman"
@@ -74,14 +78,26 @@ build() {
     "$folder" || fail "$image was not built; the reason stands above"
 }
 
+# Another layer of an image that is built.
+add_agent() {
+  [ -n "$agent" ] || return 0
+  context=$(mktemp -d)
+  trap 'rm -rf "$context"' EXIT
+  install -m 755 "$agent" "$context/codeexec-mcp"
+  printf 'FROM %s\nCOPY codeexec-mcp /usr/local/bin/\n' "$1" > "$context/Dockerfile"
+  "$docker" build -t "$1" "$context" || fail "$1 did not get its agent; the reason stands above"
+}
+
+made=${name:-codeexec/$kind}:$tag
 case $kind in
-  runtime) build Dockerfile "${name:-codeexec/runtime}:$tag" "$base" "$@" ;;
-  executor) build Dockerfile.executor "${name:-codeexec/executor}:$tag" "$base" "$@" ;;
+  runtime) build Dockerfile "$made" "$base" "$@" ;;
+  executor) build Dockerfile.executor "$made" "$base" "$@" ;;
   runtime-sudo)
     if [ -z "$base" ]; then
       base=codeexec/runtime:$tag
       build Dockerfile "$base" '' "$@"
     fi
-    build Dockerfile.sudo "${name:-codeexec/runtime-sudo}:$tag" "$base" "$@"
+    build Dockerfile.sudo "$made" "$base" "$@"
     ;;
 esac
+add_agent "$made"

@@ -84,6 +84,7 @@ TEST_CASE("build.sh: what it cannot do is told in one line, with the way out") {
   };
   expect(build({"--sodu"}), 2, "build.sh: unknown option --sodu (try --help)");
   expect(build({"image"}), 2, "build.sh: unknown option image (try --help)");
+  expect(build({"--agent", "/no/such"}), 1, "build.sh: --agent: there is no file /no/such");
   expect(build({"--tag"}), 2, "build.sh: --tag needs a value (try --help)");
   expect(build({"--base", ""}), 2, "build.sh: --base needs a value (try --help)");
   expect(build({"--sudo", "--executor"}), 2,
@@ -119,7 +120,7 @@ TEST_CASE("build.sh: the help tells every option") {
     CHECK(result.exit_code == 0);
     CHECK(result.err.empty());
     for (const char* word : {"--sudo", "--executor", "-n, --name NAME", "-t, --tag TAG",
-                             "--base IMAGE", "-h, --help", "CODEEXEC_DOCKER"})
+                             "--base IMAGE", "--agent FILE", "-h, --help", "CODEEXEC_DOCKER"})
       CHECK_MESSAGE(result.out.find(word) != std::string::npos, word);
     CHECK(result.out.find("set -eu") == std::string::npos);
   }
@@ -154,6 +155,10 @@ TEST_CASE("build.sh: each option reaches the program that builds, from any folde
             sudo);
   CHECK(calls({"--sudo", "--base", "my/image", "--name", "my/sudo"}) ==
         "build|--build-arg|BASE=my/image|-t|my/sudo:latest" + sudo);
+  const std::string both = calls({"--agent", folder.file("agent", "x")});
+  CHECK(
+      both.rfind("build|-t|codeexec/runtime:latest" + runtime + "build|-t|codeexec/runtime:latest|",
+                 0) == 0);
 }
 
 TEST_CASE("build.sh: an image that was not built is a failure, and no other is built upon it") {

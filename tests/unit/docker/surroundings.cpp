@@ -73,6 +73,24 @@ TEST_CASE("container: an image with nothing but one program, and one with anothe
                "echo shell; ls /lib | grep -c ld-musl") == "shell\n1\n");
 }
 
+#if defined(CODEEXEC_STATIC)
+TEST_CASE("container: an image that has an agent needs none of this machine's") {
+  if (!has_engine()) return;
+  const support::EnvironmentGuard agent("CODEEXEC_PLACE_AGENT", "");
+  const TempDir workspace;
+  CHECK(has(run_in(options_of(workspace.path(), busybox_image), "echo there"),
+            "name a static one (place_agent)"));
+  const TempDir context;
+  context.file("codeexec-mcp", support::read_file(CODEEXEC_STATIC), 0755);
+  context.file("Dockerfile", "FROM codeexec-test/busybox\nCOPY codeexec-mcp /bin/\n");
+  const std::string image = "codeexec-test/agent-" + std::to_string(::getpid()) + ":latest";
+  REQUIRE(docker({"build", "-q", "-t", image, context.path()}).succeeded());
+  CHECK(run_in(options_of(workspace.path(), image.c_str()), "echo there; ls /.codeexec-mcp") ==
+        "there\nls: /.codeexec-mcp: No such file or directory\n");
+  docker({"rmi", image});
+}
+#endif
+
 TEST_CASE("container: a user without a name has one in the variables, and in /etc/passwd") {
   if (!has_engine_with(debian_image)) return;
   const TempDir folder;
