@@ -261,6 +261,7 @@
 
 #include "place/frames.cpp"
 #include "place/agent.cpp"
+#include "place/bring.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
 #include "place/place_executor.cpp"

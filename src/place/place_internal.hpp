@@ -84,6 +84,15 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
+// The agent as a file, for a transport that leads to a shell: what that is sent first, and what it
+// asks for with bring_mark where it has no such file.
+struct PlaceCargo {
+  std::string script = {};
+  std::string file = {};
+};
+inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+Expected<PlaceCargo> place_cargo(const std::string& path);
+
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
   return keep_alive / 3;
@@ -149,6 +158,7 @@ class PlaceLink {
   struct Wanted {
     std::string name = {};  // for messages
     ProcessOptions transport = {};
+    std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
@@ -185,6 +195,8 @@ class PlaceLink {
   static void* thread_main(void* self);
   Error failure() const;
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
+  Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
+                                bool to_greet);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
   bool pump(int cancel, Clock::time_point deadline);
   void receive();
@@ -219,6 +231,8 @@ class PlaceLink {
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
   bool marked_ = false;
+  std::string cargo_ = {};   // not asked for yet
+  std::size_t brought_ = 0;  // its size, when it was
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
   PlaceQueue queue_ = {};  // for the agent
