@@ -28808,14 +28808,10 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
-// The agent as a file, for a transport that leads to a shell: what that is sent first, and what it
-// asks for with bring_mark where it has no such file.
-struct PlaceCargo {
-  std::string script = {};
-  std::string file = {};
-};
+// What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
+// bring_mark.
+std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-Expected<PlaceCargo> place_cargo(const std::string& path);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -28955,8 +28951,8 @@ class PlaceLink {
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
   bool marked_ = false;
-  std::string cargo_ = {};   // not asked for yet
-  std::size_t brought_ = 0;  // its size, when it was
+  std::string_view cargo_ = {};  // the agent, while nobody has asked for it
+  std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
   PlaceQueue queue_ = {};  // for the agent
@@ -29786,16 +29782,15 @@ int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
 
 namespace {
 
-constexpr std::size_t longest_agent = std::size_t{64} << 20;
-
 // For any POSIX shell, which reads it from the pipe that the file comes through later: nothing is
 // sent behind it before it asks. It becomes the agent, or writes one line of what was in the way.
-//   n  name of the file, after its version and content    h  its SHA-256       s  its size
-//   t  name of a new file                                 k  its size in KiB   m  its processor
+//   h  SHA-256 of the file    s  its size    m  its processor
 // A folder is used as the current one, after a look at what it is: it belongs to this user and is
 // closed to all others, so that whoever may write to what it lies in cannot put another file there.
 constexpr char bring_script[] =
     "{ u=`umask`; umask 077; i=`id -u`; w=\n"
+    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
+    "-$h; t=$n.`uname -n`.$$; k=$((s/1024+64))\n"
     "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
     "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
     "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
@@ -29840,18 +29835,9 @@ std::string_view machine_of(std::string_view file) {
 
 namespace {
 
-Expected<PlaceCargo> place_cargo(const std::string& path) {
-  auto file = read_whole_file(path, longest_agent, "agent");
-  if (!file) return file.error();
-  PlaceCargo cargo;
-  const std::string hash = sha256(*file);
-  const std::string name =
-      concat({"codeexec-mcp-" CODEEXEC_VERSION_STRING "-", std::string_view(hash).substr(0, 16)});
-  cargo.script = concat({"n=", name, "; h=", hash, "; s=", std::to_string(file->size()),
-                         "; k=", std::to_string(file->size() / 1024 + 64), "; t=", name, ".",
-                         random_hex(8), "; m='", machine_of(*file), "'\n", bring_script});
-  cargo.file = std::move(*file);
-  return cargo;
+std::string bring_text(std::string_view file) {
+  return concat({"h=", sha256(file), "; s=", std::to_string(file.size()), "; m='", machine_of(file),
+                 "'\n", bring_script});
 }
 
 }  // namespace
@@ -30054,6 +30040,7 @@ void PlaceCommand::finish(ProcessResult& result) {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
 struct PlaceTrouble {
@@ -30180,16 +30167,16 @@ Error PlaceLink::failure() const {
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   if (!wanted.agent.empty()) {
-    auto cargo = place_cargo(wanted.agent);
-    if (!cargo) return cargo.error();
+    const auto file = read_whole_file(wanted.agent, longest_agent, "agent");
+    if (!file) return file.error();
+    cargo_ = *file;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      cargo_ = std::move(cargo->file);
-      send(cargo->script);
+      send(bring_text(cargo_));
     }
     if (auto ok = wait_for_agent(wanted, cancel, false); !ok) return ok;
-    cargo_.clear();
-    for (std::string* text : {&cargo_, &queue_.bytes}) text->shrink_to_fit();
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
   }
   std::optional<Nonce> nonce;
   Json hello = Json::object();
@@ -30582,11 +30569,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
                       {"place_host must be what ssh calls a machine, and not ", quoted(host)});
-  std::vector<std::string> words = {"ssh", "-T", "-o", "BatchMode=yes", "--", host};
-  if (agent.empty())
-    words.emplace_back("sh");
-  else
-    words.insert(words.end(), {shell_word(agent), "--place"});
+  std::vector<std::string> words = {
+      "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
+      "--place"};
+  if (agent.empty()) words.pop_back();
   return words;
 }
 
@@ -39925,7 +39911,8 @@ struct ServerConfig {
   // Places
   std::string place_command = {};
   std::string place_host = {};
-  std::string place_agent = {};
+  static constexpr char usual_agent[] = "codeexec-mcp";
+  std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
@@ -41087,12 +41074,13 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
   if (config.use == Option::ssh) {
-    if (!options.agent.empty() && !config.place_agent.empty())
-      return bad_value("place_agent_path", config.place_agent,
-                       "needed where place_agent is copied there");
-    auto words = ssh_transport(
-        config.place_host,
-        options.agent.empty() && config.place_agent.empty() ? "codeexec-mcp" : config.place_agent);
+    std::string agent = config.place_agent;
+    if (!options.agent.empty()) {
+      if (agent != ServerConfig::usual_agent)
+        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+      agent.clear();
+    }
+    auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
     options.name = config.place_host;

@@ -10,16 +10,15 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::size_t longest_agent = std::size_t{64} << 20;
-
 // For any POSIX shell, which reads it from the pipe that the file comes through later: nothing is
 // sent behind it before it asks. It becomes the agent, or writes one line of what was in the way.
-//   n  name of the file, after its version and content    h  its SHA-256       s  its size
-//   t  name of a new file                                 k  its size in KiB   m  its processor
+//   h  SHA-256 of the file    s  its size    m  its processor
 // A folder is used as the current one, after a look at what it is: it belongs to this user and is
 // closed to all others, so that whoever may write to what it lies in cannot put another file there.
 constexpr char bring_script[] =
     "{ u=`umask`; umask 077; i=`id -u`; w=\n"
+    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
+    "-$h; t=$n.`uname -n`.$$; k=$((s/1024+64))\n"
     "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
     "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
     "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
@@ -64,18 +63,9 @@ std::string_view machine_of(std::string_view file) {
 
 inline namespace inner {
 
-Expected<PlaceCargo> place_cargo(const std::string& path) {
-  auto file = read_whole_file(path, longest_agent, "agent");
-  if (!file) return file.error();
-  PlaceCargo cargo;
-  const std::string hash = sha256(*file);
-  const std::string name =
-      concat({"codeexec-mcp-" CODEEXEC_VERSION_STRING "-", std::string_view(hash).substr(0, 16)});
-  cargo.script = concat({"n=", name, "; h=", hash, "; s=", std::to_string(file->size()),
-                         "; k=", std::to_string(file->size() / 1024 + 64), "; t=", name, ".",
-                         random_hex(8), "; m='", machine_of(*file), "'\n", bring_script});
-  cargo.file = std::move(*file);
-  return cargo;
+std::string bring_text(std::string_view file) {
+  return concat({"h=", sha256(file), "; s=", std::to_string(file.size()), "; m='", machine_of(file),
+                 "'\n", bring_script});
 }
 
 }  // namespace inner

@@ -19,6 +19,7 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
 struct PlaceTrouble {
@@ -145,16 +146,16 @@ Error PlaceLink::failure() const {
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   if (!wanted.agent.empty()) {
-    auto cargo = place_cargo(wanted.agent);
-    if (!cargo) return cargo.error();
+    const auto file = read_whole_file(wanted.agent, longest_agent, "agent");
+    if (!file) return file.error();
+    cargo_ = *file;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      cargo_ = std::move(cargo->file);
-      send(cargo->script);
+      send(bring_text(cargo_));
     }
     if (auto ok = wait_for_agent(wanted, cancel, false); !ok) return ok;
-    cargo_.clear();
-    for (std::string* text : {&cargo_, &queue_.bytes}) text->shrink_to_fit();
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
   }
   std::optional<Nonce> nonce;
   Json hello = Json::object();

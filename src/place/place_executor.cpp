@@ -55,11 +55,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
                       {"place_host must be what ssh calls a machine, and not ", quoted(host)});
-  std::vector<std::string> words = {"ssh", "-T", "-o", "BatchMode=yes", "--", host};
-  if (agent.empty())
-    words.emplace_back("sh");
-  else
-    words.insert(words.end(), {shell_word(agent), "--place"});
+  std::vector<std::string> words = {
+      "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
+      "--place"};
+  if (agent.empty()) words.pop_back();
   return words;
 }
 

@@ -84,14 +84,10 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
-// The agent as a file, for a transport that leads to a shell: what that is sent first, and what it
-// asks for with bring_mark where it has no such file.
-struct PlaceCargo {
-  std::string script = {};
-  std::string file = {};
-};
+// What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
+// bring_mark.
+std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-Expected<PlaceCargo> place_cargo(const std::string& path);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -231,8 +227,8 @@ class PlaceLink {
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
   bool marked_ = false;
-  std::string cargo_ = {};   // not asked for yet
-  std::size_t brought_ = 0;  // its size, when it was
+  std::string_view cargo_ = {};  // the agent, while nobody has asked for it
+  std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
   PlaceQueue queue_ = {};  // for the agent

@@ -187,12 +187,13 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
   if (config.use == Option::ssh) {
-    if (!options.agent.empty() && !config.place_agent.empty())
-      return bad_value("place_agent_path", config.place_agent,
-                       "needed where place_agent is copied there");
-    auto words = ssh_transport(
-        config.place_host,
-        options.agent.empty() && config.place_agent.empty() ? "codeexec-mcp" : config.place_agent);
+    std::string agent = config.place_agent;
+    if (!options.agent.empty()) {
+      if (agent != ServerConfig::usual_agent)
+        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+      agent.clear();
+    }
+    auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
     options.name = config.place_host;

@@ -66,7 +66,8 @@ struct ServerConfig {
   // Places
   std::string place_command = {};
   std::string place_host = {};
-  std::string place_agent = {};
+  static constexpr char usual_agent[] = "codeexec-mcp";
+  std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
