@@ -32275,6 +32275,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
     {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
     {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"failed to exec pid1", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"container-init binary", ErrorCode::not_found, "install catatonit, which podman needs"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -33866,10 +33868,12 @@ std::vector<std::string> Container::State::configuration(const Beacons* beacons)
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
-    // A directory that is kept away is covered by an empty one.
+    // A directory that is kept away is covered by an empty one, which podman would fill with what
+    // it covers.
     if (mount.permission == Permission::none)
       add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"});
+                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+                  is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount",

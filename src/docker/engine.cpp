@@ -119,6 +119,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
     {"executable file not found", ErrorCode::invalid_argument, "the image needs a shell, sh"},
     {"exec sh failed", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"failed to exec pid1", ErrorCode::invalid_argument, "the image needs a shell, sh"},
+    {"container-init binary", ErrorCode::not_found, "install catatonit, which podman needs"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
