@@ -87,7 +87,7 @@ class Podman {
   }
 };
 
-codeexec::ContainerExecutor executor_of(const codeexec::ContainerExecutorOptions& options) {
+codeexec::ContainerExecutor podman_executor(const codeexec::ContainerExecutorOptions& options) {
   auto executor = codeexec::ContainerExecutor::create(options);
   REQUIRE_MESSAGE(executor, executor.error().message);
   return *std::move(executor);
@@ -99,7 +99,7 @@ TEST_CASE("podman: commands run in its containers, which end with the executor")
   Podman podman;
   if (!podman.runs()) return;
   {
-    const auto executor = executor_of(podman.options());
+    const auto executor = podman_executor(podman.options());
     const Result r = executor.run("pwd; id -u; grep CapBnd /proc/self/status; echo new >f; exit 7");
     CHECK_MESSAGE(r.exit_code == 7, r.summary());
     CHECK(has(r.out, podman.workspace.path() + "\n" + std::to_string(::geteuid()) + "\n"));
@@ -124,7 +124,7 @@ TEST_CASE("podman: what is kept away is not seen") {
   codeexec::ContainerExecutorOptions options = podman.options();
   options.roots = {{podman.workspace.path(), Permission::write},
                    {podman.workspace / "secret", Permission::none}};
-  const Result r = executor_of(options).run("ls -A . *");
+  const Result r = podman_executor(options).run("ls -A . *");
   CHECK_MESSAGE(has(r.out, "secret"), r.summary());
   CHECK_FALSE(has(r.out, "key"));
 }

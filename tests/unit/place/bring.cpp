@@ -92,8 +92,8 @@ void link_programs(const std::string& folder, const Strings& names) {
     if (exists(path)) make_symlink(path, folder + "/" + name);
   }
 }
-const Strings needed = {"sh",   "env",  "id",    "uname", "mkdir", "ls",      "df",
-                        "tail", "head", "chmod", "mv",    "rm",    "readlink"};
+const Strings usual_programs = {"sh",   "env",  "id",    "uname", "mkdir", "ls",      "df",
+                                "tail", "head", "chmod", "mv",    "rm",    "readlink"};
 
 }  // namespace
 
@@ -229,7 +229,7 @@ TEST_CASE("bring: it goes where it has room and can be executed") {
   CHECK(r.out.find('\n') == r.out.size() - 1);
   // Where df does not know it.
   TempDir programs;
-  link_programs(programs.path(), needed);
+  link_programs(programs.path(), usual_programs);
   link_programs(programs.path(), {"sha256sum"});
   ::unlink((programs / "df").c_str());
   said = hindrance(
@@ -257,7 +257,7 @@ TEST_CASE("bring: it is checked by what is there for that") {
   for (const std::string program : {"sha256sum", "shasum", "openssl", ""}) {
     CAPTURE(program);
     TempDir programs;
-    link_programs(programs.path(), needed);
+    link_programs(programs.path(), usual_programs);
     if (!program.empty()) link_programs(programs.path(), {program, "perl"});
     if (!program.empty() && !exists(programs / program)) continue;
     Strings transport = user.shell();
@@ -288,7 +288,7 @@ TEST_CASE("bring: many may bring it at once") {
 TEST_CASE("bring: a copy that was cut off is neither run nor left") {
   const Newcomer user;
   TempDir programs;
-  link_programs(programs.path(), needed);
+  link_programs(programs.path(), usual_programs);
   link_programs(programs.path(), {"sha256sum"});
   ::unlink((programs / "head").c_str());
   write_file(programs / "head", "#!/bin/sh\nexec /usr/bin/head -c 300000\n", 0755);
