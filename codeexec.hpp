@@ -2040,6 +2040,12 @@ struct PlaceOptions : ExecutorOptions {
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
+  // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
+  // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
+  // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
+  // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
+  std::string agent = {};
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -2049,7 +2055,7 @@ struct PlaceOptions : ExecutorOptions {
   // added to: the roots by their permission (the workspace, when there are none).
   SandboxOptions sandbox = {};
   std::string shell = "/bin/sh";  // there: any shell that knows -c
-  // Of reaching the place, until its agent has answered.
+  // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   // After so long without a sign of life each end gives up: commands there are killed by the agent,
   // and end here as Outcome::unknown. At least one second.
@@ -2057,7 +2063,8 @@ struct PlaceOptions : ExecutorOptions {
 };
 
 // The transport that leads to an agent over ssh, with the user's own configuration of it: it asks
-// no questions (BatchMode), so that an unknown host key or a password is a failure.
+// no questions (BatchMode), so that an unknown host key or a password is a failure. Without a name
+// of the agent it leads to a shell, for PlaceOptions::agent.
 //   Errors: invalid_argument for a host that is empty or would be read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent = "codeexec-mcp");
@@ -28845,6 +28852,10 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+// What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
+// bring_mark.
+std::string bring_text(std::string_view file);
+inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -28911,6 +28922,7 @@ class PlaceLink {
   struct Wanted {
     std::string name = {};  // for messages
     ProcessOptions transport = {};
+    std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
@@ -28947,6 +28959,8 @@ class PlaceLink {
   static void* thread_main(void* self);
   Error failure() const;
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
+  Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
+                                bool to_greet);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
   bool pump(int cancel, Clock::time_point deadline);
   void receive();
@@ -28981,6 +28995,8 @@ class PlaceLink {
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
   bool marked_ = false;
+  std::string_view cargo_ = {};  // the agent, while nobody has asked for it
+  std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
   PlaceQueue queue_ = {};  // for the agent
@@ -29879,6 +29895,71 @@ void PlaceAgent::flush() {
 
 int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
 
+// place/bring.cpp ---------------------------------------------------------------------------------
+// Getting the agent to a place whose transport leads to a shell.
+
+namespace {
+
+// For any POSIX shell, which reads it from the pipe that the file comes through later: nothing is
+// sent behind it before it asks. It becomes the agent, or writes one line of what was in the way.
+//   h  SHA-256 of the file    s  its size    m  its processor
+// A folder is used as the current one, after a look at what it is: it belongs to this user and is
+// closed to all others, so that whoever may write to what it lies in cannot put another file there.
+constexpr char bring_script[] =
+    "{ u=`umask`; umask 077; i=`id -u`; w=\n"
+    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
+    "-$h; t=$n.`uname -n`.$$; k=$((s/1024+64))\n"
+    "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
+    "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
+    "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
+    "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
+    "$c </dev/null >/dev/null 2>&1 && break; done\n"
+    "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
+    "for d in \"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
+    "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
+    "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
+    "set -- `ls -ldn .`\n"
+    "case $1:$3 in drwx------*:$i) ;; "
+    "*) w=\"$w; $d is of another user, or open to others\"; continue; esac\n"
+    "ok $n && { umask $u; exec ./$n --place; }\n"
+    "set -- `df -Pk . 2>/dev/null | tail -n 1`\n"
+    "[ \"${4:-$k}\" -lt $k ] 2>/dev/null && { w=\"$w; $d has no room for $k KiB\"; continue; }\n"
+    "e=`{ true >$t && chmod 700 $t; } 2>&1` || { w=\"$w; $d: $e\"; continue; }\n"
+    "./$t 2>/dev/null || { rm -f $t; w=\"$w; $d is mounted noexec\"; continue; }\n"
+    "echo codeexec-bring\n"
+    "e=`head -c $s 2>&1 >$t` && ok $t && mv -f $t $n && { umask $u; exec ./$n --place; }\n"
+    "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
+    "done; no \"no folder takes it$w\"; }\n";
+
+// As `uname -m` says it, or a pattern for that.
+std::string_view machine_of(std::string_view file) {
+  if (file.size() < 20 || !starts_with(file, "\177ELF")) return "*";
+  // All of these write the lower byte first.
+  switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
+    case 40:
+      return "arm*";
+    case 62:
+      return "x86_64";
+    case 183:
+      return "aarch64";
+    case 243:
+      return "riscv64";
+    default:
+      return "*";
+  }
+}
+
+}  // namespace
+
+namespace {
+
+std::string bring_text(std::string_view file) {
+  return concat({"h=", sha256(file), "; s=", std::to_string(file.size()), "; m='", machine_of(file),
+                 "'\n", bring_script});
+}
+
+}  // namespace
+
 // place/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
 
@@ -30077,6 +30158,7 @@ void PlaceCommand::finish(ProcessResult& result) {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
 struct PlaceTrouble {
@@ -30084,6 +30166,7 @@ struct PlaceTrouble {
   std::string_view help;
 };
 constexpr PlaceTrouble place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
     {"host key verification failed",
      "its host key is not known, or another one than before: connect once by hand and compare it"},
     {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
@@ -30094,11 +30177,11 @@ constexpr PlaceTrouble place_troubles[] = {
     {"exec format error", "the agent there is for another processor"},
     {"cannot execute", "the agent there is not a program that runs there"},
     {"not found",
-     "there is no such program there: install codeexec-mcp, or name it "
-     "(place_agent_path)"},
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
     {"no such file",
-     "there is no such program there: install codeexec-mcp, or name it "
-     "(place_agent_path)"},
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
     {"unknown option", "the agent there is of another version"},
 };
 
@@ -30212,6 +30295,18 @@ Error PlaceLink::failure() const {
 }
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  if (!wanted.agent.empty()) {
+    const auto file = read_whole_file(wanted.agent, longest_agent, "agent");
+    if (!file) return file.error();
+    cargo_ = *file;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      send(bring_text(cargo_));
+    }
+    if (auto ok = wait_for_agent(wanted, cancel, false); !ok) return ok;
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
+  }
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
@@ -30235,18 +30330,28 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     const std::lock_guard<std::mutex> lock(mutex_);
     send(frame);
   }
-  const Clock::time_point deadline = later(Clock::now(), wanted.connect_timeout);
-  while (!greeting_ && !lost_) {
+  if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
+  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+}
+
+// Until an agent is there, or has greeted.
+Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+                                         const std::optional<CancelToken>& cancel, bool to_greet) {
+  const Clock::time_point start = Clock::now();
+  while (!greeting_ && !lost_ && (to_greet || !marked_)) {
     if (cancel && cancel->cancelled())
       return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    // A copy may take a second more for each 32 kB.
+    const Clock::time_point deadline =
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
       reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
-      break;
+      return failure();
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
-  if (!greeting_) return failure();
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (!greeting_ && (to_greet || !marked_)) return failure();
+  return {};
 }
 
 Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
@@ -30292,7 +30397,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
            {lost_ ? -1 : line_.err.get(), POLLIN, 0},
            {lost_ || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
            {cancel, POLLIN, 0}};
-    if (!lost_)
+    if (!lost_ && marked_)
       deadline = std::min(
           {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
     const auto watch = [&](PlaceCommand& command, Channel channel, int fd, short events) {
@@ -30333,7 +30438,8 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
 }
 
 void PlaceLink::check_life(Clock::time_point now) {
-  if (lost_) return;
+  // Before there is an agent, connect_timeout holds.
+  if (lost_ || !marked_) return;
   if (now >= later(last_heard_, keep_alive_))
     return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
@@ -30365,6 +30471,11 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t from =
         unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
     unmarked_ += bytes;
+    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
+      unmarked_.clear();
+      brought_ = cargo_.size();
+      return send(std::exchange(cargo_, {}));
+    }
     const std::size_t mark = unmarked_.find(greeting_mark, from);
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
@@ -30585,8 +30696,11 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
                       {"place_host must be what ssh calls a machine, and not ", quoted(host)});
-  return std::vector<std::string>{
-      "ssh", "-T", "-o", "BatchMode=yes", "--", host, shell_word(agent), "--place"};
+  std::vector<std::string> words = {
+      "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
+      "--place"};
+  if (agent.empty()) words.pop_back();
+  return words;
 }
 
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
@@ -30595,6 +30709,10 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (options.transport.empty())
     return make_error(ErrorCode::invalid_argument,
                       {"transport is empty: nothing leads to a place"});
+  if (!options.agent.empty() && options.transport.back() == "--place")
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"agent: is for a transport that leads to a shell, such as `sh`, and not to ", "an agent"});
   if (options.keep_alive < std::chrono::seconds(1) ||
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
@@ -30617,6 +30735,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
   }
   wanted.transport.argv = options.transport;
+  wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
   wanted.workspace = executor.workspace();
@@ -32289,6 +32408,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"codeexec-mcp failed", ErrorCode::invalid_argument, needs_static},
     {"glibc", ErrorCode::invalid_argument, needs_static},
     {"executable file not found", ErrorCode::invalid_argument, needs_static},
+    {"failed to exec pid1", ErrorCode::invalid_argument, needs_static},
+    {"container-init binary", ErrorCode::not_found, "install catatonit, which podman needs"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };
@@ -33827,10 +33948,12 @@ std::vector<std::string> Container::State::configuration() const {
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
-    // A directory that is kept away is covered by an empty one.
+    // A directory that is kept away is covered by an empty one, which podman would fill with what
+    // it covers.
     if (mount.permission == Permission::none)
       add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"});
+                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+                  is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount",
@@ -39911,7 +40034,8 @@ struct ServerConfig {
   // Places
   std::string place_command = {};
   std::string place_host = {};
-  std::string place_agent = "codeexec-mcp";
+  static constexpr char usual_agent[] = "codeexec-mcp";
+  std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
@@ -39963,6 +40087,7 @@ struct Option {
     commands = local | docker | places,
     users = 4,
     containers = docker | users,
+    agents = containers | places,
     all = commands | users
   };
   std::string_view name;   // of the command line; the configuration's key has `_` for `-`
@@ -40248,8 +40373,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       "keep the container and find it again (with its agent-id)",
       &box.persistent, Where::containers);
   add("place-agent\nFILE\n"
-      "a static codeexec-mcp for containers; default: this program",
-      &box.agent, Where::containers);
+      "a static codeexec-mcp for containers (default: this) or a place",
+      &box.agent, Where::agents);
   add("docker-start-timeout\nSECONDS\n"
       "until a command has begun (default: 15)",
       &box.start_timeout, Where::containers);
@@ -41071,8 +41196,15 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.environment = local->environment;
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
+  options.agent = config.container.agent;
   if (config.use == Option::ssh) {
-    auto words = ssh_transport(config.place_host, config.place_agent);
+    std::string agent = config.place_agent;
+    if (!options.agent.empty()) {
+      if (agent != ServerConfig::usual_agent)
+        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+      agent.clear();
+    }
+    auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
     options.name = config.place_host;
@@ -41131,9 +41263,9 @@ Error in_our_words(Error error, bool container) {
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
       "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
-      "tools_dir tools_path user docker_user agent place_agent ";
+      "tools_dir tools_path user docker_user ";
   constexpr std::string_view of_all =
-      "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "agent place_agent disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";

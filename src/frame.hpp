@@ -262,6 +262,7 @@
 #include "place/frames.cpp"
 #include "place/contained.cpp"
 #include "place/agent.cpp"
+#include "place/bring.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
 #include "place/place_executor.cpp"

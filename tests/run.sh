@@ -169,6 +169,8 @@ find_missing() {
     want docker-cli has docker  # newer Debians have it apart from docker.io
     want debootstrap has_for_root debootstrap
     want busybox-static has_static_busybox
+    want podman has podman
+    want catatonit has catatonit
   fi
   [ -z "$only" ] || return 0
   want binutils has nm

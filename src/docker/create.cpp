@@ -98,10 +98,12 @@ std::vector<std::string> Container::State::configuration() const {
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
-    // A directory that is kept away is covered by an empty one.
+    // A directory that is kept away is covered by an empty one, which podman would fill with what
+    // it covers.
     if (mount.permission == Permission::none)
       add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,readonly"});
+                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+                  is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount",

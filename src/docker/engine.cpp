@@ -125,6 +125,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"codeexec-mcp failed", ErrorCode::invalid_argument, needs_static},
     {"glibc", ErrorCode::invalid_argument, needs_static},
     {"executable file not found", ErrorCode::invalid_argument, needs_static},
+    {"failed to exec pid1", ErrorCode::invalid_argument, needs_static},
+    {"container-init binary", ErrorCode::not_found, "install catatonit, which podman needs"},
     {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
     {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
 };

@@ -19,6 +19,7 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
 struct PlaceTrouble {
@@ -26,6 +27,7 @@ struct PlaceTrouble {
   std::string_view help;
 };
 constexpr PlaceTrouble place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
     {"host key verification failed",
      "its host key is not known, or another one than before: connect once by hand and compare it"},
     {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
@@ -36,11 +38,11 @@ constexpr PlaceTrouble place_troubles[] = {
     {"exec format error", "the agent there is for another processor"},
     {"cannot execute", "the agent there is not a program that runs there"},
     {"not found",
-     "there is no such program there: install codeexec-mcp, or name it "
-     "(place_agent_path)"},
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
     {"no such file",
-     "there is no such program there: install codeexec-mcp, or name it "
-     "(place_agent_path)"},
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
     {"unknown option", "the agent there is of another version"},
 };
 
@@ -154,6 +156,18 @@ Error PlaceLink::failure() const {
 }
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  if (!wanted.agent.empty()) {
+    const auto file = read_whole_file(wanted.agent, longest_agent, "agent");
+    if (!file) return file.error();
+    cargo_ = *file;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      send(bring_text(cargo_));
+    }
+    if (auto ok = wait_for_agent(wanted, cancel, false); !ok) return ok;
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
+  }
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
@@ -177,18 +191,28 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     const std::lock_guard<std::mutex> lock(mutex_);
     send(frame);
   }
-  const Clock::time_point deadline = later(Clock::now(), wanted.connect_timeout);
-  while (!greeting_ && !lost_) {
+  if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
+  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+}
+
+// Until an agent is there, or has greeted.
+Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+                                         const std::optional<CancelToken>& cancel, bool to_greet) {
+  const Clock::time_point start = Clock::now();
+  while (!greeting_ && !lost_ && (to_greet || !marked_)) {
     if (cancel && cancel->cancelled())
       return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    // A copy may take a second more for each 32 kB.
+    const Clock::time_point deadline =
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
       reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
-      break;
+      return failure();
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
-  if (!greeting_) return failure();
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (!greeting_ && (to_greet || !marked_)) return failure();
+  return {};
 }
 
 Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
@@ -234,7 +258,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
            {lost_ ? -1 : line_.err.get(), POLLIN, 0},
            {lost_ || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
            {cancel, POLLIN, 0}};
-    if (!lost_)
+    if (!lost_ && marked_)
       deadline = std::min(
           {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
     const auto watch = [&](PlaceCommand& command, Channel channel, int fd, short events) {
@@ -275,7 +299,8 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
 }
 
 void PlaceLink::check_life(Clock::time_point now) {
-  if (lost_) return;
+  // Before there is an agent, connect_timeout holds.
+  if (lost_ || !marked_) return;
   if (now >= later(last_heard_, keep_alive_))
     return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
@@ -307,6 +332,11 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t from =
         unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
     unmarked_ += bytes;
+    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
+      unmarked_.clear();
+      brought_ = cargo_.size();
+      return send(std::exchange(cargo_, {}));
+    }
     const std::size_t mark = unmarked_.find(greeting_mark, from);
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {

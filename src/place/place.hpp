@@ -25,6 +25,12 @@ struct PlaceOptions : ExecutorOptions {
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
+  // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
+  // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
+  // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
+  // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
+  std::string agent = {};
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -34,7 +40,7 @@ struct PlaceOptions : ExecutorOptions {
   // added to: the roots by their permission (the workspace, when there are none).
   SandboxOptions sandbox = {};
   std::string shell = "/bin/sh";  // there: any shell that knows -c
-  // Of reaching the place, until its agent has answered.
+  // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   // After so long without a sign of life each end gives up: commands there are killed by the agent,
   // and end here as Outcome::unknown. At least one second.
@@ -42,7 +48,8 @@ struct PlaceOptions : ExecutorOptions {
 };
 
 // The transport that leads to an agent over ssh, with the user's own configuration of it: it asks
-// no questions (BatchMode), so that an unknown host key or a password is a failure.
+// no questions (BatchMode), so that an unknown host key or a password is a failure. Without a name
+// of the agent it leads to a shell, for PlaceOptions::agent.
 //   Errors: invalid_argument for a host that is empty or would be read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent = "codeexec-mcp");

@@ -55,8 +55,11 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
                       {"place_host must be what ssh calls a machine, and not ", quoted(host)});
-  return std::vector<std::string>{
-      "ssh", "-T", "-o", "BatchMode=yes", "--", host, shell_word(agent), "--place"};
+  std::vector<std::string> words = {
+      "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
+      "--place"};
+  if (agent.empty()) words.pop_back();
+  return words;
 }
 
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
@@ -65,6 +68,10 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (options.transport.empty())
     return make_error(ErrorCode::invalid_argument,
                       {"transport is empty: nothing leads to a place"});
+  if (!options.agent.empty() && options.transport.back() == "--place")
+    return make_error(
+        ErrorCode::invalid_argument,
+        {"agent: is for a transport that leads to a shell, such as `sh`, and not to ", "an agent"});
   if (options.keep_alive < std::chrono::seconds(1) ||
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
@@ -87,6 +94,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
   }
   wanted.transport.argv = options.transport;
+  wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
   wanted.workspace = executor.workspace();

@@ -128,6 +128,10 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+// What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
+// bring_mark.
+std::string bring_text(std::string_view file);
+inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -194,6 +198,7 @@ class PlaceLink {
   struct Wanted {
     std::string name = {};  // for messages
     ProcessOptions transport = {};
+    std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
@@ -230,6 +235,8 @@ class PlaceLink {
   static void* thread_main(void* self);
   Error failure() const;
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
+  Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
+                                bool to_greet);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
   bool pump(int cancel, Clock::time_point deadline);
   void receive();
@@ -264,6 +271,8 @@ class PlaceLink {
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
   bool marked_ = false;
+  std::string_view cargo_ = {};  // the agent, while nobody has asked for it
+  std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
   PlaceQueue queue_ = {};  // for the agent

@@ -185,8 +185,15 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.environment = local->environment;
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
+  options.agent = config.container.agent;
   if (config.use == Option::ssh) {
-    auto words = ssh_transport(config.place_host, config.place_agent);
+    std::string agent = config.place_agent;
+    if (!options.agent.empty()) {
+      if (agent != ServerConfig::usual_agent)
+        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+      agent.clear();
+    }
+    auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
     options.name = config.place_host;
@@ -245,9 +252,9 @@ Error in_our_words(Error error, bool container) {
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
       "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
-      "tools_dir tools_path user docker_user agent place_agent ";
+      "tools_dir tools_path user docker_user ";
   constexpr std::string_view of_all =
-      "disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "agent place_agent disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";

@@ -221,8 +221,8 @@ std::vector<Option> option_table(ServerConfig& config) {
       "keep the container and find it again (with its agent-id)",
       &box.persistent, Where::containers);
   add("place-agent\nFILE\n"
-      "a static codeexec-mcp for containers; default: this program",
-      &box.agent, Where::containers);
+      "a static codeexec-mcp for containers (default: this) or a place",
+      &box.agent, Where::agents);
   add("docker-start-timeout\nSECONDS\n"
       "until a command has begun (default: 15)",
       &box.start_timeout, Where::containers);

@@ -66,7 +66,8 @@ struct ServerConfig {
   // Places
   std::string place_command = {};
   std::string place_host = {};
-  std::string place_agent = "codeexec-mcp";
+  static constexpr char usual_agent[] = "codeexec-mcp";
+  std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
@@ -118,6 +119,7 @@ struct Option {
     commands = local | docker | places,
     users = 4,
     containers = docker | users,
+    agents = containers | places,
     all = commands | users
   };
   std::string_view name;   // of the command line; the configuration's key has `_` for `-`

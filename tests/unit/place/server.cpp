@@ -64,3 +64,21 @@ TEST_CASE("place: --doctor and --sandbox-report tell of it") {
       run_program(server_options(workspace, {"--sandbox", "best-effort", "--sandbox-report"}));
   CHECK(parsed(report.out)["mode"] == Json("best_effort"));
 }
+
+TEST_CASE("place: the server brings an agent along") {
+  TempDir workspace;
+  TempDir home;
+  const std::string shell = "env -u XDG_CACHE_HOME HOME='" + home.path() + "' sh";
+  const Json ran = run_command("readlink /proc/$PPID/exe",
+                               {"--execution-mode", "command", "--place-command", shell,
+                                "--place-agent", CODEEXEC_MCP, "--workspace", workspace.path()});
+  CHECK(begins(ran["stdout"].as_string(), home / ".cache/codeexec/codeexec-mcp-"));
+  const auto error_of = [&](Strings arguments) {
+    arguments.insert(arguments.end(), {"--place-agent", CODEEXEC_MCP, "--run", "true"});
+    return run_program(arguments).err;
+  };
+  CHECK(has(error_of({"--execution-mode", "ssh", "--place-host", "x", "--place-agent-path", "y"}),
+            "place_agent_path: 'y' is not needed where place_agent is copied there"));
+  CHECK(has(error_of(server_options(workspace)),
+            "place_agent: is for a transport that leads to a shell"));
+}
