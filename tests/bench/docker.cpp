@@ -5,8 +5,8 @@
 //   sh tests/bench/run.sh --docker docker
 //
 // Needs an engine for tests (CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST, see engine.sh) with the
-// image codeexec-test/debian, and an agent that runs there (CODEEXEC_PLACE_AGENT). --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED:
-// ..." when a promise is not kept.
+// image codeexec-test/debian, and an agent that runs there (CODEEXEC_PLACE_AGENT). --quick: fewer
+// rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
 #include "codeexec.hpp"
 
 #include <dirent.h>
