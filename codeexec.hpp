@@ -2076,7 +2076,7 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
-// command opens a new one. The memory it takes is bounded by 256 KiB for each running command, and
+// command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
 // the size of those that have not begun. Safe from any thread, with one thread of its own.
 class PlaceExecutor : public Executor {
  public:
@@ -25343,6 +25343,10 @@ void Process::State::finish(bool abandon) {
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
   call_back([&] { on_end(result); });
+  // What these hold, such as a container, may take long to go away. Who waits for this end holds
+  // it as well, and has to be the last one: this thread must not wait.
+  on_end = nullptr;
+  if (owned_options) owned_options->carrier.reset();
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();
@@ -28759,15 +28763,16 @@ std::string git_identity() {
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //
-// Of each stream at most stream_window bytes may be on their way; more is allowed by `credit` when
-// somebody has taken them. So a flood of one command neither holds up another nor takes memory.
+// Of each stream at most stream_window bytes may be on their way, which is 25 MiB a second to where
+// a round trip takes 20 ms; more is allowed by `credit` when somebody has taken them. So a flood of
+// one command neither holds up another nor takes memory.
 
 namespace {
 
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
-inline constexpr std::size_t stream_window = std::size_t{128} << 10;
+inline constexpr std::size_t stream_window = std::size_t{512} << 10;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 enum class FrameKind : unsigned char {

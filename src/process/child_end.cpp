@@ -364,6 +364,10 @@ void Process::State::finish(bool abandon) {
   fill_output(out, result.out, result.out_counts, result.out_file);
   fill_output(err, result.err, result.err_counts, result.err_file);
   call_back([&] { on_end(result); });
+  // What these hold, such as a container, may take long to go away. Who waits for this end holds
+  // it as well, and has to be the last one: this thread must not wait.
+  on_end = nullptr;
+  if (owned_options) owned_options->carrier.reset();
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();

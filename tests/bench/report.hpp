@@ -49,10 +49,12 @@ double microseconds(Work&& work) {
 // numbers -----------------------------------------------------------------------------------------
 
 // A number, and between which ones most of the others were: the tenth and the ninetieth percentile.
+// p95: which 19 of 20 were not above, where that is known.
 struct Figure {
   double value = 0;
   double low = 0;
   double high = 0;
+  double p95 = std::nan("");
 };
 
 inline Figure figure(double value) { return {value, value, value}; }
@@ -71,9 +73,11 @@ class Samples {
     return values_[static_cast<std::size_t>(share > 0.5 ? std::ceil(place) : place)];
   }
   double median() { return at(0.5); }
-  operator Figure() { return {median(), at(0.1), at(0.9)}; }
+  operator Figure() { return {median(), at(0.1), at(0.9), at(0.95)}; }
   // Of so many units in that time, such as bytes: the rate.
-  Figure rate(double units) { return {units / median(), units / at(0.9), units / at(0.1)}; }
+  Figure rate(double units) {
+    return {units / median(), units / at(0.9), units / at(0.1), units / at(0.05)};
+  }
 
  private:
   std::vector<double> values_ = {};
@@ -114,7 +118,7 @@ inline std::string json_number(double value) {
 
 inline std::string json_figure(const Figure& figure) {
   return "{\"value\":" + json_number(figure.value) + ",\"low\":" + json_number(figure.low) +
-         ",\"high\":" + json_number(figure.high) + "}";
+         ",\"high\":" + json_number(figure.high) + ",\"p95\":" + json_number(figure.p95) + "}";
 }
 
 inline void write_line(const std::string& line) {
@@ -142,8 +146,8 @@ inline std::string shown(const Figure& figure, const char* unit) {
   if (figure.low == figure.high)
     std::snprintf(text, sizeof text, "%.4g %s", figure.value, unit);
   else
-    std::snprintf(text, sizeof text, "%.4g [%.4g .. %.4g] %s", figure.value, figure.low,
-                  figure.high, unit);
+    std::snprintf(text, sizeof text, "%.4g [%.4g .. %.4g, p95 %.4g] %s", figure.value, figure.low,
+                  figure.high, figure.p95, unit);
   return text;
 }
 

@@ -7,13 +7,13 @@
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md names a number that this run has not printed (report.py)
 #   --readme   the same, and writes the table in README.md anew; not with --quick
-# Names: building cost docker json mcp process regex sections shell shells, or all of them. Nothing
-# else should be running. It ends with one table of all rows, which is also $OUT/results.md;
+# Names: building cost docker json mcp place process regex sections shell shells, or all of them.
+# Nothing else should be running. It ends with one table of all rows, which is also $OUT/results.md;
 # $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
 # What comes from npm and PyPI goes into $OUT, too; of the system it wants python3, and for rivals
-# nodejs, npm, python3-venv, bubblewrap and the headers of nlohmann-json3-dev, libsimdjson-dev and
-# libre2-dev: a number that something is missing for is a row that says SKIPPED. The exit status
-# tells whether all of them ran and met the limits that they state.
+# nodejs, npm, python3-venv, bubblewrap, openssh-server and the headers of nlohmann-json3-dev,
+# libsimdjson-dev and libre2-dev: a number that something is missing for is a row that says SKIPPED.
+# The exit status tells whether all of them ran and met the limits that they state.
 set -eu
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 here=$ROOT/tests/bench
@@ -133,6 +133,19 @@ for name in $names; do
   esac
 done
 [ -z "$builds" ] || wait "$builds"
+
+# What runs in containers, whatever their C library is.
+if wanted docker || wanted place; then
+  CODEEXEC_PLACE_AGENT=$OUT/agent
+  export CODEEXEC_PLACE_AGENT
+  rm -f "$OUT/agent"
+  cat > "$OUT/agent.cpp" << 'END'
+#include "codeexec.hpp"
+int main(int argc, char** argv) { return codeexec::server_main(argc, argv); }
+END
+  compile -static -s "$OUT/agent.cpp" "$object" -o "$OUT/agent" 2> "$OUT/agent.log" ||
+    unset CODEEXEC_PLACE_AGENT
+fi
 
 # rivals ------------------------------------------------------------------------------------------
 

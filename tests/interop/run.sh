@@ -2,11 +2,12 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 docker conformance, or all of them. Their
-# packages come from npm and PyPI in the versions written here, and go into OUT. `docker` is the
-# newest two with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an
-# engine for that. Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this
-# machine, "SKIPPED: ...".
+# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh conformance, or all of them. Their packages
+# come from npm and PyPI in the versions written here, and go into OUT. `docker` is the newest two
+# with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an engine for
+# that, and `ssh` the same two with commands over ssh, on a server of their own (helpers/sshd.sh).
+# Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this machine,
+# "SKIPPED: ...".
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)
@@ -15,7 +16,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -77,6 +78,33 @@ wheels() {
   cp "$INTEROP_PROJECT_REQUIREMENTS" "$INTEROP_WHEELS/requirements.txt"
 }
 
+# A server of ssh with keys of its own, until end_sshd.
+sshd=
+end_sshd() {
+  [ -z "$sshd" ] || kill "$sshd" || true
+  sshd=
+}
+trap end_sshd EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+start_sshd() {
+  INTEROP_SSH=$OUT/sshd
+  export INTEROP_SSH
+  rm -rf "$INTEROP_SSH"
+  mkdir -p "$INTEROP_SSH"
+  port=$(python3 -c 'import socket
+with socket.socket() as any:
+    any.bind(("127.0.0.1", 0))
+    print(any.getsockname()[1])') 2> "$OUT/sshd.log" || return 1
+  sh "$here/../helpers/sshd.sh" "$INTEROP_SSH" 127.0.0.1 "$port" > "$OUT/sshd.log" 2>&1 &
+  sshd=$!
+  until grep -q '^Server listening' "$OUT/sshd.log"; do
+    kill -0 "$sshd" 2> "$OUT/probe.log" || return 1
+    sleep 0.05
+  done
+}
+
 # Node.js as the system has it, or a newer one from npm beside it: the SDK's version 2 needs 20.
 node_major() { node -p 'process.versions.node.split(".")[0]' 2> "$OUT/probe.log" || echo 0; }
 newer_node() {
@@ -90,7 +118,7 @@ newer_node() {
 
 node_lacks=$project_lacks
 case $clients in
-  *ts_* | *docker*)
+  *ts_* | *docker* | *ssh*)
     if [ -n "$node_lacks" ]; then
       :
     elif ! command -v npm > "$OUT/probe.log"; then
@@ -139,6 +167,15 @@ for client in $clients; do
       else
         ts_client "docker, TypeScript" ts_v2 docker
         python_client "docker, Python" python_v2 python_docker
+      fi
+      ;;
+    ssh)
+      if start_sshd; then
+        ts_client "ssh, TypeScript" ts_v2 ssh
+        python_client "ssh, Python" python_v2 python_ssh
+        end_sshd
+      else
+        skip ssh "no server of ssh here (openssh-server, openssh-client, python3): $OUT/sshd.log"
       fi
       ;;
     conformance)

@@ -25,6 +25,9 @@ function commandLines() {
 export const count = (word) =>
   [...commandLines().values()].filter((p) => p.words.includes(word)).length;
 export const alive = (word) => count(word) > 0;
+// How many processes have these for their first words.
+export const started = (...first) =>
+  [...commandLines().values()].filter((p) => first.every((word, i) => p.words[i] === word)).length;
 // Whether it stands anywhere in the arguments of a process.
 export const mentions = (text) =>
   [...commandLines().values()].some((p) => p.words.some((word) => word.includes(text)));

@@ -409,6 +409,23 @@ TEST_CASE("a command is cancelled before, during its start and while it runs") {
   }
 }
 
+TEST_CASE("a command and its executor that go at the same time take the container with them") {
+  if (!has_images()) return;
+  for (int i = 0; i < 5; ++i) {
+    std::string name;
+    {
+      Box box(images()[0]);
+      Command command = Command::shell("echo begin; " + endless_program());
+      command.background = true;
+      const codeexec::Execution execution = box.executor().start(command);
+      REQUIRE(prints_text(execution, "begin"));
+      name = box.name();
+      box.drop();
+    }
+    CHECK(comes_true([&] { return !docker({"container", "inspect", name}).succeeded(); }));
+  }
+}
+
 TEST_CASE("a start that hangs is cancelled at once") {
   if (!has_images()) return;
   const support::TempDir folder;

@@ -1,6 +1,6 @@
 // An agent that the transport brings along.
 
-#include "ssh_server.hpp"
+#include "ssh_helpers.hpp"
 
 #include <sys/stat.h>
 

@@ -237,7 +237,7 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
                                    std::string(R"({"input":true,"argv":2})") + '\0' + "/" + '\0' +
                                        '\0' + "sleep" + '\0' + "60" + '\0');
   std::string flood;
-  for (int i = 0; i < 8; ++i) flood += frame(input, 1, std::string(65536, 'x'));
+  for (int i = 0; i < 16; ++i) flood += frame(input, 1, std::string(65536, 'x'));
   const std::string wrong[] = {
       "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
       std::string(20, '\xff'),

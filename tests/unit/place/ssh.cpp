@@ -1,8 +1,9 @@
 // Places over ssh.
 
-#include "ssh_server.hpp"
+#include "ssh_helpers.hpp"
 
 using codeexec::PlaceExecutor;
+using codeexec::PlaceOptions;
 using codeexec::Result;
 using namespace support;
 

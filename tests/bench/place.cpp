@@ -1,0 +1,362 @@
+// What a command in a place costs: over ssh on this machine beside a new `ssh HOST true`, over a
+// wire with 20 ms there and back, 200 at once, and a place where nothing runs. The agent is
+// $CODEEXEC_PLACE_AGENT, or this program.
+//
+// Needs openssh-server, and for the wire root and /dev/net/tun (helpers/wire.hpp). --quick: fewer
+// rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
+#include "codeexec.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../helpers/wire.hpp"
+#include "floor.hpp"
+
+namespace {
+
+using codeexec::Command;
+using codeexec::PlaceExecutor;
+using std::chrono::milliseconds;
+using Strings = std::vector<std::string>;
+
+// All that is measured here.
+struct Name {
+  const char* what;
+  const char* rival;
+};
+const Name rows[] = {
+    {"a command over ssh", "ssh HOST true"},
+    {"a command over ssh, 20 ms away", "one round trip"},
+    {"32 MiB of output over ssh, 20 ms away", "ssh HOST head"},
+    {"a command in a place on this host, right after the last one", "LocalExecutor"},
+    {"an idle place: memory of its agent", ""},
+    {"an idle place: processor time of its agent in 2 s", ""},
+    {"200 commands at once in one place, 1 MiB of output each", "by LocalExecutor"},
+    {"200 commands at once in one place: memory of the agent", ""},
+    {"200 commands at once in one place: memory of this end", ""},
+};
+
+std::string agent() {
+  if (const char* const named = std::getenv("CODEEXEC_PLACE_AGENT")) return named;
+  char path[4096];
+  const ssize_t size = ::readlink("/proc/self/exe", path, sizeof path);
+  if (size < 0) fail("/proc/self/exe");
+  return std::string(path, static_cast<std::size_t>(size));
+}
+
+codeexec::PlaceOptions options_for(Strings transport) {
+  codeexec::PlaceOptions options;
+  options.transport = std::move(transport);
+  options.workspace = "/tmp";
+  options.max_output = 65536;
+  return options;
+}
+
+PlaceExecutor place_at(Strings transport) {
+  auto made = PlaceExecutor::create(options_for(std::move(transport)));
+  if (!made) fail("PlaceExecutor", made.error().message);
+  return *std::move(made);
+}
+
+codeexec::LocalExecutor local() {
+  codeexec::LocalOptions options;
+  options.workspace = "/tmp";
+  options.max_output = 65536;
+  auto made = codeexec::LocalExecutor::create(options);
+  if (!made) fail("LocalExecutor", made.error().message);
+  return *std::move(made);
+}
+
+void run_true(const codeexec::Executor& executor) {
+  const codeexec::Result result = executor.run(Command::program({"true"}));
+  if (!result.succeeded()) fail("a command", result.summary() + " " + result.message);
+}
+
+// ssh ---------------------------------------------------------------------------------------------
+
+// helpers/sshd.sh, at one end of a wire or here.
+class Sshd {
+ public:
+  Sshd(const Strings& there, Strings here, const std::string& address, int port)
+      : here_(std::move(here)) {
+    const char* const root = std::getenv("ROOT");
+    const std::string script = std::string(root ? root : ".") + "/tests/helpers/sshd.sh";
+    codeexec::ProcessOptions options;
+    options.argv = there;
+    options.argv.insert(options.argv.end(),
+                        {"sh", script, folder_.path(), address, std::to_string(port)});
+    options.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+    options.supervised = true;
+    auto started = codeexec::Process::start(options);
+    if (!started) fail("sshd", started.error().message);
+    process_.emplace(std::move(*started));
+    const auto said = [this] { return process_->read(codeexec::Stream::err, 0).text; };
+    while (said().find("Server listening") == std::string::npos) {
+      if (process_->done()) fail("sshd", said());
+      ::poll(nullptr, 0, 5);
+    }
+  }
+  static bool is_there() {
+    return ::access("/usr/sbin/sshd", X_OK) == 0 && ::access("/usr/bin/ssh", X_OK) == 0;
+  }
+  Strings words(const Strings& last) const {
+    Strings all = here_;
+    all.insert(all.end(), {"/usr/bin/ssh", "-F", folder_ / "config", "-T", "-o", "BatchMode=yes",
+                           "--", "box"});
+    all.insert(all.end(), last.begin(), last.end());
+    return all;
+  }
+  PlaceExecutor place() const { return place_at(words({agent(), "--place"})); }
+
+ private:
+  support::TempDir folder_ = {};
+  Strings here_;
+  std::optional<codeexec::Process> process_ = {};
+};
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0) fail("bind");
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+// For a program that is looked for in PATH.
+struct Words {
+  explicit Words(Strings given) : words(std::move(given)) {
+    argv.push_back("/usr/bin/env");
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    argv.push_back(nullptr);
+  }
+  Words(const Words&) = delete;
+  Words& operator=(const Words&) = delete;
+  const Strings words;
+  Argv argv = {};
+};
+
+void measure_ssh(int rounds) {
+  const Sshd server({}, {}, "127.0.0.1", free_port());
+  const PlaceExecutor there = server.place();
+  const Words rival(server.words({"true"}));
+  run_true(there);
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    theirs.add(microseconds([&] { read_bare(rival.argv); }) / 1000);
+    for (int j = 0; j < 3; ++j) ours.add(microseconds([&] { run_true(there); }) / 1000);
+  }
+  report(rows[0].what, "ms", ours, rows[0].rival, theirs, {"<=", 0.05});
+}
+
+// Of a connection that is refused.
+double round_trip(const support::Wire& wire) {
+  const int fd = wire.socket();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(9);
+  ::inet_pton(AF_INET, support::Wire::addresses[1], &address.sin_addr);
+  const double took = microseconds([&] {
+    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ||
+        errno != ECONNREFUSED)
+      fail("connect");
+  });
+  ::close(fd);
+  return took / 1000;
+}
+
+void measure_distance(int rounds, int long_rounds) {
+  support::Wire wire;
+  if (!wire.problem().empty()) {
+    for (const Name& row : {rows[1], rows[2]}) skipped(row.what, row.rival, wire.problem());
+    return;
+  }
+  wire.delay(milliseconds(10));
+  const Sshd server(wire.at(1), wire.at(0), support::Wire::addresses[1], 22);
+  const PlaceExecutor there = server.place();
+  run_true(there);
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    theirs.add(round_trip(wire));
+    ours.add(microseconds([&] { run_true(there); }) / 1000);
+  }
+  // The promise is about what is added to a round trip.
+  report(rows[1].what, "ms", ours, rows[1].rival, theirs,
+         {"<=", 3, ours.median() - theirs.median()});
+
+  constexpr std::uint64_t bytes = std::uint64_t{32} << 20;
+  const Strings head = {"head", "-c", std::to_string(bytes), "/dev/zero"};
+  const Words rival(server.words(head));
+  Samples our_output;
+  Samples their_output;
+  for (int i = 0; i < long_rounds; ++i) {
+    their_output.add(microseconds([&] {
+      if (read_bare(rival.argv) != bytes) fail("ssh", "bytes are missing");
+    }));
+    our_output.add(microseconds([&] {
+      const codeexec::Result result = there.run(Command::program(head));
+      if (result.out_counts.total_bytes != bytes) fail("output", result.summary());
+    }));
+  }
+  const double mebibytes = static_cast<double>(bytes) / (1 << 20) * 1e6;
+  report(rows[2].what, "MiB/s", our_output.rate(mebibytes), rows[2].rival,
+         their_output.rate(mebibytes), {">=", 0.5});
+}
+
+// here --------------------------------------------------------------------------------------------
+
+// A line of /proc/PID/smaps_rollup, in bytes.
+double memory_of(const std::string& pid, const Strings& lines) {
+  std::FILE* const file = std::fopen(("/proc/" + pid + "/smaps_rollup").c_str(), "re");
+  if (!file) fail("smaps_rollup");
+  double total = 0;
+  char line[256];
+  while (std::fgets(line, sizeof line, file))
+    for (const std::string& name : lines)
+      if (std::strncmp(line, (name + ":").c_str(), name.size() + 1) == 0)
+        total += std::strtod(line + name.size() + 1, nullptr) * 1024;
+  std::fclose(file);
+  return total;
+}
+double private_memory(const std::string& pid) {
+  return memory_of(pid, {"Private_Clean", "Private_Dirty"});
+}
+
+// Its processor time so far, in microseconds.
+double time_of(const std::string& pid) {
+  std::FILE* const file = std::fopen(("/proc/" + pid + "/schedstat").c_str(), "re");
+  double nanoseconds = 0;
+  if (!file || std::fscanf(file, "%lf", &nanoseconds) != 1) fail("schedstat");
+  std::fclose(file);
+  return nanoseconds / 1000;
+}
+
+// A place on this host, whose agent has left its number in a file.
+class Here {
+ public:
+  PlaceExecutor place() const {
+    return place_at({"sh", "-c", "echo $$ > \"$0\"; exec \"$1\" --place", file(), agent()});
+  }
+  std::string pid() const {
+    const std::string text = support::read_file(file());
+    return text.substr(0, text.find('\n'));
+  }
+
+ private:
+  std::string file() const { return folder_ / "pid"; }
+  support::TempDir folder_ = {};
+};
+
+void measure_commands(int rounds) {
+  const Here here;
+  const PlaceExecutor there = here.place();
+  const codeexec::LocalExecutor rival = local();
+  run_true(there);
+  run_true(rival);
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    theirs.add(microseconds([&] { run_true(rival); }) / 1000);
+    ours.add(microseconds([&] { run_true(there); }) / 1000);
+  }
+  report(rows[3].what, "ms", ours, rows[3].rival, theirs, {"<=", 2, best_ratio(ours, theirs)});
+}
+
+void measure_idle() {
+  const Here here;
+  const PlaceExecutor there = here.place();
+  for (int i = 0; i < 20; ++i) run_true(there);
+  ::poll(nullptr, 0, 100);
+  const double begin = time_of(here.pid());
+  ::poll(nullptr, 0, 2000);
+  const double used = time_of(here.pid()) - begin;
+  // Its pages of the file count, too: where it runs nobody else has them.
+  report(rows[4].what, "MB", figure(memory_of(here.pid(), {"Rss"}) / 1e6), {"<=", 3});
+  report(rows[5].what, "us", figure(used), {"<=", 0});
+}
+
+// All of them have begun and wait; then each prints a mebibyte and ends. `meanwhile` is called when
+// all have begun, and after the half of them have ended.
+double run_many(const codeexec::Executor& executor, int count, const std::string& go,
+                const std::function<void()>& meanwhile) {
+  support::remove_all(go);
+  Command command = Command::shell("echo ready; read x < \"$GO\"; head -c 1048576 /dev/zero");
+  command.environment = {{"GO", go}};
+  if (::mkfifo(go.c_str(), 0600) != 0) fail("mkfifo");
+  std::vector<codeexec::Execution> all;
+  for (int i = 0; i < count; ++i) all.push_back(executor.start(command));
+  for (const codeexec::Execution& each : all)
+    while (each.read(codeexec::Stream::out, 0).text.empty() && !each.done()) ::poll(nullptr, 0, 1);
+  meanwhile();
+  const double took = microseconds([&] {
+    const int fd = ::open(go.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) fail("open");
+    const std::string lines(static_cast<std::size_t>(count), '\n');
+    if (::write(fd, lines.data(), lines.size()) < 0) fail("write");
+    std::size_t ended = 0;
+    for (const codeexec::Execution& each : all) {
+      const codeexec::Result result = each.wait();
+      if (!result.succeeded() || result.out_counts.total_bytes != 1048576 + 6)
+        fail("one of many", result.summary() + " " + result.message);
+      if (++ended == all.size() / 2) meanwhile();
+    }
+    ::close(fd);
+  });
+  return took / 1000;
+}
+
+void measure_many(int rounds) {
+  constexpr int count = 200;
+  const support::TempDir folder;
+  const Here here;
+  const PlaceExecutor there = here.place();
+  const codeexec::LocalExecutor rival = local();
+  run_true(there);
+  const double agent_before = private_memory(here.pid());
+  const double before = private_memory("self");
+  double agent_most = 0;
+  double most = 0;
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    ours.add(run_many(there, count, folder / "go", [&] {
+      agent_most = std::max(agent_most, private_memory(here.pid()) - agent_before);
+      most = std::max(most, private_memory("self") - before);
+    }));
+    theirs.add(run_many(rival, count, folder / "go", [] {}));
+  }
+  report(rows[6].what, "ms", ours, rows[6].rival, theirs);
+  // The bound is 1 MiB for each of them, which only those reach whose output nobody takes.
+  constexpr double bound = count * 0.25;
+  report(rows[7].what, "MiB", figure(agent_most / (1 << 20)), {"<=", bound});
+  report(rows[8].what, "MiB", figure(most / (1 << 20)), {"<=", bound});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (has_argument(argc, argv, "--place")) return codeexec::place_main(0, 1);
+  const bool quick = has_argument(argc, argv, "--quick");
+  measure_commands(quick ? 51 : 301);
+  measure_idle();
+  measure_many(quick ? 1 : 5);
+  if (Sshd::is_there()) {
+    measure_ssh(quick ? 5 : 31);
+    measure_distance(quick ? 11 : 101, quick ? 1 : 5);
+  } else {
+    for (const Name& row : {rows[0], rows[1], rows[2]})
+      skipped(row.what, row.rival, "no sshd here (openssh-server)");
+  }
+  return finish();
+}
