@@ -136,7 +136,7 @@ TEST_CASE("moments: whenever connection or agent go, nothing is left and no resu
   if (!has_supervisor()) return;
   for (const char* way :
        {cut_to_agent, cut_from_agent, agent_killed_by_order, agent_killed_by_answer}) {
-    CAPTURE(way);
+    CAPTURE(std::string(way));
     Seen seen;
     for (int bytes = 1; bytes < last_moment; bytes += 67) check_moment(way, bytes, seen);
     CHECK(seen.unreached > 0);
@@ -147,7 +147,7 @@ TEST_CASE("moments: whenever connection or agent go, nothing is left and no resu
 
 TEST_CASE("moments: whenever the server is killed, nothing is left") {
   for (const char* way : {server_killed_by_order, server_killed_by_answer}) {
-    CAPTURE(way);
+    CAPTURE(std::string(way));
     int begun = 0;
     for (int bytes = 1; bytes < last_moment; bytes += 67) {
       CAPTURE(bytes);
