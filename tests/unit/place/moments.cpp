@@ -1,5 +1,5 @@
-// What is left, and what is told, when the connection, the agent or the server goes at any moment: a
-// moment is a byte of what they say to each other.
+// What is left, and what is told, when the connection, the agent or the server goes at any moment,
+// which is a byte of what they say to each other.
 
 #include "helpers.hpp"
 
