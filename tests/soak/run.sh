@@ -11,6 +11,7 @@
 #   strict    a server with a sandbox in strict mode
 #   plain     one without
 #   mortal    one that is killed with SIGKILL or closed in the middle of its work, again and again
+#   place, mortal-place      the same with commands in a place, by an agent on this machine
 #   docker, mortal-docker    the same with commands in containers, when CODEEXEC_TEST_DOCKER=1 says
 #             that $DOCKER_HOST is an engine for that, and it has the image codeexec-test/debian
 #   host      a program that embeds the library: host.cpp

@@ -24,7 +24,7 @@ TIGHT = "glibc.malloc.arena_max=1:glibc.malloc.mmap_threshold=65536"
 TIGHT += ":glibc.malloc.trim_threshold=65536:glibc.malloc.tcache_count=0"
 # How much more private memory a process may have at the end than after its warm-up. That of the
 # server with the usual allocator is scattered over its arenas, as it comes.
-GROWTH = {"strict": MIB, "plain": 16 * MIB, "docker": 2 * MIB, "host": 256 * KIB}
+GROWTH = {"strict": MIB, "plain": 16 * MIB, "place": 2 * MIB, "docker": 2 * MIB, "host": 256 * KIB}
 # How much more, after so many commands that are refused and so many that run, one after another:
 # less than 1 KiB for each command, however slow the machine is.
 COUNTED = {"sudo ls": 1500, "true": 400}
@@ -154,6 +154,10 @@ class Run:
         self.add("strict", [*common, *strict], 5, environment={"GLIBC_TUNABLES": TIGHT})
         self.add("plain", common, 5)
         self.add("mortal", common, 4)
+        # The agent is a process that stays.
+        there = ["--execution-mode", "command", "--place-command", f"'{self.program}' --place"]
+        self.add("place", [*common, *there], 3, environment={"GLIBC_TUNABLES": TIGHT})
+        self.add("mortal-place", [*common, *there], 2)
         if self.image:
             variables = {
                 name: os.environ[name]
@@ -243,7 +247,9 @@ class Run:
             left = {
                 name: each["processes"] + each["zombies"]
                 for name, each in now.items()
-                if "docker" not in name and each["processes"] + each["zombies"]
+                if "docker" not in name
+                and "place" not in name
+                and each["processes"] + each["zombies"]
             }
             if left:
                 same = 0

@@ -382,6 +382,50 @@ TEST_CASE("a container that is paused under a command does not hold the timeout"
   }
 }
 
+TEST_CASE("a container, or the client that leads to it, goes at any moment of a command") {
+  if (!has_images()) return;
+  // What the engine is asked for when so many bytes have come from the agent.
+  for (const char* way : {"kill -9 $client", "docker kill $5", "docker rm -f $5"}) {
+    CAPTURE(std::string(way));
+    for (const int bytes : {1, 270, 350, 430}) {
+      CAPTURE(bytes);
+      const support::TempDir folder;
+      const std::string fifo = "'" + (folder / "fifo") + "'";
+      const std::string engine = fake_engine(
+          folder, "case $* in *--place) mkfifo " + fifo + " || exec docker \"$@\" ;;\n" +
+                      "*) exec docker \"$@\" ;; esac\nexec 4<&0\ndocker \"$@\" <&4 >" + fifo +
+                      " & client=$!\n{ dd bs=1 count=" + std::to_string(bytes) + "; " + way +
+                      " >&2; } <" + fifo + "\n");
+      const Box box(images()[0], [&](ContainerExecutorOptions& options) {
+        options.container.engine.program = engine;
+      });
+      const std::string program = endless_program();
+      const std::string output = "begin\nbegin\nbegin\nbegin\nend\n";
+      const Result result =
+          box.run("echo >> runs; setsid " + program +
+                  " & for i in 1 2 3 4; do echo begin; done; echo >ended; echo end; exit 3");
+      const std::string told = describe(result);
+      CAPTURE(told);
+      const bool has_run = support::exists(box.workspace / "runs");
+      if (result.outcome == Outcome::exited) {
+        CHECK(result.exit_code == 3);
+        CHECK(result.out == output);
+        CHECK(support::exists(box.workspace / "ended"));
+      } else {
+        CHECK_FALSE(result.message.empty());
+        CHECK(output.compare(0, result.out.size(), result.out) == 0);
+        if (result.outcome == Outcome::not_started) CHECK_FALSE(has_run);
+      }
+      if (has_run) CHECK(support::read_file(box.workspace / "runs") == "\n");
+      CHECK_FALSE(left_in(box.name(), program));
+      // That moment may be one of the next command, which is told then.
+      const Result next = box.run("echo next");
+      if (!next.succeeded()) CHECK_FALSE(next.message.empty());
+      check_usable(box);
+    }
+  }
+}
+
 // Cancelling --------------------------------------------------------------------------------------
 
 TEST_CASE("a command is cancelled before, during its start and while it runs") {
