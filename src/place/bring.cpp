@@ -18,7 +18,7 @@ namespace {
 constexpr char bring_script[] =
     "{ u=`umask`; umask 077; i=`id -u`; w=\n"
     "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
-    "-$h; t=$n.`uname -n`.$$; k=$((s/1024+64))\n"
+    "-$h; t=$n.$$; k=$((s/1024+64))\n"
     "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
     "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
     "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"

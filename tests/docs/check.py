@@ -450,6 +450,11 @@ WRONG = [
     ["--execution-mode", "command", "--place-command", "a | b"],
     ["--execution-mode", "command", "--place-command", "false"],
     ["--execution-mode", "command", "--place-command", "false", "--place-keep-alive", "0.5"],
+    ["--execution-mode", "command", "--place-command", "sh -c 'echo place_agent: x >&2'",
+     "--place-agent", "/bin/true"],
+    ["--execution-mode", "command", "--place-command", "x --place", "--place-agent", "/bin/true"],
+    ["--execution-mode", "ssh", "--place-host", "x", "--place-agent-path", "y", "--place-agent",
+     "/bin/true"],
     ["--place", "--run", "ls"],
 ]
 # Told only where something is missing, of a race, or not by way of the command line.
