@@ -10,8 +10,8 @@
 #   -n, --name NAME    another name
 #   -t, --tag TAG      another tag than latest
 #   --base IMAGE       the image to start from; default: what the Dockerfile says
-#   --agent FILE       a codeexec-mcp that the image gets as /usr/local/bin/codeexec-mcp, for engines
-#                      that cannot mount this machine's
+#   --agent FILE       a codeexec-mcp that the image gets as /usr/local/bin/codeexec-mcp, for an
+#                      engine that cannot mount this machine's
 #   -h, --help         this text
 #
 # What comes after -- goes to `docker build`, such as --network host, --no-cache or --pull.
