@@ -24251,6 +24251,7 @@ class Carrier {
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
   virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
   // When the carrying program has ended, or nothing has told the end within kill_time() of kill():
@@ -24734,7 +24735,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
     feed_input();
   else if (input_events)
     close_input();
-  if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
+  if (options.carrier &&
+      (options.carrier->ended() || options.carrier->is_lost() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
   // Callbacks may have taken long. After its end, what lies in the pipes is read first.
@@ -28933,11 +28935,10 @@ class PlaceLink {
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
     // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, tells of memory
-    // that ran out, and ends what another agent has left of its user's processes, when asked to.
+    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // memory that ran out.
     std::string container = {};
     bool keeps_capabilities = false;
-    bool ends_others = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
   };
@@ -28955,8 +28956,6 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
-  // Its end came from there, so that all of its commands are killed, and not by a fault.
-  bool was_closed() const { return was_closed_; }
 
  private:
   friend class PlaceCommand;
@@ -28994,7 +28993,6 @@ class PlaceLink {
   std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
-  bool was_closed_ = false;
   bool closing_ = false;
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
@@ -29058,8 +29056,9 @@ class PlaceCommand : public Carrier {
   virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
     wait_for_start(lock, Clock::time_point::max());
   }
-  // All of its link's commands were killed, with the agent that has started them.
-  bool was_killed_with_agent() const { return lost_ && link_->was_closed(); }
+  // Nothing more comes, and its end was not told.
+  bool was_lost() const;
+  bool has_started() const { return started_; }
 
  private:
   friend class PlaceLink;
@@ -29433,9 +29432,6 @@ Json prepare_container(const Json& wanted) {
 }
 
 bool settle_in_container(const Json& hello, long& uid, long& gid) {
-  // Where this is not the container's own table of processes, they are somebody else's.
-  if (hello["ends_others"].as_bool() && is_contained_in(hello["container"].as_string()))
-    ::kill(-1, SIGKILL);
 #if CODEEXEC_HAS_SANDBOX
   const CapabilityHeader header = {};
   const CapabilityData none[2] = {};
@@ -30069,6 +30065,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   if (request_.has_input) link_->wake();
   if (!wait) return true;
   wait_for_start(lock);
+  if (running_ && !started_) {
+    failure.outcome = Outcome::unknown;
+    failure.step = "start";
+    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    return false;
+  }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
   tell_end(failure);
   return false;
@@ -30106,6 +30108,11 @@ bool PlaceCommand::ended() const {
   return !running_ && out_.untaken == 0 && err_.untaken == 0;
 }
 
+bool PlaceCommand::was_lost() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return lost_;
+}
+
 bool PlaceCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
@@ -30138,8 +30145,10 @@ void PlaceCommand::Flow::write(bool ended) {
 void PlaceCommand::tell_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
-    result.message = concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
-                             "): what ran there is ended with it"});
+    result.message =
+        concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
+                request_.waited_for && !started_ ? ") before it was known to have begun"
+                                                 : "): what ran there is ended with it"});
     return;
   }
   if (!end_) {
@@ -30318,7 +30327,6 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   if (!wanted.container.empty()) {
     set_member(hello, "container", wanted.container);
     set_member(hello, "keeps", wanted.keeps_capabilities);
-    set_member(hello, "ends_others", wanted.ends_others);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
   }
@@ -30463,7 +30471,6 @@ void PlaceLink::receive() {
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
-    was_closed_ = true;
     return lose({"it was closed at the other end"});
   }
   last_heard_ = Clock::now();
@@ -33435,6 +33442,11 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // When the container was started that is there, as its engine has it: all that ran before that is
+  // ended. Empty: it is not known.
+  std::string incarnation() const;
+  // Asks the engine for that, in quotes; nothing when it does not run.
+  ProcessOptions incarnation_call() const;
   // The exec that an agent of that user is.
   ProcessOptions agent_call(std::string_view as) const;
   // For the next result: a command could not know it. At most 16 are kept.
@@ -33501,7 +33513,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // with that
+  std::string started_at = {};           // of the container
   double cpus = options.cpus;            // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
@@ -33513,10 +33525,15 @@ struct Container::State {
 class ContainerExecutor::Exec final : public PlaceCommand {
  public:
   Exec(std::shared_ptr<PlaceLink> link, PlaceRequest request,
-       std::shared_ptr<Container::State> container)
-      : PlaceCommand(std::move(link), std::move(request)), container_(std::move(container)) {}
+       std::shared_ptr<Container::State> container, std::string incarnation)
+      : PlaceCommand(std::move(link), std::move(request)),
+        container_(std::move(container)),
+        incarnation_(std::move(incarnation)) {}
   bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
+  // Of one whose agent is lost: not before nothing of it is left.
+  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
   std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -33524,6 +33541,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void wait_for_start(std::unique_lock<std::mutex>& lock) override;
 
   const std::shared_ptr<Container::State> container_;
+  const std::string incarnation_;  // of the container, when this was started
+  bool killing_ = false;
+  bool measured_ = false;
   std::string message_ = {};
 };
 
@@ -33536,12 +33556,13 @@ struct ContainerExecutor::Place {
   Place(Container made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   // To the agent in the container, which is made first where it is not there.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel);
+  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+                                               std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
   std::shared_ptr<PlaceLink> link_ = {};
-  bool was_lost_ = false;  // by no end of the container that is known
+  std::string incarnation_ = {};  // of the container that it leads to
 };
 
 // docker/container.cpp ----------------------------------------------------------------------------
@@ -33687,6 +33708,14 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
+  // The thread of callbacks, which drops an executor with its last command, waits for no program.
+  if (in_event_thread()) {
+    lifeline.reset();
+    if (made)
+      (void)run_process(
+          engine_call(options.engine, words_of({"rm", "-f", name}), options.engine.call_timeout));
+    return;
+  }
   if (made && begin_removal()) (void)finish_removal();
 }
 
@@ -33738,10 +33767,27 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  auto done = is_known() ? Expected<void>() : make(cancel);
+  const bool is_new = !is_known();
+  auto done = is_new ? make(cancel) : Expected<void>();
+  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!found->is_null()) started_at = health_of(*found).started_at;
+  }
   if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+std::string Container::State::incarnation() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return started_at;
+}
+
+ProcessOptions Container::State::incarnation_call() const {
+  return engine_call(options.engine,
+                     words_of({"container", "inspect", "--format",
+                               "{{if .State.Running}}{{json .State.StartedAt}}{{end}}", name}),
+                     options.engine.call_timeout);
 }
 
 void Container::State::Log::add(std::string_view event) {
@@ -34208,9 +34254,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
-  started_at = health_of(*found).started_at;
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
   return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
@@ -34520,26 +34566,39 @@ void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock)
     PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
 }
 
-// Its agent does not answer, which may be stopped with the container.
+// Its agent is lost, or does not answer. All that is left is killed with the container, unless that
+// has ended meanwhile, or was started again.
 std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
   const EngineOptions& engine = container_->options.engine;
-  if (!last) return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
   container_->forget();
-  message_ = last->succeeded() || says(*last, "No such container") || says(*last, "is not running")
-                 ? "its container had to be killed"
-                 : concat({"some of its processes may still be running: ",
-                           engine_error(engine, *last, "kill the container").message});
+  if (!last) return container_->incarnation_call();
+  const bool is_gone = says(*last, "No such container") || says(*last, "is not running");
+  if (!killing_) {
+    killing_ = !is_gone && (!last->succeeded() || incarnation_.empty() ||
+                            without_line_ends(last->out) == concat({"\"", incarnation_, "\""}));
+    if (killing_)
+      return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
+    message_ = "its container was stopped";
+  } else if (last->succeeded() || is_gone) {
+    message_ = "its container had to be killed";
+  } else {
+    message_ = concat({"some of its processes may still be running: ",
+                       engine_error(engine, *last, "kill the container").message});
+  }
+  measured_ = true;
   return std::nullopt;
 }
 
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
   PlaceCommand::finish(result);
-  if (message_.empty() && !was_killed_with_agent()) return;
+  if (!measured_) return;
+  if (!has_started() || (killing_ && was_lost())) {
+    result.message += concat({"; ", message_});
+    return;
+  }
   result.outcome = Outcome::signaled;
   result.signal = SIGKILL;
-  result.message = message_.empty()
-                       ? "its container was stopped, or all processes of its user in it were killed"
-                       : message_;
+  result.message = message_;
 }
 
 // docker/container_executor.cpp -------------------------------------------------------------------
@@ -34547,18 +34606,21 @@ void ContainerExecutor::Exec::finish(ProcessResult& result) {
 
 // Held by one at a time: whoever comes meanwhile waits for the same agent.
 Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
-    const std::optional<CancelToken>& cancel) {
+    const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
   Container::State& state = *container.state_;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int tries = 1;; ++tries) {
     if (link_ && link_->is_lost()) {
       link_.reset();
-      was_lost_ = true;
       state.forget();
     }
     if (auto ok = state.ensure(cancel); !ok) return ok.error();
-    if (link_) return link_;
+    if (link_ && incarnation_ == state.incarnation()) {
+      incarnation = incarnation_;
+      return link_;
+    }
+    link_.reset();
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the agent in the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
@@ -34569,14 +34631,11 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.container = state.name;
     wanted.gitconfig = gitconfig;
     wanted.keeps_capabilities = state.options.sudo;
-    if (state.options.sudo)
-      wanted.user = state.user;
-    else
-      wanted.ends_others = was_lost_;
+    if (state.options.sudo) wanted.user = state.user;
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
       link_ = *opened;
-      was_lost_ = false;
+      incarnation = incarnation_ = state.incarnation();
       return opened;
     }
     const std::string& said = opened.error().message;
@@ -34681,7 +34740,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!*request) return {};
   if (container.options().network == ContainerNetwork::none)
     admission.ending.network = Network::none;
-  auto link = place_->connect(command.cancel);
+  std::string incarnation;
+  auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
     admission.fail(link.error(), "container");
     if (command.cancel && command.cancel->cancelled())
@@ -34690,7 +34750,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   }
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
-  auto exec = std::make_shared<Exec>(*link, std::move(**request), container.state_);
+  auto exec =
+      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;

@@ -10,6 +10,7 @@
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 #include "process/process_internal.hpp"
 
 namespace codeexec {
@@ -155,6 +156,14 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
+  // The thread of callbacks, which drops an executor with its last command, waits for no program.
+  if (in_event_thread()) {
+    lifeline.reset();
+    if (made)
+      (void)run_process(
+          engine_call(options.engine, words_of({"rm", "-f", name}), options.engine.call_timeout));
+    return;
+  }
   if (made && begin_removal()) (void)finish_removal();
 }
 
@@ -206,10 +215,27 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  auto done = is_known() ? Expected<void>() : make(cancel);
+  const bool is_new = !is_known();
+  auto done = is_new ? make(cancel) : Expected<void>();
+  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!found->is_null()) started_at = health_of(*found).started_at;
+  }
   if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+std::string Container::State::incarnation() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return started_at;
+}
+
+ProcessOptions Container::State::incarnation_call() const {
+  return engine_call(options.engine,
+                     words_of({"container", "inspect", "--format",
+                               "{{if .State.Running}}{{json .State.StartedAt}}{{end}}", name}),
+                     options.engine.call_timeout);
 }
 
 void Container::State::Log::add(std::string_view event) {

@@ -19,18 +19,21 @@ inline namespace v0_1 {
 
 // Held by one at a time: whoever comes meanwhile waits for the same agent.
 Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
-    const std::optional<CancelToken>& cancel) {
+    const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
   Container::State& state = *container.state_;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int tries = 1;; ++tries) {
     if (link_ && link_->is_lost()) {
       link_.reset();
-      was_lost_ = true;
       state.forget();
     }
     if (auto ok = state.ensure(cancel); !ok) return ok.error();
-    if (link_) return link_;
+    if (link_ && incarnation_ == state.incarnation()) {
+      incarnation = incarnation_;
+      return link_;
+    }
+    link_.reset();
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the agent in the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
@@ -41,14 +44,11 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.container = state.name;
     wanted.gitconfig = gitconfig;
     wanted.keeps_capabilities = state.options.sudo;
-    if (state.options.sudo)
-      wanted.user = state.user;
-    else
-      wanted.ends_others = was_lost_;
+    if (state.options.sudo) wanted.user = state.user;
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
       link_ = *opened;
-      was_lost_ = false;
+      incarnation = incarnation_ = state.incarnation();
       return opened;
     }
     const std::string& said = opened.error().message;
@@ -153,7 +153,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   if (!*request) return {};
   if (container.options().network == ContainerNetwork::none)
     admission.ending.network = Network::none;
-  auto link = place_->connect(command.cancel);
+  std::string incarnation;
+  auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
     admission.fail(link.error(), "container");
     if (command.cancel && command.cancel->cancelled())
@@ -162,7 +163,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   }
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
-  auto exec = std::make_shared<Exec>(*link, std::move(**request), container.state_);
+  auto exec =
+      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;

@@ -94,6 +94,11 @@ struct Container::State {
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
+  // When the container was started that is there, as its engine has it: all that ran before that is
+  // ended. Empty: it is not known.
+  std::string incarnation() const;
+  // Asks the engine for that, in quotes; nothing when it does not run.
+  ProcessOptions incarnation_call() const;
   // The exec that an agent of that user is.
   ProcessOptions agent_call(std::string_view as) const;
   // For the next result: a command could not know it. At most 16 are kept.
@@ -160,7 +165,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // with that
+  std::string started_at = {};           // of the container
   double cpus = options.cpus;            // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
@@ -172,10 +177,15 @@ struct Container::State {
 class ContainerExecutor::Exec final : public PlaceCommand {
  public:
   Exec(std::shared_ptr<PlaceLink> link, PlaceRequest request,
-       std::shared_ptr<Container::State> container)
-      : PlaceCommand(std::move(link), std::move(request)), container_(std::move(container)) {}
+       std::shared_ptr<Container::State> container, std::string incarnation)
+      : PlaceCommand(std::move(link), std::move(request)),
+        container_(std::move(container)),
+        incarnation_(std::move(incarnation)) {}
   bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
+  // Of one whose agent is lost: not before nothing of it is left.
+  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
   std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -183,6 +193,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void wait_for_start(std::unique_lock<std::mutex>& lock) override;
 
   const std::shared_ptr<Container::State> container_;
+  const std::string incarnation_;  // of the container, when this was started
+  bool killing_ = false;
+  bool measured_ = false;
   std::string message_ = {};
 };
 
@@ -195,12 +208,13 @@ struct ContainerExecutor::Place {
   Place(Container made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   // To the agent in the container, which is made first where it is not there.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel);
+  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+                                               std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
   std::shared_ptr<PlaceLink> link_ = {};
-  bool was_lost_ = false;  // by no end of the container that is known
+  std::string incarnation_ = {};  // of the container that it leads to
 };
 
 }  // namespace v0_1

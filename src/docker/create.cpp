@@ -353,9 +353,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   const auto found = look(cancel);
   if (!found) return found.error();
-  started_at = health_of(*found).started_at;
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
   return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);

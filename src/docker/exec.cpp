@@ -25,26 +25,39 @@ void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock)
     PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
 }
 
-// Its agent does not answer, which may be stopped with the container.
+// Its agent is lost, or does not answer. All that is left is killed with the container, unless that
+// has ended meanwhile, or was started again.
 std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
   const EngineOptions& engine = container_->options.engine;
-  if (!last) return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
   container_->forget();
-  message_ = last->succeeded() || says(*last, "No such container") || says(*last, "is not running")
-                 ? "its container had to be killed"
-                 : concat({"some of its processes may still be running: ",
-                           engine_error(engine, *last, "kill the container").message});
+  if (!last) return container_->incarnation_call();
+  const bool is_gone = says(*last, "No such container") || says(*last, "is not running");
+  if (!killing_) {
+    killing_ = !is_gone && (!last->succeeded() || incarnation_.empty() ||
+                            without_line_ends(last->out) == concat({"\"", incarnation_, "\""}));
+    if (killing_)
+      return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
+    message_ = "its container was stopped";
+  } else if (last->succeeded() || is_gone) {
+    message_ = "its container had to be killed";
+  } else {
+    message_ = concat({"some of its processes may still be running: ",
+                       engine_error(engine, *last, "kill the container").message});
+  }
+  measured_ = true;
   return std::nullopt;
 }
 
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
   PlaceCommand::finish(result);
-  if (message_.empty() && !was_killed_with_agent()) return;
+  if (!measured_) return;
+  if (!has_started() || (killing_ && was_lost())) {
+    result.message += concat({"; ", message_});
+    return;
+  }
   result.outcome = Outcome::signaled;
   result.signal = SIGKILL;
-  result.message = message_.empty()
-                       ? "its container was stopped, or all processes of its user in it were killed"
-                       : message_;
+  result.message = message_;
 }
 
 }  // namespace v0_1

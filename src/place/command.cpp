@@ -116,6 +116,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   if (request_.has_input) link_->wake();
   if (!wait) return true;
   wait_for_start(lock);
+  if (running_ && !started_) {
+    failure.outcome = Outcome::unknown;
+    failure.step = "start";
+    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    return false;
+  }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
   tell_end(failure);
   return false;
@@ -153,6 +159,11 @@ bool PlaceCommand::ended() const {
   return !running_ && out_.untaken == 0 && err_.untaken == 0;
 }
 
+bool PlaceCommand::was_lost() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return lost_;
+}
+
 bool PlaceCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
@@ -185,8 +196,10 @@ void PlaceCommand::Flow::write(bool ended) {
 void PlaceCommand::tell_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
-    result.message = concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
-                             "): what ran there is ended with it"});
+    result.message =
+        concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
+                request_.waited_for && !started_ ? ") before it was known to have begun"
+                                                 : "): what ran there is ended with it"});
     return;
   }
   if (!end_) {

@@ -174,7 +174,6 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   if (!wanted.container.empty()) {
     set_member(hello, "container", wanted.container);
     set_member(hello, "keeps", wanted.keeps_capabilities);
-    set_member(hello, "ends_others", wanted.ends_others);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
   }
@@ -319,7 +318,6 @@ void PlaceLink::receive() {
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
-    was_closed_ = true;
     return lose({"it was closed at the other end"});
   }
   last_heard_ = Clock::now();

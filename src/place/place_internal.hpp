@@ -205,11 +205,10 @@ class PlaceLink {
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
     // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, tells of memory
-    // that ran out, and ends what another agent has left of its user's processes, when asked to.
+    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // memory that ran out.
     std::string container = {};
     bool keeps_capabilities = false;
-    bool ends_others = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
   };
@@ -227,8 +226,6 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
-  // Its end came from there, so that all of its commands are killed, and not by a fault.
-  bool was_closed() const { return was_closed_; }
 
  private:
   friend class PlaceCommand;
@@ -266,7 +263,6 @@ class PlaceLink {
   std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
-  bool was_closed_ = false;
   bool closing_ = false;
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
@@ -330,8 +326,9 @@ class PlaceCommand : public Carrier {
   virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
     wait_for_start(lock, Clock::time_point::max());
   }
-  // All of its link's commands were killed, with the agent that has started them.
-  bool was_killed_with_agent() const { return lost_ && link_->was_closed(); }
+  // Nothing more comes, and its end was not told.
+  bool was_lost() const;
+  bool has_started() const { return started_; }
 
  private:
   friend class PlaceLink;

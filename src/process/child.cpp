@@ -240,7 +240,8 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
     feed_input();
   else if (input_events)
     close_input();
-  if (options.carrier && (options.carrier->ended() || events_of(set, slot_exit)))
+  if (options.carrier &&
+      (options.carrier->ended() || options.carrier->is_lost() || events_of(set, slot_exit)))
     return carrier_ended(buffer, now);
   if (events_of(set, slot_exit)) leader_ended(buffer, now);
   // Callbacks may have taken long. After its end, what lies in the pipes is read first.

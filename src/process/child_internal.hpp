@@ -59,6 +59,7 @@ class Carrier {
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
   virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
   // When the carrying program has ended, or nothing has told the end within kill_time() of kill():
