@@ -22133,6 +22133,10 @@ struct ChildPlan {
   int pass_fd = -1;
   long uid = -1;  // to become; -1: as it is
   long gid = -1;
+  // Of the child, which tells both: its number, and until it has executed its program or ended, when
+  // the kernel makes it 0.
+  long pid = 0;
+  std::uint32_t in_use = 0;
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
@@ -22177,9 +22181,9 @@ struct Supervision {
 
   ChildPlan* plan = nullptr;             // until the first report
   const SandboxPlan* sandbox = nullptr;  // likewise
-  int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
-  int host = -1;    // a pidfd of this program, or -1
-  int command = -1;        // a pidfd
+  int orders = -1;   // a pipe: each byte is a signal for the command's group; SIGKILL is for all
+  int host = -1;     // a pidfd of this program, or -1
+  int command = -1;  // a pidfd
   int child_ended = -1;    // a signalfd, or -1: not yet there
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
@@ -22781,6 +22785,8 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
+  plan.in_use = 1;
+  plan.pid = raw(SYS_getpid);
   const Failure failure = become_program(plan);
   plan.failed_step = static_cast<int>(failure.step);
   plan.failed_error = failure.error;
@@ -22833,7 +22839,8 @@ CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
 }
 
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
-  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd, SIGCHLD};
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan,   stack,
+                                size,        pidfd,      SIGCHLD, &plan.in_use};
   return clone_process(request, plan.handlers_cleared);
 }
 
@@ -23327,6 +23334,15 @@ bool await_start(const Supervision& run) {
   return run.told_start;
 }
 
+// What became of the command of a supervisor that was killed, by that command for example, before it
+// told of the start.
+Failure untold_start(ChildPlan& plan) {
+  if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
+  while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
+    ::syscall(SYS_futex, &plan.in_use, FUTEX_WAIT, 1L, nullptr, nullptr, 0);
+  return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
+}
+
 }  // namespace
 
 void SupervisionDeleter::operator()(Supervision* run) const noexcept {
@@ -23356,6 +23372,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   run.host = host.get();
   plan.report = -1;
   plan.ran = 0;
+  plan.pid = 0;
   plan.failed_error = 0;
   int pidfd = -1;
   CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
@@ -23379,9 +23396,9 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   orders_end.reset();
   const bool told = await_start(run);
   const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : Failure{SpawnStep::sandbox, ESRCH};
+  const Failure failure = told ? report.failure : untold_start(plan);
   if (failure.error == 0 && child.exit_event) {
-    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
+    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
     set_nonblocking(supervisor.orders);
     return child;
   }

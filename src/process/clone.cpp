@@ -158,6 +158,8 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
 CODEEXEC_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   plan.ran = 1;
+  plan.in_use = 1;
+  plan.pid = raw(SYS_getpid);
   const Failure failure = become_program(plan);
   plan.failed_step = static_cast<int>(failure.step);
   plan.failed_error = failure.error;
@@ -210,7 +212,8 @@ CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {
 }
 
 CODEEXEC_IN_CHILD long clone_child(ChildPlan& plan, char* stack, std::size_t size, int* pidfd) {
-  const CloneRequest request = {CLONE_VFORK, child_main, &plan, stack, size, pidfd, SIGCHLD};
+  const CloneRequest request = {CLONE_VFORK, child_main, &plan,   stack,
+                                size,        pidfd,      SIGCHLD, &plan.in_use};
   return clone_process(request, plan.handlers_cleared);
 }
 

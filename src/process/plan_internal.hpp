@@ -51,6 +51,10 @@ struct ChildPlan {
   int pass_fd = -1;
   long uid = -1;  // to become; -1: as it is
   long gid = -1;
+  // Of the child, which tells both: its number, and until it has executed its program or ended, when
+  // the kernel makes it 0.
+  long pid = 0;
+  std::uint32_t in_use = 0;
   int report = -1;  // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
@@ -95,9 +99,9 @@ struct Supervision {
 
   ChildPlan* plan = nullptr;             // until the first report
   const SandboxPlan* sandbox = nullptr;  // likewise
-  int orders = -1;  // a pipe: each byte is a signal for the command's group; SIGKILL is for all
-  int host = -1;    // a pidfd of this program, or -1
-  int command = -1;        // a pidfd
+  int orders = -1;   // a pipe: each byte is a signal for the command's group; SIGKILL is for all
+  int host = -1;     // a pidfd of this program, or -1
+  int command = -1;  // a pidfd
   int child_ended = -1;    // a signalfd, or -1: not yet there
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;

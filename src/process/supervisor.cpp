@@ -365,6 +365,15 @@ bool await_start(const Supervision& run) {
   return run.told_start;
 }
 
+// What became of the command of a supervisor that was killed, by that command for example, before it
+// told of the start.
+Failure untold_start(ChildPlan& plan) {
+  if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
+  while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
+    ::syscall(SYS_futex, &plan.in_use, FUTEX_WAIT, 1L, nullptr, nullptr, 0);
+  return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
+}
+
 }  // namespace
 
 void SupervisionDeleter::operator()(Supervision* run) const noexcept {
@@ -394,6 +403,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   run.host = host.get();
   plan.report = -1;
   plan.ran = 0;
+  plan.pid = 0;
   plan.failed_error = 0;
   int pidfd = -1;
   CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
@@ -417,9 +427,9 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   orders_end.reset();
   const bool told = await_start(run);
   const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : Failure{SpawnStep::sandbox, ESRCH};
+  const Failure failure = told ? report.failure : untold_start(plan);
   if (failure.error == 0 && child.exit_event) {
-    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(report.pid);
+    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
     set_nonblocking(supervisor.orders);
     return child;
   }

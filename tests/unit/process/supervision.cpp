@@ -250,6 +250,16 @@ TEST_CASE("under a supervisor nothing outlives a supervisor that is killed, and 
   CHECK(life.all_gone());
 }
 
+TEST_CASE("a command that kills its supervisor first of all has run, and is ended with it") {
+  if (!has_supervisor()) return;
+  for (int i = 0; i < 50; ++i) {
+    LifeLine life;
+    const ProcessResult r = run_clean(supervised_shell("kill -9 $PPID; sleep 3717", life));
+    CHECK_MESSAGE(r.outcome == Outcome::unknown, describe(r));
+    CHECK(life.all_gone());
+  }
+}
+
 TEST_CASE("under a supervisor daemons that have ended are taken away while the command runs") {
   if (!has_supervisor()) return;
   LifeLine life;
