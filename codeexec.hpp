@@ -28954,7 +28954,10 @@ class PlaceLink {
   static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
   explicit PlaceLink(const Wanted& wanted)
-      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+      : name_(wanted.name),
+        keep_alive_(wanted.keep_alive),
+        is_container_(!wanted.container.empty()),
+        last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
   // What runs there is killed.
@@ -28990,6 +28993,7 @@ class PlaceLink {
 
   const std::string name_;
   const std::chrono::milliseconds keep_alive_;
+  const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
   pthread_t thread_ = {};
@@ -30178,6 +30182,10 @@ struct PlaceTrouble {
   std::string_view words;
   std::string_view help;
 };
+// Not in a container, which has no such options.
+constexpr std::string_view get_an_agent =
+    "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+    "be copied (place_agent)";
 constexpr PlaceTrouble place_troubles[] = {
     {"place_agent: ", "the agent cannot be put there"},
     {"host key verification failed",
@@ -30189,12 +30197,8 @@ constexpr PlaceTrouble place_troubles[] = {
     {"no route to host", "it cannot be reached from here"},
     {"exec format error", "the agent there is for another processor"},
     {"cannot execute", "the agent there is not a program that runs there"},
-    {"not found",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
-    {"no such file",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
+    {"not found", get_an_agent},
+    {"no such file", get_an_agent},
     {"unknown option", "the agent there is of another version"},
 };
 
@@ -30301,7 +30305,9 @@ Error PlaceLink::failure() const {
   const std::string text = in_lower_case(said);
   std::string_view help;
   for (const PlaceTrouble& trouble : place_troubles)
-    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+    if (help.empty() && text.find(trouble.words) != std::string::npos &&
+        !(is_container_ && trouble.help == get_an_agent))
+      help = trouble.help;
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
                                     reason_, said.empty() ? "" : "; it said: ", printable(said)});
@@ -30358,8 +30364,9 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
     const Clock::time_point deadline =
         later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
-      reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
-      return failure();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
+      break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
@@ -30493,7 +30500,6 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
       if (unmarked_.size() > longest_noise) {
-        said_.add(unmarked_);
         lose({"64 KiB came, and no greeting of an agent"});
       }
       return;
@@ -30656,6 +30662,7 @@ void PlaceLink::lose(Pieces reason) {
   if (lost_) return;
   lost_ = true;
   reason_ = concat(reason);
+  if (!marked_) said_.add(unmarked_);
   line_.end();
   queue_.clear();
   forgotten_.clear();

@@ -218,7 +218,10 @@ class PlaceLink {
   static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
   explicit PlaceLink(const Wanted& wanted)
-      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+      : name_(wanted.name),
+        keep_alive_(wanted.keep_alive),
+        is_container_(!wanted.container.empty()),
+        last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
   // What runs there is killed.
@@ -254,6 +257,7 @@ class PlaceLink {
 
   const std::string name_;
   const std::chrono::milliseconds keep_alive_;
+  const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
   pthread_t thread_ = {};
