@@ -28947,7 +28947,8 @@ class PlaceLink {
     bool keeps_capabilities = false;
     bool ends_others = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
-    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
+    std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -29477,10 +29478,12 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
+  if (const std::string& given = hello["home"].as_string(); !given.empty()) home = given;
   struct stat status {};
   const bool is_own =
       ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(home.c_str(), W_OK) == 0);
   if (!is_own) home = "/tmp";
   ::setenv("HOME", home.c_str(), 1);
   if (const std::string& text = hello["gitconfig"].as_string();
@@ -30335,6 +30338,10 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     set_member(hello, "ends_others", wanted.ends_others);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
+    if (wanted.environment)
+      if (const auto resolved = wanted.environment->resolve({}))
+        if (const char* const home = value_of(resolved->variables, "HOME"))
+          set_member(hello, "home", home);
   }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
@@ -34583,6 +34590,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.keep_alive = std::chrono::seconds(30);
     wanted.container = state.name;
     wanted.gitconfig = gitconfig;
+    wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo)
       wanted.user = state.user;

@@ -142,10 +142,12 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
+  if (const std::string& given = hello["home"].as_string(); !given.empty()) home = given;
   struct stat status {};
   const bool is_own =
       ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(home.c_str(), W_OK) == 0);
   if (!is_own) home = "/tmp";
   ::setenv("HOME", home.c_str(), 1);
   if (const std::string& text = hello["gitconfig"].as_string();

@@ -179,6 +179,10 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     set_member(hello, "ends_others", wanted.ends_others);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
+    if (wanted.environment)
+      if (const auto resolved = wanted.environment->resolve({}))
+        if (const char* const home = value_of(resolved->variables, "HOME"))
+          set_member(hello, "home", home);
   }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);

@@ -211,7 +211,8 @@ class PlaceLink {
     bool keeps_capabilities = false;
     bool ends_others = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
-    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
+    std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.

@@ -148,6 +148,16 @@ TEST_CASE("container: git finds the user's name and address, and nothing else of
     CHECK(executor->run("echo ${GIT_CONFIG_GLOBAL-none}; echo mine > ~/.gitconfig").out ==
           "none\n");
     CHECK(executor->run(show).out == "mine\n");
+    // Of another home than that of the image's user.
+    for (const bool sudo : {false, true}) {
+      CAPTURE(sudo);
+      ContainerExecutorOptions elsewhere = options;
+      elsewhere.container.sudo = sudo;
+      elsewhere.container.environment = {};
+      elsewhere.environment.set = {{"HOME", "/elsewhere"}};
+      elsewhere.container.scratch = {{"/elsewhere", std::uint64_t{1} << 20}};
+      CHECK(run_in(elsewhere, show) == told);
+    }
     // That file is the user's own when it is asked for.
     options.container.environment = {};
     options.container.credentials.mounts = {"git_config"};
