@@ -28858,6 +28858,10 @@ std::uint64_t oom_kills_here();
 // arguments.
 bool is_contained_in(std::string_view container);
 
+// The name of this process's mounts, which no container shares with who makes it; empty where there
+// is none.
+std::string own_mounts();
+
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
@@ -29409,6 +29413,12 @@ bool is_contained_in(std::string_view container) {
          first->find(concat({nul, container, nul})) != std::string::npos;
 }
 
+std::string own_mounts() {
+  char name[64];
+  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
 Json answers_to(const Json& nonces) {
   Json answers = Json::array();
   for (const Json& path : nonces.items()) {
@@ -29741,12 +29751,14 @@ bool PlaceAgent::greet(std::string_view text) {
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  const std::string& container = (*hello)["container"].as_string();
   if (const Json* const wanted = hello->find("prepare")) {
-    if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
+    // A container may have the machine's process table, but is never the machine.
+    const Json& mounts = (*hello)["mounts"];
+    if (mounts.is_string() && mounts.as_string() != own_mounts())
+      set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !container.empty();
+  contained_ = !(*hello)["container"].as_string().empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;
@@ -34266,7 +34278,7 @@ std::string Container::State::preparation(const Nonces& nonces) const {
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "container", name);
+  set_member(hello, "mounts", own_mounts());
   set_member(hello, "prepare", std::move(wanted));
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
@@ -34293,6 +34305,11 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
+  if (!answer.find("lacks")) {
+    add_note(concat({"the container ", name,
+                     " is not prepared: the engine runs its agent on this machine itself"}));
+    tell(notes.back());
+  }
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "

@@ -122,6 +122,10 @@ std::uint64_t oom_kills_here();
 // arguments.
 bool is_contained_in(std::string_view container);
 
+// The name of this process's mounts, which no container shares with who makes it; empty where there
+// is none.
+std::string own_mounts();
+
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);

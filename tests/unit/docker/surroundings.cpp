@@ -165,6 +165,20 @@ TEST_CASE("container: git finds the user's name and address, and nothing else of
   }
 }
 
+TEST_CASE("container: one that has the machine's process table is prepared, too") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+  options.container.user = "4321:4322";
+  options.container.read_only_root = false;
+  options.container.engine_options = {"pid=host"};
+  const auto executor = ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const codeexec::Result r = executor->run("whoami");
+  CHECK_MESSAGE(r.out == "user4321\n", r.summary());
+  CHECK(r.notes.empty());
+}
+
 TEST_CASE("container: a cache outlives the containers that share it") {
   if (!has_engine()) return;
   const TempDir folder;
