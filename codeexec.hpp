@@ -29359,7 +29359,7 @@ namespace {
 
 constexpr std::size_t longest_list = std::size_t{64} << 10;
 
-// A user of the system, as /etc/passwd has it.
+// A user of the system, as /etc/passwd has it, or a group, whose number is `uid`.
 struct SystemUser {
   std::string name = {};
   std::string uid = {};
@@ -29367,9 +29367,9 @@ struct SystemUser {
   std::string home = {};
 };
 
-std::vector<SystemUser> system_users() {
+std::vector<SystemUser> system_users(const char* path = "/etc/passwd") {
   std::vector<SystemUser> users;
-  const auto list = read_whole_file("/etc/passwd", longest_list, "file");
+  const auto list = read_whole_file(path, longest_list, "file");
   for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
     std::string_view line = take_part(rest, '\n');
     std::string fields[6];  // name, password, uid, gid, comment, home
@@ -29384,6 +29384,14 @@ std::vector<SystemUser> system_users() {
 void add_to(const char* path, std::string_view text, mode_t mode) {
   const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
   if (file) (void)write_all(file.get(), text);
+}
+
+// The number of a user or group; -1 when it is none that the kernel has.
+long id_in(const std::string& text) {
+  constexpr long long most = 0xfffffffe;
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return -1;
+  const long long number = std::strtoll(text.c_str(), nullptr, 10);
+  return number > most ? -1 : static_cast<long>(number);
 }
 
 bool is_in_path(std::string_view name) {
@@ -29478,13 +29486,12 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
     if (group.empty()) group = known.gid;
     home = known.home;
   }
-  const auto is_digits = [](const std::string& text) {
-    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
-  };
   if (becomes) {
-    if (!is_digits(user) || !is_digits(group)) return false;
-    uid = std::strtol(user.c_str(), nullptr, 10);
-    gid = std::strtol(group.c_str(), nullptr, 10);
+    for (const SystemUser& known : system_users("/etc/group"))
+      if (known.name == group) group = known.uid;
+    uid = id_in(user);
+    gid = id_in(group);
+    if (uid < 0 || gid < 0) return false;
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
@@ -33288,16 +33295,20 @@ Expected<void> check_texts(ContainerOptions& options) {
   return {};
 }
 
+Expected<void> keep_from_commands(std::string_view option, const std::string& path,
+                                  const ContainerOptions& options) {
+  for (const Mount& mount : options.mounts)
+    if (mount.permission == Permission::write && codeexec::is_within(path, mount.source))
+      return bad_option_value(option, path, " lies where commands may write");
+  return {};
+}
+
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
   if (!log_file) return with_prefix({"log_file: "}, log_file.error());
   options.log_file = std::move(*log_file);
-  for (const Mount& mount : options.mounts)
-    if (mount.permission == Permission::write &&
-        codeexec::is_within(options.log_file, mount.source))
-      return bad_option_value("log_file", options.log_file, " lies where commands may write");
-  return {};
+  return keep_from_commands("log_file", options.log_file, options);
 }
 
 // It is mounted by itself, as a program that the engine's machine has at that path.
@@ -33311,7 +33322,11 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
-  return {};
+  constexpr mode_t needed = S_IROTH | S_IXOTH;
+  if ((status.st_mode & needed) != needed)
+    options.on_progress(
+        concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+  return keep_from_commands("agent", options.agent, options);
 }
 
 Expected<void> check_engine_of(ContainerOptions& options) {

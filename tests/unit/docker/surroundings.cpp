@@ -179,6 +179,23 @@ TEST_CASE("container: one that has the machine's process table is prepared, too"
   CHECK(r.notes.empty());
 }
 
+TEST_CASE("container: sudo serves groups by name, and any number") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const auto run_as = [&](const char* user) {
+    ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+    options.container.sudo = true;
+    options.container.user = user;
+    const auto executor = ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    const codeexec::Result r = executor->run("echo $(id -u) $(id -g)");
+    return r.message + r.out;
+  };
+  CHECK(run_as("4294967294:4294967294") == "4294967294 4294967294\n");
+  CHECK(run_as("4321:root") == "4321 0\n");
+  CHECK(has(run_as("4321:nobody-knows"), "unable to find user 4321:nobody-knows"));
+}
+
 TEST_CASE("container: a cache outlives the containers that share it") {
   if (!has_engine()) return;
   const TempDir folder;
