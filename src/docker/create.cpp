@@ -416,11 +416,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
-  if (!answer.find("lacks")) {
-    add_note(concat({"the container ", name,
-                     " is not prepared: the engine runs its agent on this machine itself"}));
-    tell(notes.back());
-  }
+  if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "

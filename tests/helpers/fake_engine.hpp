@@ -7,10 +7,9 @@
 
 #include "support.hpp"
 
-// The greeting of an agent that has prepared all, as `printf %b` reads it. A real one would prepare
-// this machine.
-#define FAKE_AGENT_ANSWER \
-  "codeexec-place/1\\n\\0031\\0\\0\\0\\0001\\0\\0\\0\\0{\"protocol\":1,\"lacks\":[]}"
+// The greeting of an agent that has prepared nothing, as `printf %b` reads it. A real one would
+// prepare this machine.
+#define FAKE_AGENT_ANSWER "codeexec-place/1\\n\\0016\\0\\0\\0\\0001\\0\\0\\0\\0{\"protocol\":1}"
 
 namespace support {
 
