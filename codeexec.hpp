@@ -24611,16 +24611,24 @@ bool Process::State::start(bool hold_writers) {
   const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
     return fail(step, error, describe_failure(options, launch, step, error, file));
   };
+  // Whoever is another user may still open its streams by name, such as /dev/stderr. Some kernels
+  // (gVisor's) give a pipe to nobody: that alone fails there.
+  const auto make = [this](UniqueFd& read_end, UniqueFd& write_end) {
+    if (!make_pipe(read_end, write_end)) return false;
+    if (options.uid >= 0)
+      (void)!::fchown(read_end.get(), static_cast<uid_t>(options.uid),
+                      static_cast<gid_t>(options.gid));
+    return true;
+  };
   UniqueFd child_out;
   UniqueFd child_err;
   UniqueFd child_in;
-  if (!make_pipe(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
-  if (!options.merge_streams && !make_pipe(err.pipe, child_err))
-    return fail_at(SpawnStep::setup, errno);
+  if (!make(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
+  if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
     if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
-  } else if (!make_pipe(child_in, input)) {
+  } else if (!make(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
   } else {
     fill_pipe();
@@ -28869,6 +28877,10 @@ std::uint64_t oom_kills_here();
 // arguments.
 bool is_contained_in(std::string_view container);
 
+// The name of this process's mounts, which no container shares with who makes it; empty where there
+// is none.
+std::string own_mounts();
+
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
@@ -28957,14 +28969,18 @@ class PlaceLink {
     std::string container = {};
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
-    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
+    std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
   static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
   explicit PlaceLink(const Wanted& wanted)
-      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+      : name_(wanted.name),
+        keep_alive_(wanted.keep_alive),
+        is_container_(!wanted.container.empty()),
+        last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
   // What runs there is killed.
@@ -28998,6 +29014,7 @@ class PlaceLink {
 
   const std::string name_;
   const std::chrono::milliseconds keep_alive_;
+  const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
   pthread_t thread_ = {};
@@ -29358,7 +29375,7 @@ namespace {
 
 constexpr std::size_t longest_list = std::size_t{64} << 10;
 
-// A user of the system, as /etc/passwd has it.
+// A user of the system, as /etc/passwd has it, or a group, whose number is `uid`.
 struct SystemUser {
   std::string name = {};
   std::string uid = {};
@@ -29366,9 +29383,9 @@ struct SystemUser {
   std::string home = {};
 };
 
-std::vector<SystemUser> system_users() {
+std::vector<SystemUser> system_users(const char* path = "/etc/passwd") {
   std::vector<SystemUser> users;
-  const auto list = read_whole_file("/etc/passwd", longest_list, "file");
+  const auto list = read_whole_file(path, longest_list, "file");
   for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
     std::string_view line = take_part(rest, '\n');
     std::string fields[6];  // name, password, uid, gid, comment, home
@@ -29383,6 +29400,14 @@ std::vector<SystemUser> system_users() {
 void add_to(const char* path, std::string_view text, mode_t mode) {
   const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
   if (file) (void)write_all(file.get(), text);
+}
+
+// The number of a user or group; -1 when it is none that the kernel has.
+long id_in(const std::string& text) {
+  constexpr long long most = 0xfffffffe;
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return -1;
+  const long long number = std::strtoll(text.c_str(), nullptr, 10);
+  return number > most ? -1 : static_cast<long>(number);
 }
 
 bool is_in_path(std::string_view name) {
@@ -29410,6 +29435,12 @@ bool is_contained_in(std::string_view container) {
   const std::string_view nul("\0", 1);
   return !container.empty() && first &&
          first->find(concat({nul, container, nul})) != std::string::npos;
+}
+
+std::string own_mounts() {
+  char name[64];
+  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Json answers_to(const Json& nonces) {
@@ -29468,20 +29499,21 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
     if (group.empty()) group = known.gid;
     home = known.home;
   }
-  const auto is_digits = [](const std::string& text) {
-    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
-  };
   if (becomes) {
-    if (!is_digits(user) || !is_digits(group)) return false;
-    uid = std::strtol(user.c_str(), nullptr, 10);
-    gid = std::strtol(group.c_str(), nullptr, 10);
+    for (const SystemUser& known : system_users("/etc/group"))
+      if (known.name == group) group = known.uid;
+    uid = id_in(user);
+    gid = id_in(group);
+    if (uid < 0 || gid < 0) return false;
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
+  if (const std::string& given = hello["home"].as_string(); !given.empty()) home = given;
   struct stat status {};
   const bool is_own =
       ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(home.c_str(), W_OK) == 0);
   if (!is_own) home = "/tmp";
   ::setenv("HOME", home.c_str(), 1);
   if (const std::string& text = hello["gitconfig"].as_string();
@@ -29739,12 +29771,14 @@ bool PlaceAgent::greet(std::string_view text) {
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  const std::string& container = (*hello)["container"].as_string();
   if (const Json* const wanted = hello->find("prepare")) {
-    if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
+    // A container may have the machine's process table, but is never the machine.
+    const Json& mounts = (*hello)["mounts"];
+    if (mounts.is_string() && mounts.as_string() != own_mounts())
+      set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !container.empty();
+  contained_ = !(*hello)["container"].as_string().empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;
@@ -30196,6 +30230,10 @@ struct PlaceTrouble {
   std::string_view words;
   std::string_view help;
 };
+// Not in a container, which has no such options.
+constexpr std::string_view get_an_agent =
+    "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+    "be copied (place_agent)";
 constexpr PlaceTrouble place_troubles[] = {
     {"place_agent: ", "the agent cannot be put there"},
     {"host key verification failed",
@@ -30207,12 +30245,8 @@ constexpr PlaceTrouble place_troubles[] = {
     {"no route to host", "it cannot be reached from here"},
     {"exec format error", "the agent there is for another processor"},
     {"cannot execute", "the agent there is not a program that runs there"},
-    {"not found",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
-    {"no such file",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
+    {"not found", get_an_agent},
+    {"no such file", get_an_agent},
     {"unknown option", "the agent there is of another version"},
 };
 
@@ -30319,7 +30353,9 @@ Error PlaceLink::failure() const {
   const std::string text = in_lower_case(said);
   std::string_view help;
   for (const PlaceTrouble& trouble : place_troubles)
-    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+    if (help.empty() && text.find(trouble.words) != std::string::npos &&
+        !(is_container_ && trouble.help == get_an_agent))
+      help = trouble.help;
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
                                     reason_, said.empty() ? "" : "; it said: ", printable(said)});
@@ -30346,6 +30382,10 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
+    if (wanted.environment)
+      if (const auto resolved = wanted.environment->resolve({}))
+        if (const char* const home = value_of(resolved->variables, "HOME"))
+          set_member(hello, "home", home);
   }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
@@ -30375,8 +30415,9 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
     const Clock::time_point deadline =
         later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
-      reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
-      return failure();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
+      break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
@@ -30509,7 +30550,6 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
       if (unmarked_.size() > longest_noise) {
-        said_.add(unmarked_);
         lose({"64 KiB came, and no greeting of an agent"});
       }
       return;
@@ -30672,6 +30712,7 @@ void PlaceLink::lose(Pieces reason) {
   if (lost_) return;
   lost_ = true;
   reason_ = concat(reason);
+  if (!marked_) said_.add(unmarked_);
   line_.end();
   queue_.clear();
   forgotten_.clear();
@@ -33278,16 +33319,20 @@ Expected<void> check_texts(ContainerOptions& options) {
   return {};
 }
 
+Expected<void> keep_from_commands(std::string_view option, const std::string& path,
+                                  const ContainerOptions& options) {
+  for (const Mount& mount : options.mounts)
+    if (mount.permission == Permission::write && codeexec::is_within(path, mount.source))
+      return bad_option_value(option, path, " lies where commands may write");
+  return {};
+}
+
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
   if (!log_file) return with_prefix({"log_file: "}, log_file.error());
   options.log_file = std::move(*log_file);
-  for (const Mount& mount : options.mounts)
-    if (mount.permission == Permission::write &&
-        codeexec::is_within(options.log_file, mount.source))
-      return bad_option_value("log_file", options.log_file, " lies where commands may write");
-  return {};
+  return keep_from_commands("log_file", options.log_file, options);
 }
 
 // It is mounted by itself, as a program that the engine's machine has at that path.
@@ -33301,7 +33346,16 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
-  return {};
+  constexpr mode_t needed = S_IROTH | S_IXOTH;
+  if ((status.st_mode & needed) != needed)
+    options.on_progress(
+        concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+  // Whether commands may write to this program is for the workspace to say.
+  struct stat own {};
+  if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
+      own.st_dev == status.st_dev)
+    return {};
+  return keep_from_commands("agent", options.agent, options);
 }
 
 Expected<void> check_engine_of(ContainerOptions& options) {
@@ -34307,7 +34361,7 @@ std::string Container::State::preparation(const Nonces& nonces) const {
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "container", name);
+  set_member(hello, "mounts", own_mounts());
   set_member(hello, "prepare", std::move(wanted));
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
@@ -34334,6 +34388,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
+  if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "
@@ -34647,6 +34702,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.keep_alive = std::chrono::seconds(30);
     wanted.container = state.name;
     wanted.gitconfig = gitconfig;
+    wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo) wanted.user = state.user;
     auto opened = PlaceLink::open(wanted, cancel);

@@ -11,7 +11,8 @@
 #   -t, --tag TAG      another tag than latest
 #   --base IMAGE       the image to start from; default: what the Dockerfile says
 #   --agent FILE       a codeexec-mcp that the image gets as /usr/local/bin/codeexec-mcp, for an
-#                      engine that cannot mount this machine's
+#                      engine that cannot mount this machine's; a server takes it when
+#                      $CODEEXEC_PLACE_AGENT is set and empty
 #   -h, --help         this text
 #
 # What comes after -- goes to `docker build`, such as --network host, --no-cache or --pull.

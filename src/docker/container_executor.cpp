@@ -43,6 +43,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.keep_alive = std::chrono::seconds(30);
     wanted.container = state.name;
     wanted.gitconfig = gitconfig;
+    wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo) wanted.user = state.user;
     auto opened = PlaceLink::open(wanted, cancel);

@@ -389,7 +389,7 @@ std::string Container::State::preparation(const Nonces& nonces) const {
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "container", name);
+  set_member(hello, "mounts", own_mounts());
   set_member(hello, "prepare", std::move(wanted));
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
@@ -416,6 +416,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
+  if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "

@@ -271,16 +271,20 @@ Expected<void> check_texts(ContainerOptions& options) {
   return {};
 }
 
+Expected<void> keep_from_commands(std::string_view option, const std::string& path,
+                                  const ContainerOptions& options) {
+  for (const Mount& mount : options.mounts)
+    if (mount.permission == Permission::write && codeexec::is_within(path, mount.source))
+      return bad_option_value(option, path, " lies where commands may write");
+  return {};
+}
+
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
   if (!log_file) return with_prefix({"log_file: "}, log_file.error());
   options.log_file = std::move(*log_file);
-  for (const Mount& mount : options.mounts)
-    if (mount.permission == Permission::write &&
-        codeexec::is_within(options.log_file, mount.source))
-      return bad_option_value("log_file", options.log_file, " lies where commands may write");
-  return {};
+  return keep_from_commands("log_file", options.log_file, options);
 }
 
 // It is mounted by itself, as a program that the engine's machine has at that path.
@@ -294,7 +298,16 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
-  return {};
+  constexpr mode_t needed = S_IROTH | S_IXOTH;
+  if ((status.st_mode & needed) != needed)
+    options.on_progress(
+        concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+  // Whether commands may write to this program is for the workspace to say.
+  struct stat own {};
+  if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
+      own.st_dev == status.st_dev)
+    return {};
+  return keep_from_commands("agent", options.agent, options);
 }
 
 Expected<void> check_engine_of(ContainerOptions& options) {

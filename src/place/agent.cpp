@@ -254,12 +254,14 @@ bool PlaceAgent::greet(std::string_view text) {
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  const std::string& container = (*hello)["container"].as_string();
   if (const Json* const wanted = hello->find("prepare")) {
-    if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
+    // A container may have the machine's process table, but is never the machine.
+    const Json& mounts = (*hello)["mounts"];
+    if (mounts.is_string() && mounts.as_string() != own_mounts())
+      set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !container.empty();
+  contained_ = !(*hello)["container"].as_string().empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"].as_string());
   EnvironmentOptions variables;

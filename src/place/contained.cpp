@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t longest_list = std::size_t{64} << 10;
 
-// A user of the system, as /etc/passwd has it.
+// A user of the system, as /etc/passwd has it, or a group, whose number is `uid`.
 struct SystemUser {
   std::string name = {};
   std::string uid = {};
@@ -27,9 +27,9 @@ struct SystemUser {
   std::string home = {};
 };
 
-std::vector<SystemUser> system_users() {
+std::vector<SystemUser> system_users(const char* path = "/etc/passwd") {
   std::vector<SystemUser> users;
-  const auto list = read_whole_file("/etc/passwd", longest_list, "file");
+  const auto list = read_whole_file(path, longest_list, "file");
   for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
     std::string_view line = take_part(rest, '\n');
     std::string fields[6];  // name, password, uid, gid, comment, home
@@ -44,6 +44,14 @@ std::vector<SystemUser> system_users() {
 void add_to(const char* path, std::string_view text, mode_t mode) {
   const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
   if (file) (void)write_all(file.get(), text);
+}
+
+// The number of a user or group; -1 when it is none that the kernel has.
+long id_in(const std::string& text) {
+  constexpr long long most = 0xfffffffe;
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return -1;
+  const long long number = std::strtoll(text.c_str(), nullptr, 10);
+  return number > most ? -1 : static_cast<long>(number);
 }
 
 bool is_in_path(std::string_view name) {
@@ -71,6 +79,12 @@ bool is_contained_in(std::string_view container) {
   const std::string_view nul("\0", 1);
   return !container.empty() && first &&
          first->find(concat({nul, container, nul})) != std::string::npos;
+}
+
+std::string own_mounts() {
+  char name[64];
+  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Json answers_to(const Json& nonces) {
@@ -129,20 +143,21 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
     if (group.empty()) group = known.gid;
     home = known.home;
   }
-  const auto is_digits = [](const std::string& text) {
-    return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), is_digit);
-  };
   if (becomes) {
-    if (!is_digits(user) || !is_digits(group)) return false;
-    uid = std::strtol(user.c_str(), nullptr, 10);
-    gid = std::strtol(group.c_str(), nullptr, 10);
+    for (const SystemUser& known : system_users("/etc/group"))
+      if (known.name == group) group = known.uid;
+    uid = id_in(user);
+    gid = id_in(group);
+    if (uid < 0 || gid < 0) return false;
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
+  if (const std::string& given = hello["home"].as_string(); !given.empty()) home = given;
   struct stat status {};
   const bool is_own =
       ::stat(home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) : ::access(home.c_str(), W_OK) == 0);
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(home.c_str(), W_OK) == 0);
   if (!is_own) home = "/tmp";
   ::setenv("HOME", home.c_str(), 1);
   if (const std::string& text = hello["gitconfig"].as_string();

@@ -26,6 +26,10 @@ struct PlaceTrouble {
   std::string_view words;
   std::string_view help;
 };
+// Not in a container, which has no such options.
+constexpr std::string_view get_an_agent =
+    "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+    "be copied (place_agent)";
 constexpr PlaceTrouble place_troubles[] = {
     {"place_agent: ", "the agent cannot be put there"},
     {"host key verification failed",
@@ -37,12 +41,8 @@ constexpr PlaceTrouble place_troubles[] = {
     {"no route to host", "it cannot be reached from here"},
     {"exec format error", "the agent there is for another processor"},
     {"cannot execute", "the agent there is not a program that runs there"},
-    {"not found",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
-    {"no such file",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
+    {"not found", get_an_agent},
+    {"no such file", get_an_agent},
     {"unknown option", "the agent there is of another version"},
 };
 
@@ -149,7 +149,9 @@ Error PlaceLink::failure() const {
   const std::string text = in_lower_case(said);
   std::string_view help;
   for (const PlaceTrouble& trouble : place_troubles)
-    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+    if (help.empty() && text.find(trouble.words) != std::string::npos &&
+        !(is_container_ && trouble.help == get_an_agent))
+      help = trouble.help;
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
                                     reason_, said.empty() ? "" : "; it said: ", printable(said)});
@@ -176,6 +178,10 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
+    if (wanted.environment)
+      if (const auto resolved = wanted.environment->resolve({}))
+        if (const char* const home = value_of(resolved->variables, "HOME"))
+          set_member(hello, "home", home);
   }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
@@ -205,8 +211,9 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
     const Clock::time_point deadline =
         later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
-      reason_ = concat({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
-      return failure();
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
+      break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
@@ -339,7 +346,6 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
       if (unmarked_.size() > longest_noise) {
-        said_.add(unmarked_);
         lose({"64 KiB came, and no greeting of an agent"});
       }
       return;
@@ -502,6 +508,7 @@ void PlaceLink::lose(Pieces reason) {
   if (lost_) return;
   lost_ = true;
   reason_ = concat(reason);
+  if (!marked_) said_.add(unmarked_);
   line_.end();
   queue_.clear();
   forgotten_.clear();

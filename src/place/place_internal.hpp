@@ -122,6 +122,10 @@ std::uint64_t oom_kills_here();
 // arguments.
 bool is_contained_in(std::string_view container);
 
+// The name of this process's mounts, which no container shares with who makes it; empty where there
+// is none.
+std::string own_mounts();
+
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
@@ -210,14 +214,18 @@ class PlaceLink {
     std::string container = {};
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
-    std::string gitconfig = {};  // the text of a .gitconfig, for a home that has none
+    std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
   static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
   explicit PlaceLink(const Wanted& wanted)
-      : name_(wanted.name), keep_alive_(wanted.keep_alive), last_heard_(Clock::now()) {}
+      : name_(wanted.name),
+        keep_alive_(wanted.keep_alive),
+        is_container_(!wanted.container.empty()),
+        last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
   // What runs there is killed.
@@ -251,6 +259,7 @@ class PlaceLink {
 
   const std::string name_;
   const std::chrono::milliseconds keep_alive_;
+  const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
   pthread_t thread_ = {};

@@ -99,16 +99,24 @@ bool Process::State::start(bool hold_writers) {
   const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
     return fail(step, error, describe_failure(options, launch, step, error, file));
   };
+  // Whoever is another user may still open its streams by name, such as /dev/stderr. Some kernels
+  // (gVisor's) give a pipe to nobody: that alone fails there.
+  const auto make = [this](UniqueFd& read_end, UniqueFd& write_end) {
+    if (!make_pipe(read_end, write_end)) return false;
+    if (options.uid >= 0)
+      (void)!::fchown(read_end.get(), static_cast<uid_t>(options.uid),
+                      static_cast<gid_t>(options.gid));
+    return true;
+  };
   UniqueFd child_out;
   UniqueFd child_err;
   UniqueFd child_in;
-  if (!make_pipe(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
-  if (!options.merge_streams && !make_pipe(err.pipe, child_err))
-    return fail_at(SpawnStep::setup, errno);
+  if (!make(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
+  if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
   if (options.input.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
     if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
-  } else if (!make_pipe(child_in, input)) {
+  } else if (!make(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
   } else {
     fill_pipe();

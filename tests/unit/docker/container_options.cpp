@@ -246,6 +246,20 @@ TEST_CASE("container options: places of mounts") {
   options.mounts[0].permission = Permission::write;
   options.log_file = plain + "/log";
   CHECK(support::begins(problem_of(options), "log_file: "));
+  options.log_file = {};
+  options.agent = plain + "/agent";
+  support::write_file(options.agent, "", 0755);
+  CHECK(has(problem_of(options), "agent: '" + options.agent + "' lies where commands may write"));
+  options.agent = folder / "agent";
+  for (const int mode : {0755, 0750}) {
+    support::write_file(options.agent, "");
+    REQUIRE(::chmod(options.agent.c_str(), static_cast<mode_t>(mode)) == 0);
+    std::string told;
+    options.on_progress = [&told](std::string_view text) { told += text; };
+    CHECK(problem_of(options) == "accepted");
+    CHECK(has(told, "may not be read and executed by others") == (mode == 0750));
+  }
+  options.agent = {};
   // Twice is as good as once.
   options.log_file = folder / "log";
   const auto once = codeexec::complete(options);

@@ -615,6 +615,24 @@ TEST_CASE("an exec whose client has ended before it is written to is told, witho
 }
 #endif
 
+// The engines tell that on standard output.
+TEST_CASE("an agent that a container has lost is told, without advice for other places") {
+  const support::FakeEngine well;
+  const support::TempDir folder;
+  // The first that it is asked is whether the workspace is there.
+  const std::string engine = fake_engine(
+      folder, "[ \"$1\" = exec ] && [ -e '" + folder.path() +
+                  "/asked' ] && echo 'OCI runtime exec failed: no such file or directory' && "
+                  "exit 127\n[ \"$1\" != exec ] || : > '" +
+                  folder.path() + "/asked'\nexec " + well.program() + " \"$@\"\n");
+  const Box box(support::busybox_image, [&](ContainerExecutorOptions& options) {
+    options.container.engine.program = engine;
+  });
+  const Result r = box.run("echo ran");
+  check_told(r, "OCI runtime exec failed: no such file");
+  CHECK(!has(r.message, "place_agent"));
+}
+
 TEST_CASE("an engine whose socket nobody answers is told in time") {
   if (!has_images()) return;
   const support::TempDir folder;

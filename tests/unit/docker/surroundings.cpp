@@ -148,11 +148,52 @@ TEST_CASE("container: git finds the user's name and address, and nothing else of
     CHECK(executor->run("echo ${GIT_CONFIG_GLOBAL-none}; echo mine > ~/.gitconfig").out ==
           "none\n");
     CHECK(executor->run(show).out == "mine\n");
+    // Of another home than that of the image's user.
+    for (const bool sudo : {false, true}) {
+      CAPTURE(sudo);
+      ContainerExecutorOptions elsewhere = options;
+      elsewhere.container.sudo = sudo;
+      elsewhere.container.environment = {};
+      elsewhere.environment.set = {{"HOME", "/elsewhere"}};
+      elsewhere.container.scratch = {{"/elsewhere", std::uint64_t{1} << 20}};
+      CHECK(run_in(elsewhere, show) == told);
+    }
     // That file is the user's own when it is asked for.
     options.container.environment = {};
     options.container.credentials.mounts = {"git_config"};
     CHECK(has(run_in(options, show), "t0ken"));
   }
+}
+
+TEST_CASE("container: one that has the machine's process table is prepared, too") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+  options.container.user = "4321:4322";
+  options.container.read_only_root = false;
+  options.container.engine_options = {"pid=host"};
+  const auto executor = ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(executor, executor.error().message);
+  const codeexec::Result r = executor->run("whoami");
+  CHECK_MESSAGE(r.out == "user4321\n", r.summary());
+  CHECK(r.notes.empty());
+}
+
+TEST_CASE("container: sudo serves groups by name, and any number") {
+  if (!has_engine()) return;
+  const TempDir folder;
+  const auto run_as = [&](const char* user) {
+    ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
+    options.container.sudo = true;
+    options.container.user = user;
+    const auto executor = ContainerExecutor::create(options);
+    REQUIRE_MESSAGE(executor, executor.error().message);
+    const codeexec::Result r = executor->run("echo $(id -u) $(id -g)");
+    return r.message + r.out;
+  };
+  CHECK(run_as("4294967294:4294967294") == "4294967294 4294967294\n");
+  CHECK(run_as("4321:root") == "4321 0\n");
+  CHECK(has(run_as("4321:nobody-knows"), "unable to find user 4321:nobody-knows"));
 }
 
 TEST_CASE("container: a cache outlives the containers that share it") {

@@ -150,8 +150,10 @@ TEST_CASE("place: what cannot be reached is told in one line") {
   CHECK(has(message_of({"sh", "-c", "exec codeexec-mcp-xyz --place"}), "install codeexec-mcp"));
   CHECK(has(message_of({"yes"}), "no greeting of an agent"));
   CHECK(has(message_of({"echo", "codeexec-place/99"}), "protocol"));
+  CHECK(has(message_of({"echo", "OCI runtime exec failed"}), "it said: OCI runtime exec failed"));
   f.options.connect_timeout = std::chrono::milliseconds(100);
   CHECK(has(message_of({"sleep", "600"}), "did not answer within 0.1 s"));
+  CHECK(has(message_of({"sh", "-c", "echo; echo who are you; exec sleep 600"}), "who are you"));
   f.options.transport = {};
   CHECK(place_error(f.options).code == ErrorCode::invalid_argument);
 }

@@ -76,6 +76,30 @@ TEST_CASE("no descriptor of the host reaches the program") {
   CHECK(r.out == "0 1 2 \n");
 }
 
+TEST_CASE("another user's program may open its streams by name") {
+  if (::geteuid() != 0) {
+    MESSAGE("SKIPPED: only root can start a program as another user");
+    return;
+  }
+  for (const bool supervised : {false, true}) {
+    CAPTURE(supervised);
+    ProcessOptions options =
+        program({"sh", "-c", "cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr"});
+    options.uid = options.gid = 12345;
+    options.supervised = supervised;
+    options.input = "in\n";
+    const ProcessResult r = run_process(options);
+    CHECK(r.out == "in\nout\n");
+    CHECK(r.err == "err\n");
+    options.merge_streams = true;
+    CHECK(run_process(options).out == "in\nout\nerr\n");
+  }
+  // What is not its own stays as it is.
+  struct stat status {};
+  CHECK(::stat("/dev/null", &status) == 0);
+  CHECK(status.st_uid == 0);
+}
+
 TEST_CASE("pass_fd becomes descriptor 3 and nothing else") {
   const support::TempDir directory;
   const std::string path = directory.file("passed", "hello");
