@@ -3573,7 +3573,7 @@ std::string in_lower_case(std::string_view text) {
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
   return false;
@@ -4020,7 +4020,7 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
     const dirent* entry = ::readdir(listing.get());
     if (!entry) return errno;
     const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+    if (text != "."sv && text != ".."sv && !use(entry->d_name)) return 0;
   }
 }
 
@@ -4267,10 +4267,10 @@ std::size_t json_shortest_digits(double value, char* out) {
 // The exponent of a number, cut to what is far beyond any text's length.
 long long json_exponent(std::string_view text) {
   constexpr long long bound = 1000000000000000;
-  if (starts_with(text, "+")) text.remove_prefix(1);
+  if (starts_with(text, "+"sv)) text.remove_prefix(1);
   long long value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc()) value = starts_with(text, "-") ? -bound : bound;
+  if (result.ec != std::errc()) value = starts_with(text, "-"sv) ? -bound : bound;
   return std::clamp(value, -bound, bound);
 }
 
@@ -4323,7 +4323,7 @@ bool json_is_int64(double value) {
 }
 
 std::optional<std::int64_t> json_read_integer(std::string_view text) {
-  const bool negative = starts_with(text, "-");
+  const bool negative = starts_with(text, "-"sv);
   if (negative) text.remove_prefix(1);
   const std::size_t e = text.find_first_of("eE");
   const std::string_view digits = text.substr(0, e);
@@ -4622,7 +4622,7 @@ Json::Json(double value) noexcept : Json() {
     return;
   }
   make_integer(static_cast<std::int64_t>(value));
-  if (json_same(value, 0) && std::signbit(value)) spell("-0");
+  if (json_same(value, 0) && std::signbit(value)) spell("-0"sv);
 }
 
 Json::Json(const char* text) : Json(std::string(text)) {}
@@ -4843,7 +4843,7 @@ std::int64_t Json::as_integer(std::int64_t fallback) const noexcept {
 double Json::as_number(double fallback) const noexcept {
   if (kind_ == Kind::number) return number_.real;
   if (!is_integer()) return fallback;
-  if (number_.integer == 0 && starts_with(spelling(), "-")) return -0.0;
+  if (number_.integer == 0 && starts_with(spelling(), "-"sv)) return -0.0;
   return static_cast<double>(number_.integer);
 }
 
@@ -4951,7 +4951,7 @@ class Json::Parser {
     }
     skip_space();
     if (at_ == end_) return root;
-    fail("unexpected text after the value");
+    fail("unexpected text after the value"sv);
     return std::move(error_);
   }
 
@@ -5017,7 +5017,7 @@ class Json::Parser {
       const std::size_t before = members.size();
       json_keep_last(members);
       if (members.size() != before && limits_.unique_names)
-        return fail("a name occurs twice in the object that ends");
+        return fail("a name occurs twice in the object that ends"sv);
     }
     ++at_;
     --depth_;
@@ -5045,7 +5045,7 @@ class Json::Parser {
   bool next_item(Json*& place) {
     Array& items = open_->array_.items;
     if (!items.empty()) {
-      if (!next_is(',')) return fail("expected ',' or ']'");
+      if (!next_is(',')) return fail("expected ',' or ']'"sv);
       ++at_;
     }
     place = &items.emplace_back();
@@ -5064,7 +5064,7 @@ class Json::Parser {
     if (!read_string(member.name)) return false;
     open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
     skip_space();
-    if (!next_is(':')) return fail("expected ':'");
+    if (!next_is(':')) return fail("expected ':'"sv);
     ++at_;
     place = &member.value;
     return true;
@@ -5130,7 +5130,7 @@ class Json::Parser {
     const double number = json_read_double(text);
     if (!std::isfinite(number)) {
       at_ = start;
-      return fail("a number too large for a double");
+      return fail("a number too large for a double"sv);
     }
     place.make_real(number);
     place.spell(text);
@@ -5148,7 +5148,7 @@ class Json::Parser {
         const Utf8Step step = json_utf8_step(at_, end_);
         at_ += step.good;
         if (step.good != 0) continue;
-        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
+        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8"sv);
         out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
@@ -5201,7 +5201,7 @@ class Json::Parser {
     std::size_t size = 0;
     code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
     at_ += size;
-    return size == 4 || fail("expected four hexadecimal digits");
+    return size == 4 || fail("expected four hexadecimal digits"sv);
   }
 
   bool read_unicode_escape(std::string& out) {
@@ -5815,9 +5815,9 @@ Regex::Parser::Parser(std::string_view pattern, const Options& options) : patter
 Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   constexpr std::size_t longest_pattern = 65536;
   if (pattern_.size() > longest_pattern)
-    fail(longest_pattern, "the pattern is longer than 65536 bytes", ErrorCode::limit);
+    fail(longest_pattern, "the pattern is longer than 65536 bytes"sv, ErrorCode::limit);
   else if (alternatives() && at_ < pattern_.size())
-    fail(at_, "unbalanced parenthesis");
+    fail(at_, "unbalanced parenthesis"sv);
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
@@ -5974,7 +5974,7 @@ bool Regex::Parser::sequence() {
     if (take_quantifier(quantifier)) {
       if (item == Item::nothing || item == Item::assertion)
         return fail(offset, "nothing to repeat");
-      if (item == Item::repeated) return fail(offset, "multiple repeat");
+      if (item == Item::repeated) return fail(offset, "multiple repeat"sv);
       if (error_ || !repeat(item_start, quantifier, offset)) return false;
       item = Item::repeated;
       continue;
@@ -6174,7 +6174,7 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     at_ = first;
     return octal(offset, in_set, code);
   }
-  if (is_ascii_letter(code)) return fail(offset, "bad escape");
+  if (is_ascii_letter(code)) return fail(offset, "bad escape"sv);
   return true;
 }
 
@@ -6221,7 +6221,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
     char other_shorthand = 0;
     if (!set_bound(set_offset, range.second, other_shorthand)) return false;
     if (shorthand || other_shorthand || range.second < range.first)
-      return fail(offset, "bad character range");
+      return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
     ranges.push_back(range);
@@ -6299,21 +6299,21 @@ bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
     case '!':
       return unsupported(offset, "look-ahead");
     case '<':
-      if (starts_with(pattern_.substr(at_), "<=") || starts_with(pattern_.substr(at_), "<!"))
+      if (starts_with(pattern_.substr(at_), "<="sv) || starts_with(pattern_.substr(at_), "<!"sv))
         return unsupported(offset, "look-behind");
-      return fail(offset, "unknown extension ?<");
+      return fail(offset, "unknown extension ?<"sv);
     case '(':
       return unsupported(offset, "a conditional group");
     case '>':
-      return unsupported(offset, "an atomic group");
+      return unsupported(offset, "an atomic group"sv);
     default:
       return flag_group(offset, ends);
   }
 }
 
 bool Regex::Parser::named_group(std::size_t offset) {
-  if (next_is('=')) return unsupported(offset, "a back-reference");
-  if (!take('<')) return fail(offset, "unknown extension ?P");
+  if (next_is('=')) return unsupported(offset, "a back-reference"sv);
+  if (!take('<')) return fail(offset, "unknown extension ?P"sv);
   const std::size_t end = pattern_.find('>', at_);
   if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
   const std::string_view group_name = pattern_.substr(at_, end - at_);
@@ -6325,7 +6325,7 @@ bool Regex::Parser::named_group(std::size_t offset) {
     i += c.size;
   }
   if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name");
+    return fail(at_, "redefinition of group name"sv);
   names_.push_back(group_name);
   at_ = end + 1;
   return true;
@@ -6337,7 +6337,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   std::string off;
   if (!take_flags(offset, "aimsux", on)) return false;
   if (take('-')) {
-    if (!take_flags(offset, "imsx", off)) return false;
+    if (!take_flags(offset, "imsx"sv, off)) return false;
     if (off.empty()) return fail(at_, "missing flag");
     if (off.find_first_of(on) != std::string::npos)
       return fail(at_, "bad inline flags: flag turned on and off");
@@ -6360,7 +6360,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
 bool Regex::Parser::take_flags(std::size_t offset, std::string_view known, std::string& flags) {
   for (; is_letter(peek()); ++at_) {
     const char flag = peek();
-    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
+    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag"sv);
     if (flags.find(flag) == std::string::npos) flags += flag;
   }
   return true;
@@ -9582,7 +9582,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     written += hidden ? '\0' : text.text[i];
     if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  if (text.home && starts_with(written, "~")) fields.word.home = true;
+  if (text.home && starts_with(written, "~"sv)) fields.word.home = true;
   if (!whole) return add_split(fields, written, text.home);
   add_text(fields, written, true);
   if (!quoted && has_glob(written)) fields.word.glob = true;
@@ -11034,7 +11034,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   if (whole.unset) return value;
   if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
-  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
@@ -11132,7 +11132,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 }
 
 bool ShellWalker::is_descriptor(std::string_view text) {
-  if (text == "-" || text == std::string_view("\0", 1)) return true;
+  if (text == "-"sv || text == std::string_view("\0", 1)) return true;
   if (ends_with(text, "-"sv)) text.remove_suffix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -14185,7 +14185,7 @@ void Judge::redirect(const shell::Redirection& redirection) {
 void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form) {
   if (part.text.empty() || part.word->process) return;
   if (use == Use::read && !case_.collecting) return;
-  if (part.text == "-" && (use == Use::read || use == Use::write)) return;
+  if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
@@ -14338,7 +14338,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
-  if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
+  if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(wrapper, form);
   if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
@@ -14773,7 +14773,7 @@ void Judge::peel_find(const Form& form) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls"sv) {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -14796,7 +14796,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
       for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
-      words.push_back(replace_all(form.words[i], "{}", worst));
+      words.push_back(replace_all(form.words[i], "{}"sv, worst));
     }
   }
   if (words.empty()) return;
@@ -15678,7 +15678,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     return true;
   }
   while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
-  if (may_vanish) texts.push_back(text_with("", true));
+  if (may_vanish) texts.push_back(text_with(""sv, true));
   return true;
 }
 
@@ -15900,8 +15900,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
-  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
@@ -16001,7 +16001,7 @@ void apply_symbolic(std::string_view clause, ModeEffect& effect) {
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
     effect.risky |= to_others && has_any(what, "ug"sv);
-    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.risky |= has_any(what, "s"sv) && who != "o"sv;
     effect.sticks |= has_any(what, "t"sv);
     effect.writable |= to_others && has_any(what, "w"sv);
   }
@@ -16259,7 +16259,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
 void Judge::check_clean(const Form& form) {
   PathText path = base();
   Wrapper git;
-  find_wrapper("git", git);
+  find_wrapper("git"sv, git);
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
@@ -16444,7 +16444,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
   std::vector<Part> words;
   read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
                  [&](const Part& operand) { words.push_back(operand); });
-  const std::size_t first = !words.empty() && words[0].text == "set";
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
   if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
 }
 
@@ -16787,8 +16787,8 @@ int open_without_links(const std::string&) { return -1; }
 // The path, absolute but otherwise as written. `base` as in canonical_path().
 Expected<std::string> absolute_path(std::string_view path, std::string_view base) {
   std::string result(path);
-  if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
-  if (starts_with(result, "/")) return result;
+  if (!starts_with(result, "/"sv) && !base.empty()) result = concat({base, "/", path});
+  if (starts_with(result, "/"sv)) return result;
   char current[longest_path + 1];
   if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
   return concat({current, "/", result});
@@ -16837,12 +16837,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
 
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || has_nul(path)) return false;
+  if (!starts_with(path, "/"sv) || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
+    if (part.empty() || part == "."sv || part == ".."sv) return false;
     at = end + 1;
   }
   return true;
@@ -16883,8 +16883,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const std::size_t end = std::min(todo.find('/', at), todo.size());
     const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
+    if (part.empty() || part == "."sv) continue;
+    if (part == ".."sv) {
       if (!done.empty()) done.resize(done.rfind('/'));
       continue;
     }
@@ -16908,7 +16908,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
 }
 
 bool is_within(std::string_view path, std::string_view root) noexcept {
-  if (root == "/") return starts_with(path, "/");
+  if (root == "/") return starts_with(path, "/"sv);
   return !root.empty() && starts_with(path, root) &&
          (path.size() == root.size() || path[root.size()] == '/');
 }
@@ -16948,7 +16948,7 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = ".";
+  if (work_dir.empty()) work_dir = "."sv;
   auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
@@ -17091,7 +17091,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
   const std::string_view last = base_name(path);
-  const bool is_entry = !last.empty() && last != "." && last != "..";
+  const bool is_entry = !last.empty() && last != "."sv && last != ".."sv;
   if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);
@@ -17481,7 +17481,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 bool names_a_directory(std::string_view path) {
   const std::string_view last = base_name(path);
-  return last.empty() || last == "." || last == "..";
+  return last.empty() || last == "."sv || last == ".."sv;
 }
 
 Place place_of(const std::string& path) {
@@ -17664,10 +17664,10 @@ bool is_binary(const FileContent& content, FileRange::Unit unit) {
 }
 
 std::string_view image_type(std::string_view start) {
-  if (starts_with(start, "\x89PNG\r\n\x1a\n")) return "image/png";
-  if (starts_with(start, "\xff\xd8\xff")) return "image/jpeg";
-  if (starts_with(start, "GIF87a") || starts_with(start, "GIF89a")) return "image/gif";
-  if (starts_with(start, "RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+  if (starts_with(start, "\x89PNG\r\n\x1a\n"sv)) return "image/png";
+  if (starts_with(start, "\xff\xd8\xff"sv)) return "image/jpeg";
+  if (starts_with(start, "GIF87a"sv) || starts_with(start, "GIF89a"sv)) return "image/gif";
+  if (starts_with(start, "RIFF"sv) && start.size() >= 12 && start.substr(8, 4) == "WEBP")
     return "image/webp";
   return {};
 }
@@ -17912,7 +17912,7 @@ namespace {
 
 // Holds nothing that is looked for by its name.
 bool is_closed_by_name(std::string_view name) {
-  return name == ".git" || name == ".hg" || name == ".svn" ||
+  return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
          is_generated_name(name, GeneratedScope::tree);
 }
 
@@ -18076,9 +18076,9 @@ PythonPrefix python_prefix(std::string_view text) {
 }
 
 PythonLexer::PythonLexer(std::string_view source) : source_(source) {
-  if (starts_with(source_, "\xef\xbb\xbf")) at_ = 3;
+  if (starts_with(source_, "\xef\xbb\xbf"sv)) at_ = 3;
   const std::size_t nul = source_.find('\0');
-  if (nul != std::string_view::npos) fail(nul, "a NUL byte");
+  if (nul != std::string_view::npos) fail(nul, "a NUL byte"sv);
 }
 
 void PythonLexer::fail(std::size_t offset, std::string_view what) {
@@ -18135,14 +18135,14 @@ PythonToken PythonLexer::next() {
       if (brackets_.empty()) return {};
     } else if (c == '\\') {
       ++at_;
-      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line");
+      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line"sv);
       take_line_break();
     } else {
       PythonToken found = is_python_name_byte(c) ? word() : is_quote(c) ? text(at_) : mark();
       if (!error_) return found;
     }
   }
-  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed");
+  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed"sv);
   return {};
 }
 
@@ -18175,7 +18175,7 @@ PythonToken PythonLexer::mark() {
     ++at_;
   } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '$' || c == '?' ||
              c == '`') {
-    fail(begin, "a character that Python does not know");
+    fail(begin, "a character that Python does not know"sv);
   }
   return token(PythonToken::Kind::mark, begin);
 }
@@ -18230,7 +18230,7 @@ void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
     else if (!step_in_text(open))
       break;
   }
-  if (!open.empty()) fail(begin, "a string that is never closed");
+  if (!open.empty()) fail(begin, "a string that is never closed"sv);
 }
 
 bool PythonLexer::step_in_text(std::vector<Formatted>& open) {
@@ -18422,11 +18422,11 @@ class DocstringForm {
       has_text_ = true;
       return true;
     }
-    if (token.text == "(" && !has_text_) {
+    if (token.text == "("sv && !has_text_) {
       ++brackets_;
       return true;
     }
-    if (token.text != ")" || !has_text_ || brackets_ == 0) return false;
+    if (token.text != ")"sv || !has_text_ || brackets_ == 0) return false;
     is_closing_ = true;
     --brackets_;
     return true;
@@ -18458,7 +18458,7 @@ class PythonReader {
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;
-      lexer_.fail(literal.offset, "a string with an escape that is not whole");
+      lexer_.fail(literal.offset, "a string with an escape that is not whole"sv);
       return *lexer_.error();
     }
     return to_utf8(clean_docstring(text));
@@ -18489,17 +18489,18 @@ class PythonReader {
       read_line();
       if (parts_.empty()) return;
     }
-    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected");
+    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected"sv);
   }
 
   void read_line() {
     const bool is_docstring_due = std::exchange(is_docstring_due_, false);
     due_ = bodies_.back();
     PythonToken token = lexer_.next();
-    if (token.text == "@") return read_decorator();
-    const bool is_async = token.text == "async";
+    if (token.text == "@"sv) return read_decorator();
+    const bool is_async = token.text == "async"sv;
     if (is_async) token = lexer_.next();
-    if (token.text == "def" || (token.text == "class" && !is_async)) return read_definition(token);
+    if (token.text == "def"sv || (token.text == "class"sv && !is_async))
+      return read_definition(token);
     read_statements(token, is_docstring_due);
   }
 
@@ -18511,8 +18512,8 @@ class PythonReader {
     bool is_over = false;
     bool ends_with_colon = false;
     for (; token.kind != PythonToken::Kind::line_end; token = lexer_.next()) {
-      ends_with_colon = token.text == ":" && !lexer_.in_brackets();
-      is_over = is_over || token.text == ";";
+      ends_with_colon = token.text == ":"sv && !lexer_.in_brackets();
+      is_over = is_over || token.text == ";"sv;
       if (!is_form || is_over) continue;
       is_form = form.take(token);
       if (token.kind == PythonToken::Kind::text) literals.push_back(token);
@@ -18526,7 +18527,7 @@ class PythonReader {
     for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
          token = lexer_.next())
       if (words.size() < 4) words.push_back(token.text);
-    if (words.size() == 3 && words[1] == "." && (words[2] == "setter" || words[2] == "deleter"))
+    if (words.size() == 3 && words[1] == "."sv && (words[2] == "setter" || words[2] == "deleter"sv))
       accessor_of_ = words[0];
   }
 
@@ -18543,9 +18544,9 @@ class PythonReader {
       is_found_ = is_last;
       docstring_.clear();
     }
-    due_.is_on_path = is_next && !is_last && keyword.text == "class";
+    due_.is_on_path = is_next && !is_last && keyword.text == "class"sv;
     ++due_.matched;
-    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon");
+    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon"sv);
     const PythonToken first = lexer_.next();
     if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
     is_body_due_ = true;
@@ -18559,7 +18560,7 @@ class PythonReader {
          token = lexer_.next()) {
       if (lexer_.in_brackets()) continue;
       if (token.text == "lambda") ++lambdas;
-      if (token.text != ":") continue;
+      if (token.text != ":"sv) continue;
       if (lambdas == 0) return true;
       --lambdas;
     }
@@ -18732,7 +18733,7 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   if (options.keep_all) return true;
   for (const std::string& pattern : options.keep) {
     if (variable == pattern) return true;
-    if (ends_with(pattern, "*") &&
+    if (ends_with(pattern, "*"sv) &&
         starts_with(variable, std::string_view(pattern).substr(0, pattern.size() - 1)))
       return true;
   }
@@ -18770,7 +18771,7 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   }
 
   VariableMap map = kept_variables(options);
-  auto ok = assign_variables(map, "set", options.set);
+  auto ok = assign_variables(map, "set"sv, options.set);
   if (ok) ok = add_secret_values(map, options.secret, secrets_);
   if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
@@ -18818,7 +18819,7 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
     path = concat({*venv, "/bin:", path});
     map.erase("PYTHONHOME");
   }
-  if (auto assigned = assign_variables(map, "environment", extra); !assigned)
+  if (auto assigned = assign_variables(map, "environment"sv, extra); !assigned)
     return assigned.error();
 
   CommandEnvironment result;
@@ -19131,7 +19132,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
     if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
-      if (!starts_with(path, "/"))
+      if (!starts_with(path, "/"sv))
         return make_error(ErrorCode::invalid_argument,
                           {"grants: ", quoted(path), " is not an absolute path"});
       if (has_nul(path))
@@ -20726,7 +20727,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
+      !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -20876,7 +20878,7 @@ bool is_program_file(const std::string& path) {
   char bytes[4] = {};
   if (!file || ::read(file.get(), bytes, sizeof bytes) < 2) return false;
   const std::string_view beginning(bytes, sizeof bytes);
-  return starts_with(beginning, "#!") || beginning == "\177ELF";
+  return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -20975,11 +20977,13 @@ bool TreeGrants::has_secret_name(const std::string& name, bool directory, int de
       ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
       "auth.json "
       "config.yaml hosts.yml .git-credentials .yarnrc.yml";
-  if (is_word_of(name, ".env.* credentials*")) return true;
-  if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
-  if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
+  if (is_word_of(name, ".env.* credentials*"sv)) return true;
+  if (starts_with(name, "id_"sv) && name.find('.') == std::string::npos) return true;
+  if (ends_with(name, ".key"sv) || ends_with(name, ".p12"sv) || ends_with(name, ".pfx"sv))
+    return true;
   // But not the certificates of the world's authorities.
-  if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
+  if (ends_with(name, ".pem"sv) && name.find("cert") == std::string::npos &&
+      !starts_with(name, "ca"sv))
     return true;
   if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
@@ -21048,8 +21052,8 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
-  if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"))
+  if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
+      !lies_in_one_of(target, "/run /var/lib"sv))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -21084,7 +21088,7 @@ namespace {
 void ToolGrants::add(std::string_view search_path) {
   while (!search_path.empty()) {
     const std::string_view directory = take_part(search_path, ':');
-    if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
+    if (starts_with(directory, "/"sv) && !is_granted(directory)) add_directory(directory);
   }
 }
 
@@ -21148,7 +21152,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -21161,7 +21165,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
   if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
   // What is in ~/.cargo/bin are fronts for what is here.
-  if (ends_with(prefix, "/.cargo"))
+  if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
@@ -21175,7 +21179,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -21234,7 +21238,7 @@ int write_control(const std::string& path, std::string_view text) {
 // A control file, or nothing. They are short.
 constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  auto text = read_whole_file(path, most_control, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup"sv);
   return text ? std::move(*text) : std::string();
 }
 
@@ -21249,7 +21253,7 @@ std::vector<std::string_view> split(std::string&& text, char separator) = delete
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
     if (part == word ||
-        (part.size() == word.size() + 1 && ends_with(part, "\n") && starts_with(part, word)))
+        (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
   return false;
 }
@@ -21305,8 +21309,8 @@ std::string group_directory(std::string_view mounts, const std::string& group,
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
     const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"
-                             : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
+                             ? dash[1] == "cgroup2"sv
+                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
@@ -21861,7 +21865,7 @@ class SandboxBuilder {
                             {"sandbox: the trial of it could not be run"});
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
-          if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
+          if (auto left = give_up_loopback("127.0.0.1 does not work in it"sv); !left) return left;
           continue;
         }
         judge(trial);
@@ -21998,8 +22002,7 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const std::string& why =
-          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
       if (why.empty())
         state_.report.enforced.push_back(feature);
       else
@@ -22326,7 +22329,7 @@ class Launch {
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
     for (const std::string& variable : environment)
-      if (starts_with(variable, "PATH=")) {
+      if (starts_with(variable, "PATH="sv)) {
         search_path_ = variable.substr(5);
         break;
       }
@@ -22457,7 +22460,7 @@ std::string missing_interpreter(const Launch& launch) {
     char line[256];
     const ssize_t size = file ? ::read(file.get(), line, sizeof line) : -1;
     const std::string_view start(line, size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (!starts_with(start, "#!")) return "; the program is there, but its loader is missing";
+    if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
     return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});
@@ -23512,7 +23515,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
 bool has_variable(pid_t pid, const std::string& variable) {
   constexpr std::size_t most = std::size_t{4} << 20;
   const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
-  const auto content = read_whole_file(path, most, "environment");
+  const auto content = read_whole_file(path, most, "environment"sv);
   if (!content) return false;
   const std::string_view variables = *content;
   const std::size_t at = variables.find(variable);
@@ -26320,12 +26323,12 @@ void set_sandbox_fields(Json& object, const Result& r) {
     if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
     object.set("sandbox", std::move(sandbox));
   }
-  if (!r.container.empty()) object.set("container", r.container);
-  if (!r.place.empty()) object.set("place", r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions", redactions);
+  if (redactions > 0) object.set("redactions"sv, redactions);
 }
 
 }  // namespace
@@ -26342,38 +26345,38 @@ Json AuditRecord::to_json() const {
   const auto set_known = [&set_text](std::string_view field, const std::string& text) {
     if (!text.empty()) set_text(field, text);
   };
-  set_text("time", time);
-  set_text("host", host);
-  record.set("pid", pid);
-  set_known("agent_id", agent_id);
-  set_known("client", client);
-  set_known("request", request);
-  set_known("session_id", session_id);
-  set_known("shell_id", shell_id);
-  set_text("tool", tool);
+  set_text("time"sv, time);
+  set_text("host"sv, host);
+  record.set("pid"sv, pid);
+  set_known("agent_id"sv, agent_id);
+  set_known("client"sv, client);
+  set_known("request"sv, request);
+  set_known("session_id"sv, session_id);
+  set_known("shell_id"sv, shell_id);
+  set_text("tool"sv, tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
     if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
-  set_cut("command", r.command);
-  if (!code.empty()) set_cut("code", code);
+  set_cut("command"sv, r.command);
+  if (!code.empty()) set_cut("code"sv, code);
   if (!input_sha256.empty()) {
-    record.set("input_bytes", input_bytes);
-    set_text("input_sha256", input_sha256);
+    record.set("input_bytes"sv, input_bytes);
+    set_text("input_sha256"sv, input_sha256);
   }
-  set_text("work_dir", r.work_dir);
-  record.set("allowed", r.outcome != Outcome::refused);
-  set_known("rule", r.rule);
+  set_text("work_dir"sv, r.work_dir);
+  record.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
-    record.set("rule_begin", r.rule_begin);
-    record.set("rule_end", r.rule_end);
+    record.set("rule_begin"sv, r.rule_begin);
+    record.set("rule_end"sv, r.rule_end);
   }
-  set_known("message", r.message);
-  record.set("outcome", name(r.outcome));
-  record.set("exit_code", r.exit_code);
-  if (r.signal != 0) record.set("signal", r.signal);
-  record.set("duration_ms", milliseconds(r.wall_time));
-  record.set("cpu_ms", milliseconds(r.cpu_time));
+  set_known("message"sv, r.message);
+  record.set("outcome"sv, name(r.outcome));
+  record.set("exit_code"sv, r.exit_code);
+  if (r.signal != 0) record.set("signal"sv, r.signal);
+  record.set("duration_ms"sv, milliseconds(r.wall_time));
+  record.set("cpu_ms"sv, milliseconds(r.cpu_time));
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
     record.set(concat({field, "_bytes"}), counts.total_bytes);
@@ -26381,8 +26384,8 @@ Json AuditRecord::to_json() const {
     set_known(concat({field, "_sha256"}), counts.sha256);
     if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
-  set_stream("stdout", r.out, r.out_counts);
-  set_stream("stderr", r.err, r.err_counts);
+  set_stream("stdout"sv, r.out, r.out_counts);
+  set_stream("stderr"sv, r.err, r.err_counts);
   set_sandbox_fields(record, r);
   return record;
 }
@@ -26396,7 +26399,7 @@ std::string_view audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
   const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
   return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }
@@ -26588,12 +26591,12 @@ std::string home_of_user(std::string_view user) {
 Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
                                   FunctionRef<std::string()> own_home) {
   const std::string_view path = access.path;
-  if (starts_with(path, "/")) return access.path;
-  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  if (starts_with(path, "/"sv)) return access.path;
+  if (!starts_with(path, "~"sv)) return concat({work_dir == "/"sv ? "" : work_dir, "/"sv, path});
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
-  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  if (starts_with(home, "/"sv)) return concat({home, path.substr(end)});
   return make_error(ErrorCode::not_found, {"that home directory is not known here"});
 }
 
@@ -26751,7 +26754,7 @@ std::string hooks_path_in(const std::string& config) {
   line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
   line = line.substr(0, line.find_last_not_of(around) + 1);
   const std::string parts = concat({"/", line, "/"});
-  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+  if (starts_with(line, "/"sv) || parts.find("/../") != std::string::npos || has_nul(parts))
     return {};
   return std::string(line);
 }
@@ -26825,7 +26828,7 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
-    if (ends_with(file, ".sample")) return true;
+    if (ends_with(file, ".sample"sv)) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
     if (repositories == 0) {
@@ -26877,7 +26880,7 @@ void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
   while (!rest.empty()) {
     const std::string_view path = take_part(rest, ' ');
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
-    if (ends_with(path, "/"))
+    if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
     else
       look_at_one(place, std::string(path));
@@ -26896,9 +26899,9 @@ void WatchedFiles::look_at(const std::string& directory) {
   while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
     --left;
     const std::string_view name = entry->d_name;
-    if (name == ".git")
+    if (name == ".git"sv)
       look_at_repository(place, ".git");
-    else if (starts_with(name, "."))
+    else if (starts_with(name, "."sv))
       look_at_watched(place, name);
     else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
       continue;
@@ -26950,14 +26953,14 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
       if (!read_word(word)) return false;
       if (!variable.empty()) {
         if (wanted) return false;  // only an array has more words
-      } else if (starts_with(word, "-")) {
+      } else if (starts_with(word, "-"sv)) {
         // Read-only, a function, an array, tied to one.
         wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
       } else {
@@ -27059,9 +27062,9 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
-  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
   const std::string list = concat({echo, "&&", own, "export -p&&", echo});
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
@@ -27098,7 +27101,7 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     part = text.substr(0, end);
     text.remove_prefix(end + line.size());
   }
-  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
     return make_error(
         ErrorCode::parse,
         {"its shell did not tell all of them at its end (it ended in exec or set a trap "
@@ -27197,7 +27200,7 @@ namespace {
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  const bool like_option = starts_with(script, "-"sv) || starts_with(script, "+"sv);
   return concat({like_option ? " " : "", script});
 }
 
@@ -27599,9 +27602,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     admission.refuse(
         "work_dir",
         {directory.error().message,
-         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
-         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                              : ""});
+         command.work_dir != given.work_dir     ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
+                                                : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -27653,7 +27656,7 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", ") + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
@@ -27677,7 +27680,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes,
              {"changed during the command, and used outside of the sandbox by the user's own "
               "tools: ",
-              joined(told.changed_files, ", ")});
+              joined(told.changed_files, ", "sv)});
   ending.log(told, ended);
 }
 
@@ -28018,7 +28021,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp"sv);
   if (!parent) return with_prefix({option, ": "}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
@@ -28047,7 +28050,7 @@ int Executor::PrivateFolder::prepare(int fd) {
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
-  auto made = Home::create("private_home", "codeexec-home-");
+  auto made = Home::create("private_home", "codeexec-home-"sv);
   if (!made) return made.error();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;
@@ -28105,7 +28108,7 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
   if (options.spill_dir.empty() && options.private_spill_dir) {
-    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-");
+    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-"sv);
     if (!made) return made.error();
     private_spill = std::move(*made);
     options.spill_dir = private_spill->path();
@@ -28179,11 +28182,11 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
                                     codeexec::is_within(root.path, other.path));
     if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
-  return joined(paths, ", ");
+  return joined(paths, ", "sv);
 }
 
 std::string path_from_here(const std::string& path) {
-  if (starts_with(path, "/")) return path;
+  if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
   return here ? concat({*here, "/", path}) : path;
 }
@@ -28415,7 +28418,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   bound(limits.processes, "There may be ", " processes and threads.");
   bound(limits.file_size, "No file may become larger than ", " bytes.");
   bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " ");
+  return joined(facts, " "sv);
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -28488,21 +28491,21 @@ std::string LocalExecutor::describe_place() const {
       if (root.permission == Permission::read) readable.push_back(root.path);
     sentences.push_back(
         concat({"Commands run in a sandbox. They can change files only below ",
-                to_utf8(joined(place_->writable, ", ")),
+                to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
                 "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
                 " and nothing else of the user's."}));
     if (!place_->protected_paths.empty())
       sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", ")),
+          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
                   " is protected: changing it fails as 'read-only' or 'busy'."}));
   }
   if (report.network == Network::none)
     sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
     sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " ");
+  return joined(sentences, " "sv);
 }
 
 // A sandbox without roots still has places where its commands may read and write.
@@ -28643,7 +28646,7 @@ class GitConfig {
 void GitConfig::read(const std::string& path) {
   constexpr std::size_t longest_config = std::size_t{1} << 20;
   if (files_left_-- <= 0) return;
-  const auto file = read_whole_file(path, longest_config, "git's settings");
+  const auto file = read_whole_file(path, longest_config, "git's settings"sv);
   if (!file) return;
   const std::string_view text = *file;
   std::string section;
@@ -28699,15 +28702,17 @@ std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
 
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
   constexpr std::size_t longest = 256;
-  if (key == "include.path") {
-    const bool at_home = starts_with(value, "~/");
+  if (key == "include.path"sv) {
+    const bool at_home = starts_with(value, "~/"sv);
     const std::string_view folder =
         at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
-    return read(starts_with(value, "/")
+    return read(starts_with(value, "/"sv)
                     ? value
                     : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
   }
-  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  std::string* const place = key == "user.name"sv    ? &name_
+                             : key == "user.email"sv ? &email_
+                                                     : nullptr;
   if (!place || value.size() > longest) return;
   std::string quoted = "\"";
   for (const char c : value) {
@@ -29217,11 +29222,11 @@ Json to_json(const SandboxOptions& options) {
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
   // What is not understood is the strictest.
-  const std::int64_t mode = object["mode"].as_integer(2);
+  const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
-  const std::int64_t network = object["network"].as_integer(1);
+  const std::int64_t network = object["network"sv].as_integer(1);
   options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
   for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
   for (const SandboxPaths& paths : sandbox_paths)
@@ -29247,9 +29252,9 @@ SandboxReport sandbox_report_from(const Json& object) {
   const SandboxOptions read = sandbox_options_from(object);
   report.mode = read.mode;
   report.network = read.network;
-  report.landlock_abi = static_cast<int>(object["landlock_abi"].as_integer() & 0xff);
-  report.enforced = texts_in(object["enforced"]);
-  report.missing = texts_in(object["missing"]);
+  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"sv]);
+  report.missing = texts_in(object["missing"sv]);
   return report;
 }
 
@@ -29724,16 +29729,16 @@ bool PlaceAgent::greet(std::string_view text) {
   };
   if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
-      std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
+      std::max<std::int64_t>(1000, (*hello)["keep_alive"sv].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
   const std::string& container = (*hello)["container"].as_string();
-  if (const Json* const wanted = hello->find("prepare")) {
+  if (const Json* const wanted = hello->find("prepare"sv)) {
     if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
   contained_ = !container.empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
-    return refuse("unable to find user " + (*hello)["user"].as_string());
+    return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -29746,11 +29751,11 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "host", system.nodename);
   }
   const char* home = std::getenv("HOME");
-  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"]);
+  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"sv]);
   const char* const path = std::getenv("PATH");
   wanted.search_path = path ? path : "";
   if (wanted.mode != SandboxMode::off) {
-    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-");
+    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-"sv);
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
@@ -29814,7 +29819,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
-    if (!request.venv.empty() && name == "PATH")
+    if (!request.venv.empty() && name == "PATH"sv)
       variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
     options.environment.push_back(std::move(variable));
   }
@@ -29938,7 +29943,7 @@ constexpr char bring_script[] =
 
 // As `uname -m` says it, or a pattern for that.
 std::string_view machine_of(std::string_view file) {
-  if (file.size() < 20 || !starts_with(file, "\177ELF")) return "*";
+  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
   // All of these write the lower byte first.
   switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
     case 40:
@@ -31460,7 +31465,7 @@ std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end);
-  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n") ? 2 : 1);
+  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n"sv) ? 2 : 1);
   return line;
 }
 
@@ -31652,8 +31657,8 @@ class FenceReader {
     Marker marker;
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const std::string_view sign = text.substr(digits, 1);
-    const bool bullet = digits == 0 && (sign == "-" || sign == "+" || sign == "*");
-    const bool number = digits >= 1 && digits <= 9 && (sign == "." || sign == ")");
+    const bool bullet = digits == 0 && (sign == "-"sv || sign == "+"sv || sign == "*"sv);
+    const bool number = digits >= 1 && digits <= 9 && (sign == "."sv || sign == ")"sv);
     if (!bullet && !number) return marker;
     const std::string_view content = text.substr(digits + 1);
     if (!content.empty() && !is_shell_blank(content.front())) return marker;
@@ -31768,7 +31773,7 @@ bool is_shell_line(std::string_view line) {
        equals = word.find('=')) {
     const std::string_view value = word.substr(equals + 1);
     if (!is_name(word.substr(0, equals))) return false;
-    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+    if (starts_with(value, "$"sv) || starts_with(value, "`"sv) || starts_with(value, "\"$"sv))
       return true;
     line = without_blanks(line.substr(word.size()));
     word = first_word(line);
@@ -31778,10 +31783,10 @@ bool is_shell_line(std::string_view line) {
     return line.find(part) != std::string_view::npos;
   };
   if (is_one_of(word, {"if", "for", "while", "until", "case"}))
-    return has("; then") || has("; do") || starts_with(line, "if [") ||
-           starts_with(line, "while [") || word == "until" ||
-           (word == "case" && ends_with(line, " in"));
-  if (starts_with(word, "./")) return true;
+    return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
+           starts_with(line, "while ["sv) || word == "until" ||
+           (word == "case" && ends_with(line, " in"sv));
+  if (starts_with(word, "./"sv)) return true;
   const auto* const end = std::end(common_commands);
   if (std::find(std::begin(common_commands), end, word) == end) return false;
   // What is a variable of Python that happens to have such a name.
@@ -31796,7 +31801,7 @@ enum class Guess { yes, no, open };
 // Whether a line with an `=` is an assignment in Python. `equals` is where that is.
 Guess guess_assignment(std::string_view line, std::size_t equals) {
   const std::string_view value = line.substr(equals + 1);
-  if (starts_with(value, "=")) return Guess::no;
+  if (starts_with(value, "="sv)) return Guess::no;
   std::string_view target = line.substr(0, equals);
   const bool spaced = target.size() != without_blanks(target).size();
   if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
@@ -31824,13 +31829,13 @@ Guess guess_python(std::string_view line) {
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const char last = line.back();
   if (last == ';') return Guess::no;
-  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
-  if (word == "import")
+  if (word == "import"sv)
     return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
-  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
   if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
   if (is_one_of(word,
                 {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
@@ -31842,7 +31847,7 @@ Guess guess_python(std::string_view line) {
   if (line[sign] == '=') return guess_assignment(line, sign);
   const std::string_view callee = line.substr(0, sign);
   if (is_dotted_name(callee))
-    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+    return decided(last != '{' && !starts_with(callee, "console."sv) && callee != "require"sv);
   const std::size_t equals = line.find(" = ");
   return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
 }
@@ -31850,22 +31855,22 @@ Guess guess_python(std::string_view line) {
 std::string language_of_interpreter(std::string_view line) {
   line = without_blanks(line.substr(2));
   std::string_view program = line.substr(0, line.find_first_of(" \t"));
-  if (ends_with(program, "/env")) {
+  if (ends_with(program, "/env"sv)) {
     line = without_blanks(line.substr(program.size()));
-    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    if (starts_with(line, "-S "sv)) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
   if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
-  if (program == "node") return "javascript";
-  return starts_with(program, "python") ? "python" : "";
+  if (program == "node"sv) return "javascript";
+  return starts_with(program, "python"sv) ? "python" : "";
 }
 
 }  // namespace
 
 std::string infer_language(std::string_view code) {
-  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  if (starts_with(code, "#!"sv)) return language_of_interpreter(take_line(code));
   bool assigns = false;
   while (!code.empty()) {
     const std::string_view line = without_blanks(take_line(code));
@@ -31930,7 +31935,7 @@ namespace {
 
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
-  if (starts_with(line, "#!")) line = take_line(code);
+  if (starts_with(line, "#!"sv)) line = take_line(code);
   const std::string_view comment = comment_of(line);
   constexpr std::string_view keyword = "filename:";
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
@@ -31957,7 +31962,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
-    return refuse("Filename is not in the workspace");
+    return refuse("Filename is not in the workspace"sv);
   if (name.back() == '/') return refuse("Filename is that of a directory");
   const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
@@ -32330,7 +32335,7 @@ namespace {
 // The engine's program ----------------------------------------------------------------------------
 
 bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman");
+  return starts_with(base_name(engine.program), "podman"sv);
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -32431,7 +32436,7 @@ std::string engine_words(const ProcessResult& result) {
     std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
-    if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
+    if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
     text += concat({text.empty() ? "" : " ", line});
   }
   return printable(utf8_prefix(text, longest));
@@ -32459,7 +32464,7 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
     reason = result.message;
     if (result.system_error == ENOENT) code = ErrorCode::not_found;
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
-    help = "install docker or podman, or set the engine's program";
+    help = "install docker or podman, or set the engine's program"sv;
   } else {
     const std::string text = in_lower_case(reason);
     for (const EngineTrouble& trouble : engine_troubles) {
@@ -32511,7 +32516,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {
-  return container["Config"]["Labels"][label].as_string();
+  return container["Config"sv]["Labels"sv][label].as_string();
 }
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
@@ -32562,8 +32567,8 @@ class EnvFileReader {
       return make_error(ErrorCode::limit,
                         {"longer than ", std::to_string(longest_env_file), " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
-      return wrong(nul, "has a NUL byte");
-    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+      return wrong(nul, "has a NUL byte"sv);
+    if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;
     while (at_ < text_.size()) {
       find_line_end();
       const std::size_t following = next_;
@@ -32621,7 +32626,7 @@ class EnvFileReader {
     if (at_ == end_ || text_[at_] == '#') return {};
     const std::size_t start = at_;
     std::string_view variable = read_name();
-    if (variable == "export" && at_ < end_ && is_shell_blank(text_[at_])) {
+    if (variable == "export"sv && at_ < end_ && is_shell_blank(text_[at_])) {
       skip_blanks();
       if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
     }
@@ -32666,11 +32671,11 @@ class EnvFileReader {
       }
       value += c;
     }
-    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed"sv);
     ++at_;
     find_line_end();
     skip_blanks();
-    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote"sv);
     return {};
   }
 
@@ -32833,7 +32838,7 @@ class CredentialReader {
 
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
-      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
         add_of_host(variable, value);
       else
@@ -32869,7 +32874,7 @@ class CredentialReader {
 class JsonKeys {
  public:
   JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value.is_object()) wrong("", "must be an object");
+    if (!value.is_object()) wrong(""sv, "must be an object");
   }
 
   // The value of a key; null, which is as good as none, when it is missing.
@@ -32885,7 +32890,7 @@ class JsonKeys {
       good = good && is_text(item);
       target.push_back(item.as_string());
     }
-    if (!good) wrong(key, "must be a list of strings");
+    if (!good) wrong(key, "must be a list of strings"sv);
   }
   void text(std::string_view key, std::string& target) {
     const Json& given = take(key);
@@ -32906,7 +32911,7 @@ class JsonKeys {
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+        wrong(""sv, concat({"has an unknown key ", quoted(member.name)}));
     if (error_.empty()) return {};
     return make_error(ErrorCode::invalid_argument, {error_});
   }
@@ -32927,7 +32932,7 @@ class JsonKeys {
 namespace {
 
 Expected<std::string> with_home(std::string_view path) {
-  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
     return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
@@ -32943,11 +32948,11 @@ Expected<Credentials> load_credentials(const CredentialOptions& options, std::st
 Expected<CredentialOptions> credentials_from_json(const Json& value) {
   CredentialOptions options;
   JsonKeys keys(value, "credentials");
-  keys.strings("mount", options.mounts);
-  keys.text("env_file", options.env_file);
-  keys.strings("env_vars", options.env_vars);
-  keys.strings("env_vars_from_file", options.env_vars_from_file);
-  keys.flag("pass_all_env", options.pass_all_env);
+  keys.strings("mount"sv, options.mounts);
+  keys.text("env_file"sv, options.env_file);
+  keys.strings("env_vars"sv, options.env_vars);
+  keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
+  keys.flag("pass_all_env"sv, options.pass_all_env);
   const Json& mounts = keys.take("additional_mounts");
   if (!mounts.is_null() && !mounts.is_object())
     keys.wrong("additional_mounts", "must be an object");
@@ -32958,7 +32963,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;
-    mount_keys.text("bind", mount.target);
+    mount_keys.text("bind"sv, mount.target);
     mount_keys.text("mode", mode);
     if (mode == "rw")
       mount.permission = Permission::write;
@@ -32973,8 +32978,8 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
 Expected<PackageOptions> packages_from_json(const Json& value) {
   PackageOptions options;
   JsonKeys keys(value, "packages");
-  const Json& lists = keys.take("preinstall");
-  keys.flag("required", options.required);
+  const Json& lists = keys.take("preinstall"sv);
+  keys.flag("required"sv, options.required);
   if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
@@ -32985,9 +32990,9 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
   if (auto ok = keys.done(); !ok) return ok.error();
   if (lists.is_null()) return options;
   JsonKeys list_keys(lists, "packages.preinstall");
-  list_keys.strings("system", options.system);
-  list_keys.strings("python", options.python);
-  list_keys.strings("npm", options.npm);
+  list_keys.strings("system"sv, options.system);
+  list_keys.strings("python"sv, options.python);
+  list_keys.strings("npm"sv, options.npm);
   if (auto ok = list_keys.done(); !ok) return ok.error();
   return options;
 }
@@ -33035,7 +33040,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
                            {"HOME", "/.docker/run/docker.sock"}};
   for (const auto& socket : sockets) {
     const std::string_view start = variable_of_host(socket.variable);
-    if ((!*socket.variable || starts_with(start, "/")) &&
+    if ((!*socket.variable || starts_with(start, "/"sv)) &&
         leads_into(directory, concat({start, socket.below})))
       return true;
   }
@@ -33050,7 +33055,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
 
 bool belongs_to_kernel(std::string_view path) {
   for (const char* kernel : {"/proc", "/sys", "/dev"})
-    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/");
+    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/"sv);
   return false;
 }
 
@@ -33060,7 +33065,7 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
   if (path == "/") return "is the whole host";
   if (S_ISSOCK(mode)) return "is a socket";
   const std::string_view home = variable_of_host("HOME");
-  const auto own = canonical_path(home.empty() ? "/root" : home);
+  const auto own = canonical_path(home.empty() ? "/root"sv : home);
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
   if (has_engine_socket(path, engine)) return "holds the socket of a container engine";
@@ -33163,7 +33168,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   };
   if (!credentials->mounts.empty()) {
     options.scratch.push_back({std::string(container_home), options.tmp_size});
-    add("HOME", container_home);
+    add("HOME"sv, container_home);
   }
   for (const Mount& mount : credentials->mounts) options.mounts.push_back(mount);
   if (!options.cache.empty()) {
@@ -33172,7 +33177,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
                                           {"CARGO_HOME", "/cargo"},
                                           {"GOMODCACHE", "/go-mod"}};
     for (const auto& folder : folders) add(folder[0], concat({cache_folder, folder[1]}));
-    add("PIP_NO_CACHE_DIR", "0");
+    add("PIP_NO_CACHE_DIR"sv, "0");
   }
   for (const auto& variable : options.environment) variables.push_back(variable);
   options.environment = std::move(variables);
@@ -33246,7 +33251,7 @@ Expected<void> check_texts(ContainerOptions& options) {
       if (!is_plain(value, word.signs)) return bad_option_value(word.option, value, word.problem);
   for (const std::string* id : {&options.agent_id, &options.instance_id})
     if (has_nul(*id) || id->size() > 4096)
-      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+      return bad_option("agent_id"sv, "has a NUL byte or is longer than 4096 bytes");
   for (const auto& [variable, value] : options.environment)
     if (variable.empty() || variable.find('=') != std::string::npos ||
         variable != printable(variable) || has_nul(value))
@@ -33312,27 +33317,27 @@ std::string weakened_by(const ContainerOptions& options) {
     const bool is_unconfined = word.find("unconfined") != std::string::npos ||
                                word.find("disable") != std::string::npos ||
                                word.find("false") != std::string::npos;
-    const bool is_shared = ends_with(word, "=host");
+    const bool is_shared = ends_with(word, "=host"sv);
     if (is_listed(
             word,
             " cap-add cgroup-parent device device-cgroup-rule gpus group-add mount privileged "
             "sysctl volume volumes-from ") ||
-        (is_unconfined && is_listed(word, " security-opt ")) ||
-        (is_shared && is_listed(word, " cgroupns ipc pid userns uts ")))
+        (is_unconfined && is_listed(word, " security-opt "sv)) ||
+        (is_shared && is_listed(word, " cgroupns ipc pid userns uts "sv)))
       found += concat({found.empty() ? "" : " ", word});
   }
   return found;
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
-  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok;
+  if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
     if (!value->empty())
-      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok;
+      if (auto ok = check_words("engine context or host"sv, {*value}); !ok) return ok;
   if (!engine.context.empty() && !engine.host.empty())
     return bad_option("engine context", "there is a host, too: leave one of them out");
   for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
-    if (time.count() <= 0) return bad_option("engine timeouts", "must be more than zero");
+    if (time.count() <= 0) return bad_option("engine timeouts"sv, "must be more than zero");
   return {};
 }
 
@@ -33581,12 +33586,12 @@ namespace {
 enum class Maker { unknown, gone, running };
 
 Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host") != own.host ||
-      label_of(container, "codeexec.ns") != own.space)
+  if (label_of(container, "codeexec.host"sv) != own.host ||
+      label_of(container, "codeexec.ns"sv) != own.space)
     return Maker::unknown;
-  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start");
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
+  const std::string& start = label_of(container, "codeexec.start"sv);
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
   if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == start ? Maker::running : Maker::gone;
@@ -33601,7 +33606,7 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
   return maker_of(container, own) == Maker::running &&
-         label_of(container, "codeexec.pid") != own.pid;
+         label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -33638,13 +33643,13 @@ ContainerHealth health_of(const Json& container) {
   ContainerHealth health;
   health.exists = !container.is_null();
   health.status = state["Status"].as_string();
-  health.running = state["Running"].as_bool();
-  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
+  health.running = state["Running"sv].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
   health.error = printable(state["Error"].as_string());
-  health.started_at = state["StartedAt"].as_string();
-  health.finished_at = state["FinishedAt"].as_string();
-  health.oom_killed = state["OOMKilled"].as_bool();
-  health.pid = static_cast<int>(state["Pid"].as_integer());
+  health.started_at = state["StartedAt"sv].as_string();
+  health.finished_at = state["FinishedAt"sv].as_string();
+  health.oom_killed = state["OOMKilled"sv].as_bool();
+  health.pid = static_cast<int>(state["Pid"sv].as_integer());
   return health;
 }
 
@@ -33680,7 +33685,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   words.push_back(preparation({}));
-  digits = content_digits(joined(words, "\n"));
+  digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
 
@@ -33883,7 +33888,7 @@ std::string csv_field(std::string_view key, const std::string& path) {
 }
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
-  add_option(words, "--tmpfs", {path, ":rw,exec,nosuid,nodev,mode=1777"});
+  add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
   if (size != 0) words.back() += concat({",size=", std::to_string(size)});
 }
 
@@ -33906,7 +33911,7 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 // Whose first process is: nobody's, where commands could kill those of root.
 const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
+  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
 }
 
 const char* Container::State::agent_program() const {
@@ -33939,16 +33944,16 @@ std::vector<std::string> Container::State::configuration() const {
     for (const char* option : {"--memory", "--memory-swap"})
       add_option(words, option, {std::to_string(options.memory), "b"});
   if (cpus > 0)
-    add_option(words, "--cpus",
+    add_option(words, "--cpus"sv,
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
-  add_option(words, "--pids-limit", {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
   if (options.shm_size != 0)
-    add_option(words, "--shm-size", {std::to_string(options.shm_size), "b"});
+    add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
-    if (has_own_tmp()) add_scratch(words, "/tmp", options.tmp_size);
+    if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
@@ -33956,21 +33961,21 @@ std::vector<std::string> Container::State::configuration() const {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
     // it covers.
     if (mount.permission == Permission::none)
-      add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+      add_option(words, "--mount"sv,
+                 {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
                   is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
-          words, "--mount",
-          {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
+          words, "--mount"sv,
+          {"type=bind,", csv_field("src="sv, mount.source), ",", csv_field("dst="sv, mount.target),
            mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.agent.empty())
     add_option(
-        words, "--mount",
-        {"type=bind,", csv_field("src=", options.agent), ",dst=", agent_target, ",readonly"});
+        words, "--mount"sv,
+        {"type=bind,", csv_field("src="sv, options.agent), ",dst=", agent_target, ",readonly"});
   if (!options.cache.empty())
-    add_option(words, "--mount",
+    add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
                 is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
@@ -33993,14 +33998,14 @@ void Container::State::add_labels(std::vector<std::string>& words) const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    add_option(words, "--label", {"codeexec.", label, "=", value});
+    add_option(words, "--label"sv, {"codeexec.", label, "=", value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
 bool Container::State::is_own(const Json& container) const {
-  return label_of(container, "codeexec.managed") == "1" &&
-         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
-         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+  return label_of(container, "codeexec.managed"sv) == "1" &&
+         label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance"sv) == to_utf8(options.instance_id);
 }
 
 Error Container::State::foreign() const {
@@ -34053,9 +34058,10 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
 // so that this is known of programs that have found it, too.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
-  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+  if (label_of(found, "codeexec.pid"sv) == own.pid &&
+      label_of(found, "codeexec.start"sv) == own.start)
     return {};
-  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"sv].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
                     {"another program uses the container ", name,
                      ", which has other options: end that program, give both the same "
@@ -34096,7 +34102,7 @@ Expected<void> Container::State::clear(const std::string& id,
 Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
-  if (label_of(found, "codeexec.cfg") != digits) return false;
+  if (label_of(found, "codeexec.cfg"sv) != digits) return false;
   // Somebody's restart leaves one behind that no longer hangs on its lifeline.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
@@ -34139,7 +34145,7 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
                  concat({"pull the image ", options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
-  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+  if (options.sudo && ends_with(options.image, "-sudo:latest"sv))
     error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
   return error;
 }
@@ -34304,7 +34310,7 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
 
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Nonces nonces = make_nonces();
-  const auto answer = ask_agent("0:0", nonces, cancel);
+  const auto answer = ask_agent("0:0"sv, nonces, cancel);
   if (!answer) return answer.error();
   return check_answer(*answer, nonces, cancel);
 }
@@ -34346,7 +34352,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
 Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
-  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " "sv)});
   tell(what);
   ProcessOptions call =
       engine_call(options.engine,
@@ -34356,7 +34362,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
                   options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
-    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_") ||
+    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_"sv) ||
         starts_with(value, cache_folder))
       continue;
     add_words(call.argv, {"-e", variable});
@@ -34407,9 +34413,9 @@ void Container::State::discard() {
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
-      label_of(*found, "codeexec.pid") == program.pid &&
-      label_of(*found, "codeexec.start") == program.start)
-    (void)clear((*found)["Id"].as_string(), {});
+      label_of(*found, "codeexec.pid"sv) == program.pid &&
+      label_of(*found, "codeexec.start"sv) == program.start)
+    (void)clear((*found)["Id"sv].as_string(), {});
 }
 
 Expected<void> Container::State::stop() {
@@ -34438,7 +34444,7 @@ bool Container::State::begin_removal() {
     unremoved = foreign();
   } else if (!found->is_null()) {
     auto started = Process::start(engine_call(options.engine,
-                                              words_of({"rm", "-f", (*found)["Id"].as_string()}),
+                                              words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
                                               options.engine.call_timeout));
     if (started)
       removal = std::move(*started);
@@ -34452,8 +34458,8 @@ Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
     const ProcessResult& result = removal->wait();
-    if (!result.succeeded() && !says(result, "such container") &&
-        !says(result, "already in progress"))
+    if (!result.succeeded() && !says(result, "such container"sv) &&
+        !says(result, "already in progress"sv))
       done = engine_error(options.engine, result, concat({"remove the container ", name}));
     removal.reset();
   }
@@ -34817,7 +34823,7 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
-    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+    const bool may_go = label_of(container, "codeexec.kind"sv) != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
     auto removed =
@@ -34856,7 +34862,7 @@ Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
   const std::string& version = (*parsed)["ServerVersion"].as_string();
-  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+  return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 
 }  // namespace
@@ -34938,8 +34944,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   const std::string runs_as = probed(result.out, "user");
   add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
       {"commands run as ", printable(runs_as),
-       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
-  const bool alone = !has("interface");
+       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
+  const bool alone = !has("interface"sv);
   const std::string network_name = network(wanted);
   add("network", alone == (network_name == "none"),
       {"network ", network_name, alone ? ": nothing is reached" : ""});
@@ -34950,7 +34956,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);
-  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  if (*wanted.read_only_root && has("root"sv)) missing += " read_only_root";
   if (missing.empty())
     add("limits", true, {"all bounds are in force"});
   else
@@ -35355,7 +35361,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const bool is_path =
-      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py"sv);
   const auto source =
       is_path
           ? (*user)->serve("read_docstring", module_or_path, read_script,
@@ -35556,8 +35562,8 @@ namespace mcp {
 namespace {
 
 bool served_legacy_version(std::string_view version) {
-  return version == "2025-11-25" || version == "2025-06-18" || version == "2025-03-26" ||
-         version == "2024-11-05";
+  return version == "2025-11-25"sv || version == "2025-06-18"sv || version == "2025-03-26"sv ||
+         version == "2024-11-05"sv;
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view text) {
@@ -36002,7 +36008,7 @@ LineReader::Event LineReader::last_line(std::string_view& line) {
 }
 
 void LineReader::strip_byte_order_mark(std::string_view& line) {
-  if (first_ && starts_with(line, "\xef\xbb\xbf")) line.remove_prefix(3);
+  if (first_ && starts_with(line, "\xef\xbb\xbf"sv)) line.remove_prefix(3);
   first_ = false;
 }
 
@@ -36359,7 +36365,7 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
       const bool alike =
           other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
       if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
-      if (ends_with(text, ".")) text.remove_suffix(1);
+      if (ends_with(text, "."sv)) text.remove_suffix(1);
       return concat({"is unknown; ", parameter.name, " is known: ", text});
     }
   }
@@ -36491,12 +36497,12 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
     } else if (!raw_schema) {
       problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
-      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
     }
   }
   for (const Parameter& parameter : tool.parameters)
     if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
-      problems.add(parameter.name, "is missing");
+      problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
   if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
@@ -36948,7 +36954,7 @@ void append_content(std::string& out, const ToolResult& result) {
   }
   if (result.content.empty()) {
     out += "{\"type\":\"text\",";
-    append_member(out, "text", result.structured ? result.structured->dump() : std::string());
+    append_member(out, "text"sv, result.structured ? result.structured->dump() : std::string());
     out += '}';
   }
   out += ']';
@@ -36972,7 +36978,7 @@ std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) text += concat({"\"id\":", id, ","});
   text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
-  append_member(text, "message", error.message);
+  append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
     error.data->dump_to(text);
@@ -36990,16 +36996,16 @@ RpcError rpc_error(int code, std::string_view message) {
 
 std::string server_info_of(const ServerOptions& options) {
   std::string text = "{";
-  append_member(text, "name", options.name);
+  append_member(text, "name"sv, options.name);
   text += ',';
-  append_member(text, "version", options.version);
+  append_member(text, "version"sv, options.version);
   if (!options.title.empty()) {
     text += ',';
-    append_member(text, "title", options.title);
+    append_member(text, "title"sv, options.title);
   }
   if (!options.website.empty()) {
     text += ',';
-    append_member(text, "websiteUrl", options.website);
+    append_member(text, "websiteUrl"sv, options.website);
   }
   text += '}';
   return text;
@@ -37007,7 +37013,7 @@ std::string server_info_of(const ServerOptions& options) {
 
 std::string client_text(const Json& info) {
   constexpr std::size_t longest = 256;
-  const std::string text = concat({info["name"].as_string(), " ", info["version"].as_string()});
+  const std::string text = concat({info["name"sv].as_string(), " ", info["version"sv].as_string()});
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
@@ -37120,12 +37126,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
   const Expected<Json> readable = Json::parse(line, lenient);
   Id id;
   if (readable && readable->is_object()) {
-    const Json* id_value = readable->find("id");
-    const bool request = (*readable)["method"].is_string();
-    const bool response = !request && (readable->find("result") || readable->find("error"));
+    const Json* id_value = readable->find("id"sv);
+    const bool request = (*readable)["method"sv].is_string();
+    const bool response = !request && (readable->find("result"sv) || readable->find("error"sv));
     if (response || (request && !id_value)) {
       ++bad_lines_;
-      return log("ignored a message that is not UTF-8");
+      return log("ignored a message that is not UTF-8"sv);
     }
     if (id_value) id = id_of(*id_value);
   } else if (!readable) {
@@ -37188,8 +37194,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   };
   if (!message.is_object()) return refuse(Id(), "not an object");
   const Json* method = message.find("method");
-  const Json* id_value = message.find("id");
-  if (!method && (message.find("result") || message.find("error"))) {
+  const Json* id_value = message.find("id"sv);
+  if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
     return nullptr;  // we ask for nothing, so it answers nothing
   }
@@ -37199,8 +37205,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     if (id.spelling.empty())
       return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes");
   }
-  if (!method || !method->is_string()) return refuse(id, "method must be a string");
-  const bool version_two = message["jsonrpc"].as_string() == "2.0";
+  if (!method || !method->is_string()) return refuse(id, "method must be a string"sv);
+  const bool version_two = message["jsonrpc"sv].as_string() == "2.0";
   if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\"");
   bad_lines_ = 0;
   if (!id_value) {
@@ -37213,7 +37219,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 
 void Session::on_notification(const Json& message) {
   if (message["method"].as_string() != "notifications/cancelled") return;
-  const Id id = id_of(message["params"]["requestId"]);
+  const Id id = id_of(message["params"sv]["requestId"sv]);
   if (!id.spelling.empty()) cancel(id.key);
 }
 
@@ -37255,22 +37261,22 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
       return nullptr;
     }
   }
-  const Json* params = message.find("params");
+  const Json* params = message.find("params"sv);
   if (params && !params->is_object()) {
     fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
   const std::string& method = message["method"].as_string();
-  if (message["params"]["_meta"].find(version_key) || method == "server/discover" ||
+  if (message["params"sv]["_meta"sv].find(version_key) || method == "server/discover" ||
       method == "subscriptions/listen")
     return on_modern_request(std::move(message), std::move(id), batch);
   return on_legacy_request(std::move(message), std::move(id), batch);
 }
 
 CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
-  if (const std::optional<RpcError> error = envelope_error(params["_meta"])) {
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
+  if (const std::optional<RpcError> error = envelope_error(params["_meta"sv])) {
     fail(batch, id.spelling, *error);
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), true, batch);
@@ -37290,7 +37296,7 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   const Json& params = message["params"];
   const std::string& method = message["method"].as_string();
   if (method == "ping") {
-    reply(batch, id.spelling, "{}");
+    reply(batch, id.spelling, "{}"sv);
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
@@ -37309,19 +37315,19 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
     return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
-  const Json& wanted = params["protocolVersion"];
+  const Json& wanted = params["protocolVersion"sv];
   if (!wanted.is_string())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
-  client_ = client_text(params["clientInfo"]);
+  client_ = client_text(params["clientInfo"sv]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
-  append_member(result, "protocolVersion", negotiated_);
+  append_member(result, "protocolVersion"sv, negotiated_);
   result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
   }
   result += '}';
   reply(batch, id.spelling, result);
@@ -37331,7 +37337,7 @@ std::string Session::discover_result() const {
   std::string result = concat({"{\"resultType\":\"complete\",\"supportedVersions\":[\"",
                                modern_version, "\"],\"capabilities\":{\"tools\":{}},"});
   if (!options_.instructions.empty()) {
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
   result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
@@ -37359,13 +37365,13 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
+  if (params.find("cursor"sv)) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
-  if (!params["notifications"].is_object())
+  if (!params["notifications"sv].is_object())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: notifications must be an object");
   if (batch)
@@ -37390,8 +37396,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
   const auto call = std::make_shared<OpenCall>();
   call->message = std::move(message);
-  const Json& params = call->message["params"];
-  const Json& name = params["name"];
+  const Json& params = call->message["params"sv];
+  const Json& name = params["name"sv];
   const auto refuse = [&](std::string_view text) -> CallPtr {
     fail(batch, id.spelling, invalid_params, text);
     return nullptr;
@@ -37401,13 +37407,13 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
     if (entry.tool->name == name.as_string()) call->entry = &entry;
   if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
   static const Json none = Json::object();
-  const Json* arguments = params.find("arguments");
+  const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())
-    return refuse("Invalid params: arguments must be an object");
+    return refuse("Invalid params: arguments must be an object"sv);
   call->tool = call->entry->tool;
   call->arguments = arguments ? arguments : &none;
-  call->meta = &params["_meta"];
-  const Id token = id_of((*call->meta)["progressToken"]);
+  call->meta = &params["_meta"sv];
+  const Id token = id_of((*call->meta)["progressToken"sv]);
   call->progress_token = token.spelling;
   call->request_id = id.spelling;
   call->client = modern ? client_text((*call->meta)[client_info_key]) : client_;
@@ -37474,7 +37480,7 @@ std::string progress_text(std::string_view token, double progress, std::optional
   if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
-    append_member(text, "message", utf8_prefix(message, longest_notice));
+    append_member(text, "message"sv, utf8_prefix(message, longest_notice));
   }
   text += "}}\n";
   return text;
@@ -37939,11 +37945,11 @@ Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
     return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
   };
-  if (state_->serving.load()) return refuse("cannot be added while serving");
+  if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
-    if (other->name == tool.name) return refuse("is there already");
+    if (other->name == tool.name) return refuse("is there already"sv);
   state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
   return {};
 }
@@ -38000,8 +38006,8 @@ bool matches_type(const Json& types, const Json& value) {
 
 // Bounds of a number; what is no number in the schema is no bound.
 bool within_bounds(const Json& schema, double number) {
-  return number >= schema["minimum"].as_number(number) &&
-         number <= schema["maximum"].as_number(number) &&
+  return number >= schema["minimum"sv].as_number(number) &&
+         number <= schema["maximum"sv].as_number(number) &&
          (!schema["exclusiveMinimum"].is_number() ||
           number > schema["exclusiveMinimum"].as_number()) &&
          (!schema["exclusiveMaximum"].is_number() ||
@@ -38013,24 +38019,24 @@ bool within_bounds(const Json& schema, double number) {
 namespace {
 
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
-  const Json* const types = schema.find("type");
+  const Json* const types = schema.find("type"sv);
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
-  const Json& choices = schema["enum"];
+  const Json& choices = schema["enum"sv];
   if (choices.is_array() &&
       std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
-  if (const Json* only = schema.find("const"); only && *only != value)
+  if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
   if (value.is_number() && !within_bounds(schema, value.as_number()))
     return concat({place, " is out of bounds"});
   if (value.is_object())
-    for (const Json& name : schema["required"].items())
+    for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
         return concat({place, " has no ", quoted(name.as_string())});
-  const Json& others = schema["additionalProperties"];
+  const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
-    const Json* inner = schema["properties"].find(member.name);
+    const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
       return concat({place, " has an unknown ", quoted(member.name)});
     std::string problem =
@@ -38040,7 +38046,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   std::size_t index = 0;
   for (const Json& item : value.items()) {
     std::string problem =
-        mismatch(schema["items"], item, concat({place, "[", std::to_string(index++), "]"}));
+        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
     if (!problem.empty()) return problem;
   }
   return {};
@@ -38439,7 +38445,7 @@ Json execution_schema() {
     if (name.empty()) continue;
     const std::string_view type = take_part(row, '\t');
     Json property;
-    set_member(property, "type", name == "exit_code" ? Json::array({type, "null"}) : Json(type));
+    set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
     set_member(property, "description", row);
     properties.set(name, std::move(property));
     if (always) required.push_back(name);
@@ -38460,8 +38466,8 @@ std::size_t bytes_in_reply(std::string_view text) {
       bytes += 2 + 4;
     else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
       bytes += 2 + 3;
-    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85") ||
-             starts_with(rest, "\xe2\x80\xa8") || starts_with(rest, "\xe2\x80\xa9"))
+    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
+             starts_with(rest, "\xe2\x80\xa8"sv) || starts_with(rest, "\xe2\x80\xa9"sv))
       bytes += 6 + 7;
     else
       bytes += 1 + 1;
@@ -38482,7 +38488,7 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     // The line that tells of a cut is longer than what it would take away.
     if (longest.size() <= longest_echo) return;
-    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
+    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
     cut(longest, omitted);
   }
 }
@@ -38811,9 +38817,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
-  if (!is_disabled(set.options, "get_background_shell_output"))
+  if (!is_disabled(set.options, "get_background_shell_output"sv))
     note += "; get_background_shell_output gives what it prints";
-  if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
+  if (!is_disabled(set.options, "kill_background_shell"sv))
+    note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
@@ -38832,10 +38839,10 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
-  const Json& session_id = call.argument("session_id");
+  const Json& session_id = call.argument("session_id"sv);
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
-      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"sv);
     command.session = set.sessions.of(session_id.as_string());
   }
   const std::size_t most = wanted_output(set, call);
@@ -38851,7 +38858,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   listen(command, call, raw);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
-  if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
+  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
     foreground = milliseconds_of(seconds);
   command.background = foreground != no_limit;
   Function<void()> ended;
@@ -38931,12 +38938,12 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
 // Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
 Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
                                                     const ShellCursor& since) {
-  const Json& wait_for = call.argument("wait_for");
+  const Json& wait_for = call.argument("wait_for"sv);
   if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
   ShellWait until;
   until.since = since;
   until.cancel = call.cancel_token();
-  const Json& seconds = call.argument("timeout");
+  const Json& seconds = call.argument("timeout"sv);
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
@@ -39032,7 +39039,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   ShellCursor since;
-  if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
+  if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
       return failed(concat({"since: ", quoted(text.as_string()),
@@ -39045,9 +39052,9 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
-  const Json& tail = call.argument("tail");
+  const Json& tail = call.argument("tail"sv);
   const std::size_t most = wanted_output(set, call);
-  const bool follows = call.argument("since").is_string() && !tail.is_number();
+  const bool follows = call.argument("since"sv).is_string() && !tail.is_number();
   bool more = false;
   if (follows) {
     more = leave_the_rest(output->out, since.out, most);
@@ -39128,7 +39135,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
     set.executor.record(result, asked);
     if (!written) return failed(written.error().message);
   }
-  if (call.argument("close_input").as_bool()) {
+  if (call.argument("close_input"sv).as_bool()) {
     if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
   }
   const auto shell = set.shells.status(id);
@@ -39256,7 +39263,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty() && inferred == "markdown")
-    return failed("there is no fenced block in this Markdown");
+    return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
     return failed(
@@ -39340,9 +39347,10 @@ namespace {
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
-  if (const Json& offset = call.argument("offset"); offset.is_number())
+  if (const Json& offset = call.argument("offset"sv); offset.is_number())
     range.offset = count_of(offset);
-  if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
+  if (const Json& count = call.argument("count"sv); count.is_number())
+    range.count = count_of(count);
   // A byte takes at most 13 of a reply, see bytes_in_reply().
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
   const std::string& asked = argument_text(call, "file_path");
@@ -39394,7 +39402,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   std::string bytes = argument_text(call, "content");
   if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
-    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
+    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says"sv);
     bytes = std::move(*decoded);
   }
   const auto written = set.files.write(argument_text(call, "file_path"), bytes);
@@ -39410,7 +39418,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
-  const Json& depth = call.argument("depth");
+  const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list =
@@ -39497,8 +39505,8 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
                               const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
-  if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
-  auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
+  if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset"sv)), lines);
   if (!text) return failed(text.error().message);
   std::string content = to_utf8(*text);
   shorten({&content}, room_for_texts(call.max_result_bytes()),
@@ -39580,7 +39588,7 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    if (first != (line == "---")) return {};
+    if (first != (line == "---"sv)) return {};
     first = false;
     if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
       return trim_blanks(line.substr(key.size() + 1));
@@ -39626,34 +39634,34 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
   };
   mcp::Tool bash = make_tool(
       "execute_bash", "Run a command", Effect::runs,
-      "Runs a shell command in your container and returns its exit code, stdout and stderr.");
-  required(bash, "command", "The command line, for bash.");
+      "Runs a shell command in your container and returns its exit code, stdout and stderr."sv);
+  required(bash, "command", "The command line, for bash."sv);
   seconds(bash, "timeout",
           concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
   add(std::move(bash), execute_bash);
   mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
-                             "Reads a text file of your container, or some of its lines.");
+                             "Reads a text file of your container, or some of its lines."sv);
   required(read, "file_path", path_help);
-  count(read, "offset", "How many lines to skip; default: 0.");
-  count(read, "line_count", "How many lines to read; default: all.");
+  count(read, "offset", "How many lines to skip; default: 0."sv);
+  count(read, "line_count", "How many lines to read; default: all."sv);
   add(std::move(read), read_user_file);
   mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
-                              "Writes a file of your container, or replaces it.");
+                              "Writes a file of your container, or replaces it."sv);
   required(write, "file_path", path_help);
-  required(write, "content", "The whole new text.");
+  required(write, "content", "The whole new text."sv);
   add(std::move(write), write_user_file);
   mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
                                   "Reads what a Python function says of itself, without running "
                                   "it.");
-  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\").");
-  required(docstring, "function_name", "The function, or Class.method.");
+  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\")."sv);
+  required(docstring, "function_name", "The function, or Class.method."sv);
   add(std::move(docstring), read_user_docstring);
   add(make_tool("list_artifacts", "List artifacts", Effect::reads,
-                "Lists the files in /artifacts, which are what is handed over."),
+                "Lists the files in /artifacts, which are what is handed over."sv),
       list_artifacts);
   mcp::Tool get =
-      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.");
-  required(get, "name", "Its name, without a directory.");
+      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts."sv);
+  required(get, "name", "Its name, without a directory."sv);
   add(std::move(get), get_artifact);
   return ok;
 }
@@ -39722,7 +39730,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               count_of_seconds(executor.options().timeout),
               "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
-              is_disabled(options, "start_background_shell")
+              is_disabled(options, "start_background_shell"sv)
                   ? ""
                   : ": for that there is start_background_shell",
               ". Standard input is empty without stdin. Directory and variables of one command are "
@@ -39950,13 +39958,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " .",
+               to_utf8(joined(policy.allowed, "  "sv)), " .",
                usual.empty() ? "" : " So may, to read or print: ", usual});
   else if (runs_commands && !usual.empty())
     say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
-               to_utf8(joined(policy.blocked, "  ")), " ."});
+               to_utf8(joined(policy.blocked, "  "sv)), " ."});
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
@@ -40539,12 +40547,12 @@ const char* add_variable(std::string_view word, Variables& variables) {
 
 const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
   Mount mount;
-  if (ends_with(rest, ":rw")) mount.permission = Permission::write;
-  if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+  if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw"sv) || ends_with(rest, ":ro"sv)) rest.remove_suffix(3);
   const std::size_t colon = std::min(rest.find(':'), rest.size());
   mount.source = rest.substr(0, colon);
   if (colon < rest.size()) mount.target = rest.substr(colon + 1);
-  const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/"sv);
   if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
     return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
   mounts.push_back(std::move(mount));
@@ -40737,7 +40745,7 @@ bool contains(const Options& options, const Option* option) {
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
                            Options& given) {
-  auto text = read_whole_file(path, longest_config, "--config:");
+  auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.error();
   JsonLimits limits;
   limits.unique_names = true;
@@ -40793,11 +40801,11 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "-h") {
+    if (word == "-h"sv) {
       arguments.push_back({"--help", {}});
       continue;
     }
-    if (!starts_with(word, "--")) {
+    if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
@@ -40808,7 +40816,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if ((word == "--run" || word == "--check") && i + 1 < argc)
+    else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -41058,7 +41066,7 @@ std::string workspace_of(const ServerConfig& config) {
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
   const auto rules = PathRules::create(allowed);
-  const auto here = canonical_path(".");
+  const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
   return may_work_here ? std::string() : allowed.roots[0].path;
 }
@@ -41619,7 +41627,7 @@ void warn_of_workspace(const Executor& executor) {
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
-  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "sv))}));
 }
 
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
@@ -41773,7 +41781,7 @@ int server_main(int argc, char** argv) {
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
-  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+  if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
     warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
     config.local.private_spill_dir = false;
     place = create_place(config);
@@ -41891,8 +41899,8 @@ void show_line(std::string_view line, Cells& cells) {
       if (end == std::string_view::npos)
         end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
       const std::string_view sequence = line.substr(at + 1, end - at - 1);
-      if (sequence == "[K" || sequence == "[0K") cells.erase_from_here();
-      if (sequence == "[2K") cells.erase_all();
+      if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
+      if (sequence == "[2K"sv) cells.erase_all();
       at = end;
       continue;
     } else if (c != '\a') {
@@ -41992,7 +42000,7 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
   note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
                              : "all of it is in ";
   note += file;
-  if (!is_disabled(options, "read_file")) note += ": use read_file with offset and count";
+  if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;
 }
 

@@ -86,7 +86,7 @@ std::string in_lower_case(std::string_view text) {
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
   return false;

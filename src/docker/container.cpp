@@ -49,12 +49,12 @@ namespace {
 enum class Maker { unknown, gone, running };
 
 Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host") != own.host ||
-      label_of(container, "codeexec.ns") != own.space)
+  if (label_of(container, "codeexec.host"sv) != own.host ||
+      label_of(container, "codeexec.ns"sv) != own.space)
     return Maker::unknown;
-  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start");
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
+  const std::string& start = label_of(container, "codeexec.start"sv);
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
   if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == start ? Maker::running : Maker::gone;
@@ -69,7 +69,7 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
   return maker_of(container, own) == Maker::running &&
-         label_of(container, "codeexec.pid") != own.pid;
+         label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -106,13 +106,13 @@ ContainerHealth health_of(const Json& container) {
   ContainerHealth health;
   health.exists = !container.is_null();
   health.status = state["Status"].as_string();
-  health.running = state["Running"].as_bool();
-  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
+  health.running = state["Running"sv].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
   health.error = printable(state["Error"].as_string());
-  health.started_at = state["StartedAt"].as_string();
-  health.finished_at = state["FinishedAt"].as_string();
-  health.oom_killed = state["OOMKilled"].as_bool();
-  health.pid = static_cast<int>(state["Pid"].as_integer());
+  health.started_at = state["StartedAt"sv].as_string();
+  health.finished_at = state["FinishedAt"sv].as_string();
+  health.oom_killed = state["OOMKilled"sv].as_bool();
+  health.pid = static_cast<int>(state["Pid"sv].as_integer());
   return health;
 }
 
@@ -148,7 +148,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   words.push_back(preparation({}));
-  digits = content_digits(joined(words, "\n"));
+  digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
 

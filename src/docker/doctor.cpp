@@ -40,7 +40,7 @@ Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
   const std::string& version = (*parsed)["ServerVersion"].as_string();
-  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+  return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 
 }  // namespace
@@ -122,8 +122,8 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   const std::string runs_as = probed(result.out, "user");
   add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
       {"commands run as ", printable(runs_as),
-       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
-  const bool alone = !has("interface");
+       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
+  const bool alone = !has("interface"sv);
   const std::string network_name = network(wanted);
   add("network", alone == (network_name == "none"),
       {"network ", network_name, alone ? ": nothing is reached" : ""});
@@ -134,7 +134,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);
-  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  if (*wanted.read_only_root && has("root"sv)) missing += " read_only_root";
   if (missing.empty())
     add("limits", true, {"all bounds are in force"});
   else

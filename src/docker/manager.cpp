@@ -111,7 +111,7 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
-    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+    const bool may_go = label_of(container, "codeexec.kind"sv) != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
     auto removed =

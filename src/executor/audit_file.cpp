@@ -14,7 +14,7 @@ std::string_view audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
   const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
   return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }

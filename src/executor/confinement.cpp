@@ -40,11 +40,11 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
                                     codeexec::is_within(root.path, other.path));
     if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
-  return joined(paths, ", ");
+  return joined(paths, ", "sv);
 }
 
 std::string path_from_here(const std::string& path) {
-  if (starts_with(path, "/")) return path;
+  if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
   return here ? concat({*here, "/", path}) : path;
 }

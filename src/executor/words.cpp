@@ -14,7 +14,7 @@ namespace {
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  const bool like_option = starts_with(script, "-"sv) || starts_with(script, "+"sv);
   return concat({like_option ? " " : "", script});
 }
 

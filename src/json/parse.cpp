@@ -27,7 +27,7 @@ class Json::Parser {
     }
     skip_space();
     if (at_ == end_) return root;
-    fail("unexpected text after the value");
+    fail("unexpected text after the value"sv);
     return std::move(error_);
   }
 
@@ -93,7 +93,7 @@ class Json::Parser {
       const std::size_t before = members.size();
       json_keep_last(members);
       if (members.size() != before && limits_.unique_names)
-        return fail("a name occurs twice in the object that ends");
+        return fail("a name occurs twice in the object that ends"sv);
     }
     ++at_;
     --depth_;
@@ -121,7 +121,7 @@ class Json::Parser {
   bool next_item(Json*& place) {
     Array& items = open_->array_.items;
     if (!items.empty()) {
-      if (!next_is(',')) return fail("expected ',' or ']'");
+      if (!next_is(',')) return fail("expected ',' or ']'"sv);
       ++at_;
     }
     place = &items.emplace_back();
@@ -140,7 +140,7 @@ class Json::Parser {
     if (!read_string(member.name)) return false;
     open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
     skip_space();
-    if (!next_is(':')) return fail("expected ':'");
+    if (!next_is(':')) return fail("expected ':'"sv);
     ++at_;
     place = &member.value;
     return true;
@@ -206,7 +206,7 @@ class Json::Parser {
     const double number = json_read_double(text);
     if (!std::isfinite(number)) {
       at_ = start;
-      return fail("a number too large for a double");
+      return fail("a number too large for a double"sv);
     }
     place.make_real(number);
     place.spell(text);
@@ -224,7 +224,7 @@ class Json::Parser {
         const Utf8Step step = json_utf8_step(at_, end_);
         at_ += step.good;
         if (step.good != 0) continue;
-        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
+        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8"sv);
         out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
@@ -277,7 +277,7 @@ class Json::Parser {
     std::size_t size = 0;
     code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
     at_ += size;
-    return size == 4 || fail("expected four hexadecimal digits");
+    return size == 4 || fail("expected four hexadecimal digits"sv);
   }
 
   bool read_unicode_escape(std::string& out) {

@@ -24,7 +24,7 @@ std::string progress_text(std::string_view token, double progress, std::optional
   if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
-    append_member(text, "message", utf8_prefix(message, longest_notice));
+    append_member(text, "message"sv, utf8_prefix(message, longest_notice));
   }
   text += "}}\n";
   return text;

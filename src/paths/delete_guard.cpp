@@ -91,7 +91,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
   const std::string_view last = base_name(path);
-  const bool is_entry = !last.empty() && last != "." && last != "..";
+  const bool is_entry = !last.empty() && last != "."sv && last != ".."sv;
   if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);

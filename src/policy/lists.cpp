@@ -155,7 +155,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     return true;
   }
   while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
-  if (may_vanish) texts.push_back(text_with("", true));
+  if (may_vanish) texts.push_back(text_with(""sv, true));
   return true;
 }
 

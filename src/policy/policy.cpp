@@ -205,8 +205,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
-  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;

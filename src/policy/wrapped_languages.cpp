@@ -29,7 +29,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
   std::vector<Part> words;
   read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
                  [&](const Part& operand) { words.push_back(operand); });
-  const std::size_t first = !words.empty() && words[0].text == "set";
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
   if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
 }
 

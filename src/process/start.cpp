@@ -47,7 +47,7 @@ std::string missing_interpreter(const Launch& launch) {
     char line[256];
     const ssize_t size = file ? ::read(file.get(), line, sizeof line) : -1;
     const std::string_view start(line, size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (!starts_with(start, "#!")) return "; the program is there, but its loader is missing";
+    if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
     return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});

@@ -114,7 +114,7 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     at_ = first;
     return octal(offset, in_set, code);
   }
-  if (is_ascii_letter(code)) return fail(offset, "bad escape");
+  if (is_ascii_letter(code)) return fail(offset, "bad escape"sv);
   return true;
 }
 
@@ -161,7 +161,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
     char other_shorthand = 0;
     if (!set_bound(set_offset, range.second, other_shorthand)) return false;
     if (shorthand || other_shorthand || range.second < range.first)
-      return fail(offset, "bad character range");
+      return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
     ranges.push_back(range);
@@ -239,21 +239,21 @@ bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
     case '!':
       return unsupported(offset, "look-ahead");
     case '<':
-      if (starts_with(pattern_.substr(at_), "<=") || starts_with(pattern_.substr(at_), "<!"))
+      if (starts_with(pattern_.substr(at_), "<="sv) || starts_with(pattern_.substr(at_), "<!"sv))
         return unsupported(offset, "look-behind");
-      return fail(offset, "unknown extension ?<");
+      return fail(offset, "unknown extension ?<"sv);
     case '(':
       return unsupported(offset, "a conditional group");
     case '>':
-      return unsupported(offset, "an atomic group");
+      return unsupported(offset, "an atomic group"sv);
     default:
       return flag_group(offset, ends);
   }
 }
 
 bool Regex::Parser::named_group(std::size_t offset) {
-  if (next_is('=')) return unsupported(offset, "a back-reference");
-  if (!take('<')) return fail(offset, "unknown extension ?P");
+  if (next_is('=')) return unsupported(offset, "a back-reference"sv);
+  if (!take('<')) return fail(offset, "unknown extension ?P"sv);
   const std::size_t end = pattern_.find('>', at_);
   if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
   const std::string_view group_name = pattern_.substr(at_, end - at_);
@@ -265,7 +265,7 @@ bool Regex::Parser::named_group(std::size_t offset) {
     i += c.size;
   }
   if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name");
+    return fail(at_, "redefinition of group name"sv);
   names_.push_back(group_name);
   at_ = end + 1;
   return true;
@@ -277,7 +277,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   std::string off;
   if (!take_flags(offset, "aimsux", on)) return false;
   if (take('-')) {
-    if (!take_flags(offset, "imsx", off)) return false;
+    if (!take_flags(offset, "imsx"sv, off)) return false;
     if (off.empty()) return fail(at_, "missing flag");
     if (off.find_first_of(on) != std::string::npos)
       return fail(at_, "bad inline flags: flag turned on and off");
@@ -300,7 +300,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
 bool Regex::Parser::take_flags(std::size_t offset, std::string_view known, std::string& flags) {
   for (; is_letter(peek()); ++at_) {
     const char flag = peek();
-    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
+    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag"sv);
     if (flags.find(flag) == std::string::npos) flags += flag;
   }
   return true;

@@ -21,9 +21,9 @@ Regex::Parser::Parser(std::string_view pattern, const Options& options) : patter
 Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   constexpr std::size_t longest_pattern = 65536;
   if (pattern_.size() > longest_pattern)
-    fail(longest_pattern, "the pattern is longer than 65536 bytes", ErrorCode::limit);
+    fail(longest_pattern, "the pattern is longer than 65536 bytes"sv, ErrorCode::limit);
   else if (alternatives() && at_ < pattern_.size())
-    fail(at_, "unbalanced parenthesis");
+    fail(at_, "unbalanced parenthesis"sv);
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
@@ -180,7 +180,7 @@ bool Regex::Parser::sequence() {
     if (take_quantifier(quantifier)) {
       if (item == Item::nothing || item == Item::assertion)
         return fail(offset, "nothing to repeat");
-      if (item == Item::repeated) return fail(offset, "multiple repeat");
+      if (item == Item::repeated) return fail(offset, "multiple repeat"sv);
       if (error_ || !repeat(item_start, quantifier, offset)) return false;
       item = Item::repeated;
       continue;

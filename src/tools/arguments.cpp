@@ -24,11 +24,11 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "-h") {
+    if (word == "-h"sv) {
       arguments.push_back({"--help", {}});
       continue;
     }
-    if (!starts_with(word, "--")) {
+    if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
@@ -39,7 +39,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if ((word == "--run" || word == "--check") && i + 1 < argc)
+    else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;

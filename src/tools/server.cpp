@@ -145,7 +145,7 @@ void warn_of_workspace(const Executor& executor) {
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
-  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "sv))}));
 }
 
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
@@ -299,7 +299,7 @@ int server_main(int argc, char** argv) {
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
-  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+  if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
     warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
     config.local.private_spill_dir = false;
     place = create_place(config);
