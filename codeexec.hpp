@@ -3144,13 +3144,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One allocation for any number of pieces.
-std::string concat(std::initializer_list<std::string_view> pieces);
-
-std::string errno_text(int error);
-
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
+
+// One allocation for any number of pieces.
+std::string concat(Pieces pieces);
+
+// None of the pieces may be of the text itself, which moves as it grows.
+void append_all(std::string& text, Pieces pieces);
+
+std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
@@ -3495,12 +3498,16 @@ void detail::used_without_value(const Error& error) {
 
 namespace {
 
-std::string concat(std::initializer_list<std::string_view> pieces) {
+void append_all(std::string& text, Pieces pieces) {
+  for (std::string_view piece : pieces) text.append(piece);
+}
+
+std::string concat(Pieces pieces) {
   std::size_t size = 0;
   for (std::string_view piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
-  for (std::string_view piece : pieces) text.append(piece);
+  append_all(text, pieces);
   return text;
 }
 
@@ -10907,10 +10914,10 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
     if (next != aliases_.end()) {
-      text += concat({" ", next->second});
+      append_all(text, {" ", next->second});
       continue;
     }
-    text += concat({" ", shell_word(command.words[i].text)});
+    append_all(text, {" ", shell_word(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
   run_text(std::move(text), command, true);
@@ -12793,7 +12800,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
     if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
-      script += concat({"'", argv[i], "'"});
+      append_all(script, {"'", argv[i], "'"});
     else
       append_quoted(script, argv[i]);
   }
@@ -15071,7 +15078,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   if (!mark.empty() && script.text.find(mark) != std::string::npos)
     script = replace_all(script, mark, quoted_argument);
   else
-    script.text += concat({" ", quoted_argument.text});
+    append_all(script.text, {" ", quoted_argument.text});
   add_payload(form, std::move(script.text), false);
 }
 
@@ -15559,7 +15566,7 @@ std::string usual_commands() {
   std::string text;
   for (std::string_view table = usual_programs; !table.empty();) {
     std::string_view row = take_part(table, '\n');
-    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
   }
   return text;
 }
@@ -15587,7 +15594,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
   for (const Regex& regex : case_.terms.blocked) {
     if (!regex.full_match(text)) continue;
     std::string message = concat({"Command matches blocked pattern: '", regex.pattern(), "'"});
-    if (text != case_.script) message += concat({" (", shown(text), ")"});
+    if (text != case_.script) append_all(message, {" (", shown(text), ")"});
     const bool own = form.level == 0;
     const std::size_t begin = own ? command_->begin : form.words[0].begin;
     std::size_t end = own ? command_->end : begin;
@@ -15601,7 +15608,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
 std::string Judge::with_assignments(std::string_view words) const {
   std::string text;
   for (const shell::Assignment& assignment : command_->assignments)
-    text += concat({assignment.name, "=", assignment.value.text, " "});
+    append_all(text, {assignment.name, "=", assignment.value.text, " "});
   text += words;
   return text;
 }
@@ -15730,8 +15737,8 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
-    known += concat({rule.name, " "});
-    listed += concat({listed.empty() ? "" : ", ", rule.name});
+    append_all(known, {rule.name, " "});
+    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
@@ -15907,11 +15914,11 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    message += concat({i ? ", " : "", options.allowed[i]});
+    append_all(message, {i ? ", " : "", options.allowed[i]});
   compiled->allow_usual = options.allow_usual;
   if (options.allow_usual)
-    message += concat(
-        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
+    append_all(message, {options.allowed.empty() ? "none" : "",
+                         "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -16518,7 +16525,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
       const std::size_t assigned = line.find("!=");
       const std::size_t called = line.find("$(shell ");
       if (called != std::string_view::npos)
-        script += concat({line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+        append_all(script, {line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
       if (assigned != std::string_view::npos)
         line.remove_prefix(assigned + 2);
       else
@@ -17056,8 +17063,8 @@ class Examples {
   std::string text() const {
     std::string result;
     for (const std::string& name : first_)
-      result += concat({result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+      append_all(result, {result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
     return result;
   }
 
@@ -20674,7 +20681,7 @@ int walk_by_name(const std::string& path,
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..")
-        grant.path += concat({"/", part});
+        append_all(grant.path, {"/", part});
       else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
       continue;
@@ -22628,7 +22635,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
     if (options.argv[0].find('/') == std::string::npos)
-      detail += concat({"; looked in PATH=", unquoted(launch.search_path())});
+      append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
   return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});
@@ -26125,8 +26132,8 @@ std::string Result::summary() const {
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  text += concat({" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
-                  " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  append_all(text, {" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
+                    " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }
@@ -26477,11 +26484,11 @@ std::string AuditFile::follow() {
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
+  if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
+  if (lost_ > 0) append_all(line, {"\"lost\":", std::to_string(lost_), ","});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
-  line += concat({audit_end, hash, "\"}\n"});
+  append_all(line, {audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -26520,7 +26527,7 @@ std::string AuditFile::append(std::string_view record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_ += concat({record, "\n"});
+  append_all(waiting_, {record, "\n"});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -27070,7 +27077,7 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
@@ -27423,7 +27430,7 @@ namespace {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
-  for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
+  for (const std::string& text : texts) append_all(result, {result.empty() ? "" : separator, text});
   return result;
 }
 
@@ -30742,7 +30749,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
     if (has_nul(word))
       return make_error(ErrorCode::invalid_argument, {"transport has a NUL byte in it"});
     if (options.name.empty())
-      wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
+      append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   }
   wanted.transport.argv = options.transport;
   wanted.agent = options.agent;
@@ -32078,7 +32085,7 @@ class CodeRun {
     std::string_view separator = " ";
     for (const CodeLanguage& language : options_.languages) {
       if (language.names.empty()) continue;
-      text += concat({separator, language.names.front()});
+      append_all(text, {separator, language.names.front()});
       separator = ", ";
     }
     return text;
@@ -32437,7 +32444,7 @@ std::string engine_words(const ProcessResult& result) {
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
-    text += concat({text.empty() ? "" : " ", line});
+    append_all(text, {text.empty() ? "" : " ", line});
   }
   return printable(utf8_prefix(text, longest));
 }
@@ -32776,7 +32783,7 @@ class CredentialReader {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "is none of " : ", ", mount.name});
+        append_all(known, {known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
       if (!found) return credential_error("mount", wanted, known);
@@ -33324,7 +33331,7 @@ std::string weakened_by(const ContainerOptions& options) {
             "sysctl volume volumes-from ") ||
         (is_unconfined && is_listed(word, " security-opt "sv)) ||
         (is_shared && is_listed(word, " cgroupns ipc pid userns uts "sv)))
-      found += concat({found.empty() ? "" : " ", word});
+      append_all(found, {found.empty() ? "" : " ", word});
   }
   return found;
 }
@@ -33756,7 +33763,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
+    append_all(told, {" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -33889,7 +33896,7 @@ std::string csv_field(std::string_view key, const std::string& path) {
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
   add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -34774,7 +34781,7 @@ Expected<void> ContainerManager::State::remove(const std::vector<Container>& gon
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
-      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+      append_all(folder, {"-", std::string_view(content_digits(agent)).substr(0, 8)});
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }
@@ -34952,7 +34959,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   std::string missing;
   const auto check_bound = [&](const char* key, std::uint64_t bound) {
     if (bound != 0 && probed(result.out, key) != std::to_string(bound))
-      missing += concat({" ", key});
+      append_all(missing, {" ", key});
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);
@@ -36306,8 +36313,8 @@ std::string signature_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     if (!text.empty()) text += ", ";
-    text += concat({parameter.name, " (", type_name(parameter.type),
-                    parameter.required ? ", required)" : ")"});
+    append_all(text, {parameter.name, " (", type_name(parameter.type),
+                      parameter.required ? ", required)" : ")"});
   }
   return text.empty() ? "none" : text;
 }
@@ -36378,7 +36385,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += concat({"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", quoted(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -36505,7 +36512,7 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
       problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
-  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  if (!raw_schema) append_all(text, {" Arguments: ", signature_of(tool.parameters), "."});
   return text;
 }
 
@@ -36976,8 +36983,8 @@ std::string reply_text(std::string_view id, std::string_view result) {
 
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
-  if (!id.empty()) text += concat({"\"id\":", id, ","});
-  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
+  if (!id.empty()) append_all(text, {"\"id\":", id, ","});
+  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -37051,7 +37058,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
     meta += ':';
     member.value.dump_to(meta);
   }
-  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  if (!meta.empty()) append_all(text, {",\"_meta\":{", meta, "}"});
   text += '}';
   return text;
 }
@@ -37324,7 +37331,7 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  append_all(result, {",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
     append_member(result, "instructions"sv, options_.instructions);
@@ -37340,8 +37347,8 @@ std::string Session::discover_result() const {
     append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
-                    "\":", server_info_, "}}"});
+  append_all(result, {"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
+                      "\":", server_info_, "}}"});
   return result;
 }
 
@@ -37477,7 +37484,8 @@ std::string progress_text(std::string_view token, double progress, std::optional
       concat({"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
               "\"params\":{\"progressToken\":",
               token, ",\"progress\":", number_value(progress).dump()});
-  if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
+  if (total && std::isfinite(*total))
+    append_all(text, {",\"total\":", number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
     append_member(text, "message"sv, utf8_prefix(message, longest_notice));
@@ -39612,8 +39620,8 @@ std::string list_skills(const std::string& folder) {
     if (!skill || ++count > most) continue;
     const std::string about =
         to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
-    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
-                    about, about.empty() ? "" : ")"});
+    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                      about, about.empty() ? "" : ")"});
   }
   return text;
 }
@@ -39925,7 +39933,7 @@ namespace {
 // Adds a sentence.
 void say(std::string& text, Pieces sentence) {
   if (!text.empty()) text += ' ';
-  text += concat(sentence);
+  append_all(text, sentence);
 }
 
 }  // namespace
@@ -40965,7 +40973,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
-      result += concat({"\n", std::string(indent, ' ')});
+      append_all(result, {"\n", std::string(indent, ' ')});
       column = indent;
     } else if (column > indent) {
       result += ' ';
@@ -40997,7 +41005,7 @@ std::string help_text() {
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    text += concat({left, help, "\n"});
+    append_all(text, {left, help, "\n"});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
@@ -41020,7 +41028,7 @@ std::string help_text() {
   }
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
-    rules += concat({rules.empty() ? "" : " ", rule.name});
+    append_all(rules, {rules.empty() ? "" : " ", rule.name});
   return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
 }
 
@@ -41033,7 +41041,7 @@ std::string rules_text() {
   for (const RuleInfo& rule : Policy::rules()) {
     std::string left = concat({rule.compat ? "* " : "  ", rule.name});
     left.resize(std::max(left.size() + 1, name_width), ' ');
-    text += concat({left, wrapped(rule.description, name_width), "\n"});
+    append_all(text, {left, wrapped(rule.description, name_width), "\n"});
   }
   return text;
 }
@@ -41649,8 +41657,8 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   int status = 0;
   for (const EngineCheck& check : checks) {
     if (!check.ok) status = 1;
-    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+    append_all(text, {check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                      check.message.empty() ? "" : ": ", printable(check.message), "\n"});
   }
   return print(text) ? status : fail(1, "cannot write to standard output");
 }

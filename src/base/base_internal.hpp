@@ -31,13 +31,16 @@ inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
 
-// One allocation for any number of pieces.
-std::string concat(std::initializer_list<std::string_view> pieces);
-
-std::string errno_text(int error);
-
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
+
+// One allocation for any number of pieces.
+std::string concat(Pieces pieces);
+
+// None of the pieces may be of the text itself, which moves as it grows.
+void append_all(std::string& text, Pieces pieces);
+
+std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);

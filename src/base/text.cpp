@@ -8,12 +8,16 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string concat(std::initializer_list<std::string_view> pieces) {
+void append_all(std::string& text, Pieces pieces) {
+  for (std::string_view piece : pieces) text.append(piece);
+}
+
+std::string concat(Pieces pieces) {
   std::size_t size = 0;
   for (std::string_view piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
-  for (std::string_view piece : pieces) text.append(piece);
+  append_all(text, pieces);
   return text;
 }
 

@@ -205,7 +205,7 @@ class CodeRun {
     std::string_view separator = " ";
     for (const CodeLanguage& language : options_.languages) {
       if (language.names.empty()) continue;
-      text += concat({separator, language.names.front()});
+      append_all(text, {separator, language.names.front()});
       separator = ", ";
     }
     return text;

@@ -219,7 +219,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
+    append_all(told, {" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }

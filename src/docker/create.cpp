@@ -29,7 +29,7 @@ std::string csv_field(std::string_view key, const std::string& path) {
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
   add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.

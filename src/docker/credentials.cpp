@@ -90,7 +90,7 @@ class CredentialReader {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "is none of " : ", ", mount.name});
+        append_all(known, {known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
       if (!found) return credential_error("mount", wanted, known);

@@ -130,7 +130,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   std::string missing;
   const auto check_bound = [&](const char* key, std::uint64_t bound) {
     if (bound != 0 && probed(result.out, key) != std::to_string(bound))
-      missing += concat({" ", key});
+      append_all(missing, {" ", key});
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);

@@ -144,7 +144,7 @@ std::string engine_words(const ProcessResult& result) {
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
-    text += concat({text.empty() ? "" : " ", line});
+    append_all(text, {text.empty() ? "" : " ", line});
   }
   return printable(utf8_prefix(text, longest));
 }

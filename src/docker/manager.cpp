@@ -62,7 +62,7 @@ Expected<void> ContainerManager::State::remove(const std::vector<Container>& gon
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
-      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+      append_all(folder, {"-", std::string_view(content_digits(agent)).substr(0, 8)});
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }

@@ -336,7 +336,7 @@ std::string weakened_by(const ContainerOptions& options) {
             "sysctl volume volumes-from ") ||
         (is_unconfined && is_listed(word, " security-opt "sv)) ||
         (is_shared && is_listed(word, " cgroupns ipc pid userns uts "sv)))
-      found += concat({found.empty() ? "" : " ", word});
+      append_all(found, {found.empty() ? "" : " ", word});
   }
   return found;
 }

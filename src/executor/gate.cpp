@@ -185,7 +185,7 @@ inline namespace inner {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
-  for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
+  for (const std::string& text : texts) append_all(result, {result.empty() ? "" : separator, text});
   return result;
 }
 

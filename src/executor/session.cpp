@@ -160,7 +160,7 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is

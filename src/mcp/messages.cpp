@@ -44,8 +44,8 @@ std::string reply_text(std::string_view id, std::string_view result) {
 
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
-  if (!id.empty()) text += concat({"\"id\":", id, ","});
-  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
+  if (!id.empty()) append_all(text, {"\"id\":", id, ","});
+  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -119,7 +119,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
     meta += ':';
     member.value.dump_to(meta);
   }
-  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  if (!meta.empty()) append_all(text, {",\"_meta\":{", meta, "}"});
   text += '}';
   return text;
 }

@@ -85,8 +85,8 @@ std::string signature_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     if (!text.empty()) text += ", ";
-    text += concat({parameter.name, " (", type_name(parameter.type),
-                    parameter.required ? ", required)" : ")"});
+    append_all(text, {parameter.name, " (", type_name(parameter.type),
+                      parameter.required ? ", required)" : ")"});
   }
   return text.empty() ? "none" : text;
 }
@@ -157,7 +157,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += concat({"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", quoted(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -284,7 +284,7 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
       problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
-  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  if (!raw_schema) append_all(text, {" Arguments: ", signature_of(tool.parameters), "."});
   return text;
 }
 

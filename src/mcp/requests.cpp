@@ -87,7 +87,7 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  append_all(result, {",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
     append_member(result, "instructions"sv, options_.instructions);
@@ -103,8 +103,8 @@ std::string Session::discover_result() const {
     append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
-                    "\":", server_info_, "}}"});
+  append_all(result, {"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
+                      "\":", server_info_, "}}"});
   return result;
 }
 

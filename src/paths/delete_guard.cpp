@@ -56,8 +56,8 @@ class Examples {
   std::string text() const {
     std::string result;
     for (const std::string& name : first_)
-      result += concat({result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+      append_all(result, {result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
     return result;
   }
 

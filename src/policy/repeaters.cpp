@@ -408,7 +408,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   if (!mark.empty() && script.text.find(mark) != std::string::npos)
     script = replace_all(script, mark, quoted_argument);
   else
-    script.text += concat({" ", quoted_argument.text});
+    append_all(script.text, {" ", quoted_argument.text});
   add_payload(form, std::move(script.text), false);
 }
 

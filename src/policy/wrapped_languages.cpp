@@ -103,7 +103,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
       const std::size_t assigned = line.find("!=");
       const std::size_t called = line.find("$(shell ");
       if (called != std::string_view::npos)
-        script += concat({line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+        append_all(script, {line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
       if (assigned != std::string_view::npos)
         line.remove_prefix(assigned + 2);
       else

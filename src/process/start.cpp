@@ -215,7 +215,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
     if (options.argv[0].find('/') == std::string::npos)
-      detail += concat({"; looked in PATH=", unquoted(launch.search_path())});
+      append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
   return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});

@@ -41,7 +41,7 @@ int walk_by_name(const std::string& path,
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..")
-        grant.path += concat({"/", part});
+        append_all(grant.path, {"/", part});
       else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
       continue;

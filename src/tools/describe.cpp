@@ -20,7 +20,7 @@ namespace {
 // Adds a sentence.
 void say(std::string& text, Pieces sentence) {
   if (!text.empty()) text += ' ';
-  text += concat(sentence);
+  append_all(text, sentence);
 }
 
 }  // namespace

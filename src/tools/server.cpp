@@ -167,8 +167,8 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   int status = 0;
   for (const EngineCheck& check : checks) {
     if (!check.ok) status = 1;
-    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+    append_all(text, {check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                      check.message.empty() ? "" : ": ", printable(check.message), "\n"});
   }
   return print(text) ? status : fail(1, "cannot write to standard output");
 }

@@ -146,8 +146,8 @@ std::string list_skills(const std::string& folder) {
     if (!skill || ++count > most) continue;
     const std::string about =
         to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
-    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
-                    about, about.empty() ? "" : ")"});
+    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                      about, about.empty() ? "" : ")"});
   }
   return text;
 }
