@@ -4980,7 +4980,7 @@ class Json::Parser {
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
     skip_space();
-    if (at_ == end_) return fail("expected a value");
+    if (at_ == end_) return fail("expected a value"sv);
     switch (*at_) {
       case '"':
         place.make_string();
@@ -5062,7 +5062,7 @@ class Json::Parser {
   bool next_member(Json*& place) {
     Object& members = open_->object_.members;
     if (!members.empty()) {
-      if (!next_is(',')) return fail("expected ',' or '}'");
+      if (!next_is(',')) return fail("expected ',' or '}'"sv);
       ++at_;
       skip_space();
     }
@@ -5087,7 +5087,7 @@ class Json::Parser {
 
   // Digits, at least one. Their value, modulo 2^64, goes to `value`.
   bool read_digits(std::uint64_t& value) {
-    if (!next_is_digit()) return fail("expected a digit");
+    if (!next_is_digit()) return fail("expected a digit"sv);
     for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
     return true;
   }
@@ -5149,7 +5149,7 @@ class Json::Parser {
     const char* run = ++at_;
     for (;;) {
       at_ = json_run_in(at_, end_);
-      if (at_ == end_) return fail("expected '\"'");
+      if (at_ == end_) return fail("expected '\"'"sv);
       const auto c = static_cast<unsigned char>(*at_);
       if (c >= 0x80) {
         const Utf8Step step = json_utf8_step(at_, end_);
@@ -5160,7 +5160,7 @@ class Json::Parser {
         run = at_ += step.bad;
         continue;
       }
-      if (c < 0x20) return fail("control character in a string");
+      if (c < 0x20) return fail("control character in a string"sv);
       out.append(run, at_);
       ++at_;
       if (c == '"') return true;
@@ -5171,7 +5171,7 @@ class Json::Parser {
 
   // Behind the backslash.
   bool read_escape(std::string& out) {
-    if (at_ == end_) return fail("expected an escape");
+    if (at_ == end_) return fail("expected an escape"sv);
     char c = *at_;
     switch (c) {
       case '"':
@@ -5197,7 +5197,7 @@ class Json::Parser {
         ++at_;
         return read_unicode_escape(out);
       default:
-        return fail("expected one of \"\\/bfnrtu after a backslash");
+        return fail("expected one of \"\\/bfnrtu after a backslash"sv);
     }
     ++at_;
     out += c;
@@ -5859,7 +5859,7 @@ std::uint32_t Regex::Parser::take_char() {
 
 bool Regex::Parser::has_room(std::size_t more, std::size_t offset) {
   if (steps().size() + more <= longest_program) return true;
-  return fail(offset, "the compiled pattern is too large", ErrorCode::limit);
+  return fail(offset, "the compiled pattern is too large"sv, ErrorCode::limit);
 }
 
 bool Regex::Parser::append(Kind kind, std::int32_t value) {
@@ -5980,7 +5980,7 @@ bool Regex::Parser::sequence() {
     Quantifier quantifier;
     if (take_quantifier(quantifier)) {
       if (item == Item::nothing || item == Item::assertion)
-        return fail(offset, "nothing to repeat");
+        return fail(offset, "nothing to repeat"sv);
       if (item == Item::repeated) return fail(offset, "multiple repeat"sv);
       if (error_ || !repeat(item_start, quantifier, offset)) return false;
       item = Item::repeated;
@@ -6019,11 +6019,11 @@ bool Regex::Parser::take_quantifier(Quantifier& quantifier) {
   else if (!take_counts(quantifier))
     return false;
   if (next_is('+'))
-    unsupported(at_, "a possessive quantifier");
+    unsupported(at_, "a possessive quantifier"sv);
   else
     quantifier.lazy = take('?');
   if (quantifier.most != unbounded && quantifier.least > quantifier.most)
-    fail(offset, "min repeat greater than max repeat");
+    fail(offset, "min repeat greater than max repeat"sv);
   return true;
 }
 
@@ -6046,7 +6046,7 @@ bool Regex::Parser::take_counts(Quantifier& quantifier) {
   }
   if (quantifier.least > largest_count ||
       (quantifier.most > largest_count && quantifier.most != unbounded))
-    fail(offset, "a repeat count is above 10000", ErrorCode::limit);
+    fail(offset, "a repeat count is above 10000"sv, ErrorCode::limit);
   return true;
 }
 
@@ -6140,7 +6140,7 @@ char Regex::Parser::take_shorthand() {
 }
 
 bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t& code) {
-  if (at_end()) return fail(offset, "bad escape (end of pattern)");
+  if (at_end()) return fail(offset, "bad escape (end of pattern)"sv);
   const std::size_t first = at_;
   code = take_char();
   switch (code) {
@@ -6169,7 +6169,7 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     case 'U':
       return hex(offset, 8, code);
     case 'N':
-      return fail(offset, "named characters (\\N) are not known", ErrorCode::unsupported);
+      return fail(offset, "named characters (\\N) are not known"sv, ErrorCode::unsupported);
     default:
       break;
   }
@@ -6188,8 +6188,8 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
 bool Regex::Parser::hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
   const std::size_t begin = at_;
   code = read_digits(pattern_, at_, digits, 16);
-  if (at_ - begin != digits) return fail(offset, "incomplete escape");
-  return code <= regex_last_code || fail(offset, "bad escape");
+  if (at_ - begin != digits) return fail(offset, "incomplete escape"sv);
+  return code <= regex_last_code || fail(offset, "bad escape"sv);
 }
 
 bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) {
@@ -6198,9 +6198,9 @@ bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) 
   };
   const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
   if (in_set ? !is_octal(at_) : peek() != '0' && !three)
-    return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
+    return in_set ? fail(offset, "bad escape"sv) : unsupported(offset, "a back-reference"sv);
   code = read_digits(pattern_, at_, 3, 8);
-  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
+  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377"sv);
 }
 
 // sets -------------------------------------------------------------------------------------------
@@ -6240,7 +6240,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
 }
 
 bool Regex::Parser::set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand) {
-  if (at_end()) return fail(set_offset, "unterminated character set");
+  if (at_end()) return fail(set_offset, "unterminated character set"sv);
   const std::size_t offset = at_;
   code = take_char();
   if (code != '\\') return true;
@@ -6270,10 +6270,10 @@ Regex::Parser::Item Regex::Parser::group(std::size_t offset) {
   }
   at_start_ = false;
   if (++depth_ > deepest_nesting) {
-    fail(offset, "groups are nested more than 200 deep", ErrorCode::limit);
+    fail(offset, "groups are nested more than 200 deep"sv, ErrorCode::limit);
     return Item::nothing;
   }
-  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern");
+  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern"sv);
   --depth_;
   flags_ = outer;
   return Item::atom;
@@ -6284,17 +6284,17 @@ Regex::Parser::Item Regex::Parser::comment(std::size_t offset) {
     if (take(')')) return Item::nothing;
     skip_comment_char();
   }
-  fail(offset, "missing ), unterminated comment");
+  fail(offset, "missing ), unterminated comment"sv);
   return Item::nothing;
 }
 
 void Regex::Parser::skip_comment_char() {
-  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)");
+  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)"sv);
   if (!at_end()) ++at_;
 }
 
 bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
-  if (at_end()) return fail(offset, "unexpected end of pattern");
+  if (at_end()) return fail(offset, "unexpected end of pattern"sv);
   switch (peek()) {
     case ':':
       ++at_;
@@ -6304,13 +6304,13 @@ bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
       return named_group(offset);
     case '=':
     case '!':
-      return unsupported(offset, "look-ahead");
+      return unsupported(offset, "look-ahead"sv);
     case '<':
       if (starts_with(pattern_.substr(at_), "<="sv) || starts_with(pattern_.substr(at_), "<!"sv))
-        return unsupported(offset, "look-behind");
+        return unsupported(offset, "look-behind"sv);
       return fail(offset, "unknown extension ?<"sv);
     case '(':
-      return unsupported(offset, "a conditional group");
+      return unsupported(offset, "a conditional group"sv);
     case '>':
       return unsupported(offset, "an atomic group"sv);
     default:
@@ -6322,13 +6322,13 @@ bool Regex::Parser::named_group(std::size_t offset) {
   if (next_is('=')) return unsupported(offset, "a back-reference"sv);
   if (!take('<')) return fail(offset, "unknown extension ?P"sv);
   const std::size_t end = pattern_.find('>', at_);
-  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
+  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name"sv);
   const std::string_view group_name = pattern_.substr(at_, end - at_);
-  if (group_name.empty()) return fail(at_, "missing group name");
+  if (group_name.empty()) return fail(at_, "missing group name"sv);
   for (std::size_t i = 0; i < group_name.size();) {
     const RegexChar c = regex_char_at(group_name, i);
     if (!is_regex_word(c.code) || (i == 0 && is_ascii_digit(c.code)))
-      return fail(at_, "bad character in group name");
+      return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
   if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
@@ -6345,17 +6345,17 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   if (!take_flags(offset, "aimsux", on)) return false;
   if (take('-')) {
     if (!take_flags(offset, "imsx"sv, off)) return false;
-    if (off.empty()) return fail(at_, "missing flag");
+    if (off.empty()) return fail(at_, "missing flag"sv);
     if (off.find_first_of(on) != std::string::npos)
-      return fail(at_, "bad inline flags: flag turned on and off");
+      return fail(at_, "bad inline flags: flag turned on and off"sv);
   }
   if (on.find('a') != std::string::npos && on.find('u') != std::string::npos)
-    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible");
-  if (on.empty() && off.empty()) return fail(offset, "unknown extension");
+    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible"sv);
+  if (on.empty() && off.empty()) return fail(offset, "unknown extension"sv);
   for (const char flag : on) set_flag(flags, flag, true);
   for (const char flag : off) set_flag(flags, flag, false);
   if (off.empty() && take(')')) {
-    if (!at_start_) return fail(offset, "global flags not at the start of the expression");
+    if (!at_start_) return fail(offset, "global flags not at the start of the expression"sv);
     ends = true;
   } else if (!take(':')) {
     return fail(at_, off.empty() ? "missing -, : or )" : "missing :");
@@ -6879,8 +6879,8 @@ class ShellParser {
   std::uint32_t end_position(std::size_t at) const;
   std::string_view token_here() const;
 
-  void fail(ErrorCode code, std::string message, std::size_t at);
-  void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  void fail(ErrorCode code, std::string_view message, std::size_t at);
+  void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
   // What stands here cannot; `where` is for the message.
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
@@ -7134,10 +7134,10 @@ std::string_view ShellParser::token_here() const {
   return text_.substr(at_, end - at_);
 }
 
-void ShellParser::fail(ErrorCode code, std::string message, std::size_t at) {
+void ShellParser::fail(ErrorCode code, std::string_view message, std::size_t at) {
   if (failed_) return;
   failed_ = true;
-  error_ = make_error(code, {std::move(message)}, position(std::min(at, text_.size())));
+  error_ = make_error(code, {message}, position(std::min(at, text_.size())));
 }
 
 void ShellParser::unexpected(std::string_view where) {
@@ -7220,13 +7220,13 @@ void ShellParser::read_here_document(const HereDocument& document) {
     if (line == document.delimiter) {
       // bash joins lines before it looks for the delimiter, dash does not.
       if (!storage.empty())
-        fail(ErrorCode::parse, "delimiter of a here-document in joined lines", line_begin);
+        fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
       break;
     }
     // There, bash ends the document, and takes the rest of the line for the script.
     if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
         line.find(')') != std::string_view::npos)
-      return fail(ErrorCode::parse, "text behind the delimiter of a here-document", line_begin);
+      return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
     if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
   }
   std::string_view body = text_.substr(begin, end - begin);
@@ -7533,7 +7533,7 @@ void ShellParser::read_dollar(Quotes quotes) {
 
 bool ShellParser::joins_lines(std::size_t at) {
   if (text_.substr(at, 2) != "\\\n") return false;
-  fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+  fail(ErrorCode::parse, "line joined in the middle of an expansion"sv, at);
   return true;
 }
 
@@ -7568,7 +7568,7 @@ std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::
   if (!failed_ && at_end()) unterminated(what, begin);
   if (!failed_ && peek() != close) unexpected();
   if (!failed_ && !here_documents_.empty())
-    fail_here("here-document without a body before its substitution ends");
+    fail_here("here-document without a body before its substitution ends"sv);
   here_documents_.swap(outer);
   if (!at_end()) ++at_;
   --depth_;
@@ -7652,7 +7652,7 @@ std::uint32_t ShellParser::parse_arithmetic_text() {
   while (!failed_ && !at_end()) {
     if (peek() == '\'') {
       // Some shells take it as a quote here, some do not: where the text ends is not certain.
-      fail_here("single quote in arithmetic");
+      fail_here("single quote in arithmetic"sv);
     } else if (peek() == '"') {
       ++at_;
     } else {
@@ -7715,7 +7715,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
     if (at_end())
       unterminated("${"sv, begin - 2);
     else
-      fail_here("bad substitution");
+      fail_here("bad substitution"sv);
   }
 }
 
@@ -7949,7 +7949,7 @@ std::uint32_t ShellParser::parse_pipeline() {
     if (peek() != '|' || peek(1) == '|') break;
     ++at_;
     if (peek() == '&') {
-      if (!bash()) fail_here("unexpected '&'");
+      if (!bash()) fail_here("unexpected '&'"sv);
       dialect_dependent_ = true;
       ++at_;
     }
@@ -8108,7 +8108,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
-    if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
+    if (end == std::string_view::npos) fail_here("for (( is not closed by ))"sv);
     if (failed_) return no_index;
     node.kind = ShellNode::Kind::arithmetic_for;
     at_ += 2;
@@ -8151,7 +8151,7 @@ std::uint32_t ShellParser::parse_case() {
   // The words of all arms are listed first, their bodies then.
   std::vector<std::uint32_t> words;
   std::vector<std::uint32_t> bodies;
-  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
+  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word"sv);
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
   expect("in"sv, begin, "case"sv);
@@ -8164,7 +8164,7 @@ std::uint32_t ShellParser::parse_case() {
     bodies.push_back(parse_list(true));
     if (failed_) break;
     if (looking_at(";;&"sv) || looking_at(";&"sv)) {
-      if (!bash()) fail_here("unexpected ';&'");
+      if (!bash()) fail_here("unexpected ';&'"sv);
       dialect_dependent_ = true;
       at_ += looking_at(";;&"sv) ? 3U : 2U;
     } else if (looking_at(";;"sv)) {
@@ -8267,7 +8267,7 @@ std::uint32_t ShellParser::parse_coprocess() {
   const std::size_t from = begin_list();
   const std::uint32_t body = parse_command();
   if (body != no_index) add(body);
-  if (!failed_ && at_ == begin) fail_here("coproc needs a command");
+  if (!failed_ && at_ == begin) fail_here("coproc needs a command"sv);
   --depth_;
   node.nodes = end_list(from);
   return add_node(node, at_);
@@ -8284,7 +8284,7 @@ std::uint32_t ShellParser::parse_function_keyword() {
   const std::size_t name_begin = at_;
   while (!at_end() && !ends_word(peek())) ++at_;
   const std::string_view name = text_.substr(name_begin, at_ - name_begin);
-  if (name.empty()) fail_here("function needs a name");
+  if (name.empty()) fail_here("function needs a name"sv);
   skip_blanks();
   at_parentheses();
   return parse_function_body(name, begin);
@@ -8511,7 +8511,7 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   } else {
     skip_blanks();
     if (at_end() || (ends_word(peek()) && !at_process()))
-      return fail(ErrorCode::parse, "redirection without a target", operator_at);
+      return fail(ErrorCode::parse, "redirection without a target"sv, operator_at);
     redirection.target = parse_word();
   }
   redirections.push_back(redirection);
@@ -8541,18 +8541,18 @@ void ShellParser::begin_here_document(std::uint32_t order) {
       if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
-        return fail_here("escape or expansion in the delimiter of a here-document");
+        return fail_here("escape or expansion in the delimiter of a here-document"sv);
       document.delimiter += inner;
       at_ = end + 1;
     } else if (c == '$' || c == '`') {
       // The shells do not agree on where such a delimiter ends.
-      return fail_here("expansion in the delimiter of a here-document");
+      return fail_here("expansion in the delimiter of a here-document"sv);
     } else {
       document.delimiter += c;
       ++at_;
     }
   }
-  if (at_ == begin) return fail_here("here-document without a delimiter");
+  if (at_ == begin) return fail_here("here-document without a delimiter"sv);
   here_documents_.push_back(std::move(document));
 }
 
@@ -8653,7 +8653,7 @@ class ShellWalker {
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   bool stopped() const { return !outcome_.complete; }
-  void stop(ErrorCode code, std::string message, std::size_t at);
+  void stop(ErrorCode code, std::string_view message, std::size_t at);
   void over_limit(std::size_t most, std::string_view what, std::size_t at) {
     stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
   }
@@ -9238,12 +9238,12 @@ namespace {
 
 shell::Outcome ShellWalker::walk(std::string_view script) {
   if (script.size() > 0x7fffffff) {
-    stop(ErrorCode::limit, "longer than 2 GiB", 0);
+    stop(ErrorCode::limit, "longer than 2 GiB"sv, 0);
     return std::move(outcome_);
   }
   const std::size_t nul = script.find('\0');
   if (nul != std::string_view::npos) {
-    stop(ErrorCode::parse, "NUL byte", nul);
+    stop(ErrorCode::parse, "NUL byte"sv, nul);
     return std::move(outcome_);
   }
   syntax_.most_simple = options_.limits.max_written;
@@ -9279,10 +9279,10 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   return std::move(outcome_);
 }
 
-void ShellWalker::stop(ErrorCode code, std::string message, std::size_t at) {
+void ShellWalker::stop(ErrorCode code, std::string_view message, std::size_t at) {
   if (stopped()) return;
   outcome_.complete = false;
-  outcome_.error = make_error(code, {std::move(message)}, at);
+  outcome_.error = make_error(code, {message}, at);
 }
 
 }  // namespace
@@ -10903,7 +10903,7 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     if (running == at->first) return false;
   if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
       at->second.find("<<") != std::string::npos) {
-    stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+    stop(ErrorCode::parse, "alias that changes how the rest is read"sv, command.begin);
     return true;
   }
   std::string text = at->second;
@@ -18175,7 +18175,7 @@ PythonToken PythonLexer::mark() {
     brackets_.push_back(begin);
   } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
     if (brackets_.empty() || source_[brackets_.back()] != open[kind])
-      fail(begin, "a bracket that was not opened");
+      fail(begin, "a bracket that was not opened"sv);
     else
       brackets_.pop_back();
   } else if (c == ':' && peek(0) == '=') {
@@ -18226,7 +18226,7 @@ void PythonLexer::skip_text(std::size_t begin, const Formatted& string) {
     else
       ++at_;
   }
-  fail(begin, "a string that is never closed");
+  fail(begin, "a string that is never closed"sv);
 }
 
 void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
@@ -29721,7 +29721,7 @@ bool PlaceAgent::take(const Frame& frame) {
 
 bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
@@ -29734,11 +29734,11 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "error", why);
     return tell();
   };
-  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"sv].as_integer(keep_alive_.count())));
-  set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  const std::string& container = (*hello)["container"].as_string();
+  set_member(answer, "nonces", answers_to((*hello)["nonces"sv]));
+  const std::string& container = (*hello)["container"sv].as_string();
   if (const Json* const wanted = hello->find("prepare"sv)) {
     if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
@@ -33646,13 +33646,13 @@ bool is_number(std::string_view text) {
 }
 
 ContainerHealth health_of(const Json& container) {
-  const Json& state = container["State"];
+  const Json& state = container["State"sv];
   ContainerHealth health;
   health.exists = !container.is_null();
-  health.status = state["Status"].as_string();
+  health.status = state["Status"sv].as_string();
   health.running = state["Running"sv].as_bool();
   health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
-  health.error = printable(state["Error"].as_string());
+  health.error = printable(state["Error"sv].as_string());
   health.started_at = state["StartedAt"sv].as_string();
   health.finished_at = state["FinishedAt"sv].as_string();
   health.oom_killed = state["OOMKilled"sv].as_bool();
@@ -33824,10 +33824,10 @@ Expected<ContainerInfo> Container::info() const {
   auto found = state_->look();
   if (!found) return found.error();
   ContainerInfo info;
-  info.id = (*found)["Id"].as_string();
+  info.id = (*found)["Id"sv].as_string();
   info.name = state_->name;
   info.image = state_->options.image;
-  info.created = (*found)["Created"].as_string();
+  info.created = (*found)["Created"sv].as_string();
   info.health = health_of(*found);
   return info;
 }
@@ -34045,7 +34045,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = check_unused(found); !ok) return ok;
-      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      if (auto ok = clear(found["Id"sv].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
     auto created = create(cancel);
@@ -34284,7 +34284,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
-  for (const std::string& program : texts_in(answer["lacks"])) {
+  for (const std::string& program : texts_in(answer["lacks"sv])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "
                      "it"}));
@@ -34293,14 +34293,14 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"][i];
+    const Json* told = &answer["nonces"sv][i];
     if (told->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.error();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"][i];
+      told = &(*second)["nonces"sv][i];
     }
     ++i;
     if (!told->is_null() && told->as_string() != nonce.content())
@@ -34434,7 +34434,7 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);
@@ -34868,7 +34868,7 @@ std::string probed(const std::string& output, std::string_view key) {
 Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
-  const std::string& version = (*parsed)["ServerVersion"].as_string();
+  const std::string& version = (*parsed)["ServerVersion"sv].as_string();
   return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 
@@ -36534,7 +36534,7 @@ bool is_tool_name(std::string_view name) {
 // What is wrong with a schema, or an empty text.
 std::string schema_problem(const Json& schema) {
   if (schema.is_null()) return {};
-  if (schema["type"].as_string() != "object") return "must have \"type\":\"object\"";
+  if (schema["type"sv].as_string() != "object") return "must have \"type\":\"object\"";
   if (depth_of(schema, deepest_output - 8) > deepest_output - 8) return "is nested too deeply";
   return {};
 }
@@ -37200,7 +37200,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     return nullptr;
   };
   if (!message.is_object()) return refuse(Id(), "not an object");
-  const Json* method = message.find("method");
+  const Json* method = message.find("method"sv);
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
@@ -37225,7 +37225,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 }
 
 void Session::on_notification(const Json& message) {
-  if (message["method"].as_string() != "notifications/cancelled") return;
+  if (message["method"sv].as_string() != "notifications/cancelled") return;
   const Id id = id_of(message["params"sv]["requestId"sv]);
   if (!id.spelling.empty()) cancel(id.key);
 }
@@ -37273,7 +37273,7 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
     fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
-  const std::string& method = message["method"].as_string();
+  const std::string& method = message["method"sv].as_string();
   if (message["params"sv]["_meta"sv].find(version_key) || method == "server/discover" ||
       method == "subscriptions/listen")
     return on_modern_request(std::move(message), std::move(id), batch);
@@ -37300,8 +37300,8 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
 }
 
 CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
   if (method == "ping") {
     reply(batch, id.spelling, "{}"sv);
   } else if (method == "initialize") {
@@ -37994,15 +37994,15 @@ namespace mcp {
 namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {
-  if (type == "null") return value.is_null();
-  if (type == "boolean") return value.is_bool();
-  if (type == "integer")
+  if (type == "null"sv) return value.is_null();
+  if (type == "boolean"sv) return value.is_bool();
+  if (type == "integer"sv)
     return value.is_integer() ||
            (value.is_number() && std::floor(value.as_number()) == value.as_number());
-  if (type == "number") return value.is_number();
-  if (type == "string") return value.is_string();
-  if (type == "array") return value.is_array();
-  return type != "object" || value.is_object();
+  if (type == "number"sv) return value.is_number();
+  if (type == "string"sv) return value.is_string();
+  if (type == "array"sv) return value.is_array();
+  return type != "object"sv || value.is_object();
 }
 
 // Whether one of the items, or the only one, is as wanted.
@@ -38016,10 +38016,10 @@ bool matches_type(const Json& types, const Json& value) {
 bool within_bounds(const Json& schema, double number) {
   return number >= schema["minimum"sv].as_number(number) &&
          number <= schema["maximum"sv].as_number(number) &&
-         (!schema["exclusiveMinimum"].is_number() ||
-          number > schema["exclusiveMinimum"].as_number()) &&
-         (!schema["exclusiveMaximum"].is_number() ||
-          number < schema["exclusiveMaximum"].as_number());
+         (!schema["exclusiveMinimum"sv].is_number() ||
+          number > schema["exclusiveMinimum"sv].as_number()) &&
+         (!schema["exclusiveMaximum"sv].is_number() ||
+          number < schema["exclusiveMaximum"sv].as_number());
 }
 
 }  // namespace

@@ -102,13 +102,13 @@ bool is_number(std::string_view text) {
 }
 
 ContainerHealth health_of(const Json& container) {
-  const Json& state = container["State"];
+  const Json& state = container["State"sv];
   ContainerHealth health;
   health.exists = !container.is_null();
-  health.status = state["Status"].as_string();
+  health.status = state["Status"sv].as_string();
   health.running = state["Running"sv].as_bool();
   health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
-  health.error = printable(state["Error"].as_string());
+  health.error = printable(state["Error"sv].as_string());
   health.started_at = state["StartedAt"sv].as_string();
   health.finished_at = state["FinishedAt"sv].as_string();
   health.oom_killed = state["OOMKilled"sv].as_bool();
@@ -280,10 +280,10 @@ Expected<ContainerInfo> Container::info() const {
   auto found = state_->look();
   if (!found) return found.error();
   ContainerInfo info;
-  info.id = (*found)["Id"].as_string();
+  info.id = (*found)["Id"sv].as_string();
   info.name = state_->name;
   info.image = state_->options.image;
-  info.created = (*found)["Created"].as_string();
+  info.created = (*found)["Created"sv].as_string();
   info.health = health_of(*found);
   return info;
 }

@@ -178,7 +178,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = check_unused(found); !ok) return ok;
-      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      if (auto ok = clear(found["Id"sv].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
     auto created = create(cancel);
@@ -417,7 +417,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
 // Without capabilities, root may not see what is in a folder; then the user of commands looks.
 Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
                                               const std::optional<CancelToken>& cancel) {
-  for (const std::string& program : texts_in(answer["lacks"])) {
+  for (const std::string& program : texts_in(answer["lacks"sv])) {
     add_note(concat({"the image ", options.image, " has no ", printable(program),
                      ", which the credentials that are mounted are for: it needs an image with "
                      "it"}));
@@ -426,14 +426,14 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"][i];
+    const Json* told = &answer["nonces"sv][i];
     if (told->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.error();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"][i];
+      told = &(*second)["nonces"sv][i];
     }
     ++i;
     if (!told->is_null() && told->as_string() != nonce.content())

@@ -39,7 +39,7 @@ std::string probed(const std::string& output, std::string_view key) {
 Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
-  const std::string& version = (*parsed)["ServerVersion"].as_string();
+  const std::string& version = (*parsed)["ServerVersion"sv].as_string();
   return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 

@@ -38,7 +38,7 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);

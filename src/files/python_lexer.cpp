@@ -134,7 +134,7 @@ PythonToken PythonLexer::mark() {
     brackets_.push_back(begin);
   } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
     if (brackets_.empty() || source_[brackets_.back()] != open[kind])
-      fail(begin, "a bracket that was not opened");
+      fail(begin, "a bracket that was not opened"sv);
     else
       brackets_.pop_back();
   } else if (c == ':' && peek(0) == '=') {
@@ -185,7 +185,7 @@ void PythonLexer::skip_text(std::size_t begin, const Formatted& string) {
     else
       ++at_;
   }
-  fail(begin, "a string that is never closed");
+  fail(begin, "a string that is never closed"sv);
 }
 
 void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {

@@ -49,7 +49,7 @@ class Json::Parser {
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
     skip_space();
-    if (at_ == end_) return fail("expected a value");
+    if (at_ == end_) return fail("expected a value"sv);
     switch (*at_) {
       case '"':
         place.make_string();
@@ -131,7 +131,7 @@ class Json::Parser {
   bool next_member(Json*& place) {
     Object& members = open_->object_.members;
     if (!members.empty()) {
-      if (!next_is(',')) return fail("expected ',' or '}'");
+      if (!next_is(',')) return fail("expected ',' or '}'"sv);
       ++at_;
       skip_space();
     }
@@ -156,7 +156,7 @@ class Json::Parser {
 
   // Digits, at least one. Their value, modulo 2^64, goes to `value`.
   bool read_digits(std::uint64_t& value) {
-    if (!next_is_digit()) return fail("expected a digit");
+    if (!next_is_digit()) return fail("expected a digit"sv);
     for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
     return true;
   }
@@ -218,7 +218,7 @@ class Json::Parser {
     const char* run = ++at_;
     for (;;) {
       at_ = json_run_in(at_, end_);
-      if (at_ == end_) return fail("expected '\"'");
+      if (at_ == end_) return fail("expected '\"'"sv);
       const auto c = static_cast<unsigned char>(*at_);
       if (c >= 0x80) {
         const Utf8Step step = json_utf8_step(at_, end_);
@@ -229,7 +229,7 @@ class Json::Parser {
         run = at_ += step.bad;
         continue;
       }
-      if (c < 0x20) return fail("control character in a string");
+      if (c < 0x20) return fail("control character in a string"sv);
       out.append(run, at_);
       ++at_;
       if (c == '"') return true;
@@ -240,7 +240,7 @@ class Json::Parser {
 
   // Behind the backslash.
   bool read_escape(std::string& out) {
-    if (at_ == end_) return fail("expected an escape");
+    if (at_ == end_) return fail("expected an escape"sv);
     char c = *at_;
     switch (c) {
       case '"':
@@ -266,7 +266,7 @@ class Json::Parser {
         ++at_;
         return read_unicode_escape(out);
       default:
-        return fail("expected one of \"\\/bfnrtu after a backslash");
+        return fail("expected one of \"\\/bfnrtu after a backslash"sv);
     }
     ++at_;
     out += c;

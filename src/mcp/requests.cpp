@@ -29,7 +29,7 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
     fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
-  const std::string& method = message["method"].as_string();
+  const std::string& method = message["method"sv].as_string();
   if (message["params"sv]["_meta"sv].find(version_key) || method == "server/discover" ||
       method == "subscriptions/listen")
     return on_modern_request(std::move(message), std::move(id), batch);
@@ -56,8 +56,8 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
 }
 
 CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
   if (method == "ping") {
     reply(batch, id.spelling, "{}"sv);
   } else if (method == "initialize") {

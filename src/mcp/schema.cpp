@@ -12,15 +12,15 @@ namespace mcp {
 namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {
-  if (type == "null") return value.is_null();
-  if (type == "boolean") return value.is_bool();
-  if (type == "integer")
+  if (type == "null"sv) return value.is_null();
+  if (type == "boolean"sv) return value.is_bool();
+  if (type == "integer"sv)
     return value.is_integer() ||
            (value.is_number() && std::floor(value.as_number()) == value.as_number());
-  if (type == "number") return value.is_number();
-  if (type == "string") return value.is_string();
-  if (type == "array") return value.is_array();
-  return type != "object" || value.is_object();
+  if (type == "number"sv) return value.is_number();
+  if (type == "string"sv) return value.is_string();
+  if (type == "array"sv) return value.is_array();
+  return type != "object"sv || value.is_object();
 }
 
 // Whether one of the items, or the only one, is as wanted.
@@ -34,10 +34,10 @@ bool matches_type(const Json& types, const Json& value) {
 bool within_bounds(const Json& schema, double number) {
   return number >= schema["minimum"sv].as_number(number) &&
          number <= schema["maximum"sv].as_number(number) &&
-         (!schema["exclusiveMinimum"].is_number() ||
-          number > schema["exclusiveMinimum"].as_number()) &&
-         (!schema["exclusiveMaximum"].is_number() ||
-          number < schema["exclusiveMaximum"].as_number());
+         (!schema["exclusiveMinimum"sv].is_number() ||
+          number > schema["exclusiveMinimum"sv].as_number()) &&
+         (!schema["exclusiveMaximum"sv].is_number() ||
+          number < schema["exclusiveMaximum"sv].as_number());
 }
 
 }  // namespace

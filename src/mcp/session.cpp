@@ -117,7 +117,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     return nullptr;
   };
   if (!message.is_object()) return refuse(Id(), "not an object");
-  const Json* method = message.find("method");
+  const Json* method = message.find("method"sv);
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
@@ -142,7 +142,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 }
 
 void Session::on_notification(const Json& message) {
-  if (message["method"].as_string() != "notifications/cancelled") return;
+  if (message["method"sv].as_string() != "notifications/cancelled") return;
   const Id id = id_of(message["params"sv]["requestId"sv]);
   if (!id.spelling.empty()) cancel(id.key);
 }

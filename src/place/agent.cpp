@@ -237,7 +237,7 @@ bool PlaceAgent::take(const Frame& frame) {
 
 bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
@@ -250,11 +250,11 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "error", why);
     return tell();
   };
-  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"sv].as_integer(keep_alive_.count())));
-  set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  const std::string& container = (*hello)["container"].as_string();
+  set_member(answer, "nonces", answers_to((*hello)["nonces"sv]));
+  const std::string& container = (*hello)["container"sv].as_string();
   if (const Json* const wanted = hello->find("prepare"sv)) {
     if (is_contained_in(container)) set_member(answer, "lacks", prepare_container(*wanted));
     return tell();

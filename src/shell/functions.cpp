@@ -162,7 +162,7 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     if (running == at->first) return false;
   if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
       at->second.find("<<") != std::string::npos) {
-    stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+    stop(ErrorCode::parse, "alias that changes how the rest is read"sv, command.begin);
     return true;
   }
   std::string text = at->second;
