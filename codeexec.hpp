@@ -3153,6 +3153,11 @@ std::string concat(Pieces pieces);
 // None of the pieces may be of the text itself, which moves as it grows.
 void append_all(std::string& text, Pieces pieces);
 
+// Texts of their own, as of a command line. In a list of std::string each would be made and copied.
+std::vector<std::string> words_of(Pieces words);
+
+void add_words(std::vector<std::string>& words, Pieces more);
+
 std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
@@ -3509,6 +3514,16 @@ std::string concat(Pieces pieces) {
   text.reserve(size);
   append_all(text, pieces);
   return text;
+}
+
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
 }
 
 void append_hex(std::string& out, unsigned char byte) {
@@ -27215,9 +27230,10 @@ std::string as_operand(const std::string& script) {
 // command only: the shell that reads the prefix gets the rest as arguments.
 std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
                                   std::vector<std::string> words) {
-  if (!prefix.empty())
-    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  return words;
+  if (prefix.empty()) return words;
+  std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
 }
 
 }  // namespace
@@ -27227,13 +27243,13 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  const std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
     fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     refuse("command",
            {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
   return admitted();
@@ -27250,7 +27266,7 @@ std::vector<std::string> Executor::words_to_run(const Command& command, const st
       third = Third::session;
       if (!admission.follow_session(command.script, words)) return {};
     } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
+      add_words(words, {"-c", as_operand(command.script)});
     } else {
       third = Third::script;
       words.push_back("/dev/fd/3");
@@ -28300,9 +28316,9 @@ std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
   if (network == Network::none)
-    variables.insert(variables.end(),
-                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables,
+              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 
@@ -32216,11 +32232,6 @@ namespace {
 
 bool is_podman(const EngineOptions& engine);
 
-// Words of a command line.
-std::vector<std::string> words_of(Pieces words);
-
-void add_words(std::vector<std::string>& words, Pieces more);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -32343,16 +32354,6 @@ namespace {
 
 bool is_podman(const EngineOptions& engine) {
   return starts_with(base_name(engine.program), "podman"sv);
-}
-
-std::vector<std::string> words_of(Pieces words) {
-  std::vector<std::string> result;
-  add_words(result, words);
-  return result;
-}
-
-void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
 }
 
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
@@ -41595,11 +41596,10 @@ namespace {
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
-    options.keep.insert(
-        options.keep.end(),
-        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
-         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
-         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+    add_words(options.keep,
+              {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+               "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+               "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;

@@ -21,6 +21,16 @@ std::string concat(Pieces pieces) {
   return text;
 }
 
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
+}
+
 void append_hex(std::string& out, unsigned char byte) {
   constexpr char digits[] = "0123456789abcdef";
   out += digits[byte >> 4];

@@ -45,16 +45,6 @@ bool is_podman(const EngineOptions& engine) {
   return starts_with(base_name(engine.program), "podman"sv);
 }
 
-std::vector<std::string> words_of(Pieces words) {
-  std::vector<std::string> result;
-  add_words(result, words);
-  return result;
-}
-
-void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));

@@ -151,9 +151,9 @@ std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
   if (network == Network::none)
-    variables.insert(variables.end(),
-                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables,
+              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 

@@ -105,11 +105,10 @@ namespace {
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
-    options.keep.insert(
-        options.keep.end(),
-        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
-         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
-         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+    add_words(options.keep,
+              {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+               "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+               "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
