@@ -3144,13 +3144,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One allocation for any number of pieces.
-std::string concat(std::initializer_list<std::string_view> pieces);
-
-std::string errno_text(int error);
-
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
+
+// One allocation for any number of pieces.
+std::string concat(Pieces pieces);
+
+// None of the pieces may be of the text itself, which moves as it grows.
+void append_all(std::string& text, Pieces pieces);
+
+// Texts of their own, as of a command line. In a list of std::string each would be made and copied.
+std::vector<std::string> words_of(Pieces words);
+
+void add_words(std::vector<std::string>& words, Pieces more);
+
+std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);
@@ -3495,13 +3503,27 @@ void detail::used_without_value(const Error& error) {
 
 namespace {
 
-std::string concat(std::initializer_list<std::string_view> pieces) {
+void append_all(std::string& text, Pieces pieces) {
+  for (std::string_view piece : pieces) text.append(piece);
+}
+
+std::string concat(Pieces pieces) {
   std::size_t size = 0;
   for (std::string_view piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
-  for (std::string_view piece : pieces) text.append(piece);
+  append_all(text, pieces);
   return text;
+}
+
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
 }
 
 void append_hex(std::string& out, unsigned char byte) {
@@ -3573,7 +3595,7 @@ std::string in_lower_case(std::string_view text) {
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
   return false;
@@ -4020,7 +4042,7 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
     const dirent* entry = ::readdir(listing.get());
     if (!entry) return errno;
     const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+    if (text != "."sv && text != ".."sv && !use(entry->d_name)) return 0;
   }
 }
 
@@ -4267,10 +4289,10 @@ std::size_t json_shortest_digits(double value, char* out) {
 // The exponent of a number, cut to what is far beyond any text's length.
 long long json_exponent(std::string_view text) {
   constexpr long long bound = 1000000000000000;
-  if (starts_with(text, "+")) text.remove_prefix(1);
+  if (starts_with(text, "+"sv)) text.remove_prefix(1);
   long long value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc()) value = starts_with(text, "-") ? -bound : bound;
+  if (result.ec != std::errc()) value = starts_with(text, "-"sv) ? -bound : bound;
   return std::clamp(value, -bound, bound);
 }
 
@@ -4323,7 +4345,7 @@ bool json_is_int64(double value) {
 }
 
 std::optional<std::int64_t> json_read_integer(std::string_view text) {
-  const bool negative = starts_with(text, "-");
+  const bool negative = starts_with(text, "-"sv);
   if (negative) text.remove_prefix(1);
   const std::size_t e = text.find_first_of("eE");
   const std::string_view digits = text.substr(0, e);
@@ -4622,7 +4644,7 @@ Json::Json(double value) noexcept : Json() {
     return;
   }
   make_integer(static_cast<std::int64_t>(value));
-  if (json_same(value, 0) && std::signbit(value)) spell("-0");
+  if (json_same(value, 0) && std::signbit(value)) spell("-0"sv);
 }
 
 Json::Json(const char* text) : Json(std::string(text)) {}
@@ -4843,7 +4865,7 @@ std::int64_t Json::as_integer(std::int64_t fallback) const noexcept {
 double Json::as_number(double fallback) const noexcept {
   if (kind_ == Kind::number) return number_.real;
   if (!is_integer()) return fallback;
-  if (number_.integer == 0 && starts_with(spelling(), "-")) return -0.0;
+  if (number_.integer == 0 && starts_with(spelling(), "-"sv)) return -0.0;
   return static_cast<double>(number_.integer);
 }
 
@@ -4951,7 +4973,7 @@ class Json::Parser {
     }
     skip_space();
     if (at_ == end_) return root;
-    fail("unexpected text after the value");
+    fail("unexpected text after the value"sv);
     return std::move(error_);
   }
 
@@ -4973,7 +4995,7 @@ class Json::Parser {
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
     skip_space();
-    if (at_ == end_) return fail("expected a value");
+    if (at_ == end_) return fail("expected a value"sv);
     switch (*at_) {
       case '"':
         place.make_string();
@@ -5017,7 +5039,7 @@ class Json::Parser {
       const std::size_t before = members.size();
       json_keep_last(members);
       if (members.size() != before && limits_.unique_names)
-        return fail("a name occurs twice in the object that ends");
+        return fail("a name occurs twice in the object that ends"sv);
     }
     ++at_;
     --depth_;
@@ -5045,7 +5067,7 @@ class Json::Parser {
   bool next_item(Json*& place) {
     Array& items = open_->array_.items;
     if (!items.empty()) {
-      if (!next_is(',')) return fail("expected ',' or ']'");
+      if (!next_is(',')) return fail("expected ',' or ']'"sv);
       ++at_;
     }
     place = &items.emplace_back();
@@ -5055,7 +5077,7 @@ class Json::Parser {
   bool next_member(Json*& place) {
     Object& members = open_->object_.members;
     if (!members.empty()) {
-      if (!next_is(',')) return fail("expected ',' or '}'");
+      if (!next_is(',')) return fail("expected ',' or '}'"sv);
       ++at_;
       skip_space();
     }
@@ -5064,7 +5086,7 @@ class Json::Parser {
     if (!read_string(member.name)) return false;
     open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
     skip_space();
-    if (!next_is(':')) return fail("expected ':'");
+    if (!next_is(':')) return fail("expected ':'"sv);
     ++at_;
     place = &member.value;
     return true;
@@ -5080,7 +5102,7 @@ class Json::Parser {
 
   // Digits, at least one. Their value, modulo 2^64, goes to `value`.
   bool read_digits(std::uint64_t& value) {
-    if (!next_is_digit()) return fail("expected a digit");
+    if (!next_is_digit()) return fail("expected a digit"sv);
     for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
     return true;
   }
@@ -5130,7 +5152,7 @@ class Json::Parser {
     const double number = json_read_double(text);
     if (!std::isfinite(number)) {
       at_ = start;
-      return fail("a number too large for a double");
+      return fail("a number too large for a double"sv);
     }
     place.make_real(number);
     place.spell(text);
@@ -5142,18 +5164,18 @@ class Json::Parser {
     const char* run = ++at_;
     for (;;) {
       at_ = json_run_in(at_, end_);
-      if (at_ == end_) return fail("expected '\"'");
+      if (at_ == end_) return fail("expected '\"'"sv);
       const auto c = static_cast<unsigned char>(*at_);
       if (c >= 0x80) {
         const Utf8Step step = json_utf8_step(at_, end_);
         at_ += step.good;
         if (step.good != 0) continue;
-        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
+        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8"sv);
         out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
       }
-      if (c < 0x20) return fail("control character in a string");
+      if (c < 0x20) return fail("control character in a string"sv);
       out.append(run, at_);
       ++at_;
       if (c == '"') return true;
@@ -5164,7 +5186,7 @@ class Json::Parser {
 
   // Behind the backslash.
   bool read_escape(std::string& out) {
-    if (at_ == end_) return fail("expected an escape");
+    if (at_ == end_) return fail("expected an escape"sv);
     char c = *at_;
     switch (c) {
       case '"':
@@ -5190,7 +5212,7 @@ class Json::Parser {
         ++at_;
         return read_unicode_escape(out);
       default:
-        return fail("expected one of \"\\/bfnrtu after a backslash");
+        return fail("expected one of \"\\/bfnrtu after a backslash"sv);
     }
     ++at_;
     out += c;
@@ -5201,7 +5223,7 @@ class Json::Parser {
     std::size_t size = 0;
     code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
     at_ += size;
-    return size == 4 || fail("expected four hexadecimal digits");
+    return size == 4 || fail("expected four hexadecimal digits"sv);
   }
 
   bool read_unicode_escape(std::string& out) {
@@ -5815,9 +5837,9 @@ Regex::Parser::Parser(std::string_view pattern, const Options& options) : patter
 Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   constexpr std::size_t longest_pattern = 65536;
   if (pattern_.size() > longest_pattern)
-    fail(longest_pattern, "the pattern is longer than 65536 bytes", ErrorCode::limit);
+    fail(longest_pattern, "the pattern is longer than 65536 bytes"sv, ErrorCode::limit);
   else if (alternatives() && at_ < pattern_.size())
-    fail(at_, "unbalanced parenthesis");
+    fail(at_, "unbalanced parenthesis"sv);
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
@@ -5852,7 +5874,7 @@ std::uint32_t Regex::Parser::take_char() {
 
 bool Regex::Parser::has_room(std::size_t more, std::size_t offset) {
   if (steps().size() + more <= longest_program) return true;
-  return fail(offset, "the compiled pattern is too large", ErrorCode::limit);
+  return fail(offset, "the compiled pattern is too large"sv, ErrorCode::limit);
 }
 
 bool Regex::Parser::append(Kind kind, std::int32_t value) {
@@ -5973,8 +5995,8 @@ bool Regex::Parser::sequence() {
     Quantifier quantifier;
     if (take_quantifier(quantifier)) {
       if (item == Item::nothing || item == Item::assertion)
-        return fail(offset, "nothing to repeat");
-      if (item == Item::repeated) return fail(offset, "multiple repeat");
+        return fail(offset, "nothing to repeat"sv);
+      if (item == Item::repeated) return fail(offset, "multiple repeat"sv);
       if (error_ || !repeat(item_start, quantifier, offset)) return false;
       item = Item::repeated;
       continue;
@@ -6012,11 +6034,11 @@ bool Regex::Parser::take_quantifier(Quantifier& quantifier) {
   else if (!take_counts(quantifier))
     return false;
   if (next_is('+'))
-    unsupported(at_, "a possessive quantifier");
+    unsupported(at_, "a possessive quantifier"sv);
   else
     quantifier.lazy = take('?');
   if (quantifier.most != unbounded && quantifier.least > quantifier.most)
-    fail(offset, "min repeat greater than max repeat");
+    fail(offset, "min repeat greater than max repeat"sv);
   return true;
 }
 
@@ -6039,7 +6061,7 @@ bool Regex::Parser::take_counts(Quantifier& quantifier) {
   }
   if (quantifier.least > largest_count ||
       (quantifier.most > largest_count && quantifier.most != unbounded))
-    fail(offset, "a repeat count is above 10000", ErrorCode::limit);
+    fail(offset, "a repeat count is above 10000"sv, ErrorCode::limit);
   return true;
 }
 
@@ -6133,7 +6155,7 @@ char Regex::Parser::take_shorthand() {
 }
 
 bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t& code) {
-  if (at_end()) return fail(offset, "bad escape (end of pattern)");
+  if (at_end()) return fail(offset, "bad escape (end of pattern)"sv);
   const std::size_t first = at_;
   code = take_char();
   switch (code) {
@@ -6162,7 +6184,7 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     case 'U':
       return hex(offset, 8, code);
     case 'N':
-      return fail(offset, "named characters (\\N) are not known", ErrorCode::unsupported);
+      return fail(offset, "named characters (\\N) are not known"sv, ErrorCode::unsupported);
     default:
       break;
   }
@@ -6174,15 +6196,15 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     at_ = first;
     return octal(offset, in_set, code);
   }
-  if (is_ascii_letter(code)) return fail(offset, "bad escape");
+  if (is_ascii_letter(code)) return fail(offset, "bad escape"sv);
   return true;
 }
 
 bool Regex::Parser::hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
   const std::size_t begin = at_;
   code = read_digits(pattern_, at_, digits, 16);
-  if (at_ - begin != digits) return fail(offset, "incomplete escape");
-  return code <= regex_last_code || fail(offset, "bad escape");
+  if (at_ - begin != digits) return fail(offset, "incomplete escape"sv);
+  return code <= regex_last_code || fail(offset, "bad escape"sv);
 }
 
 bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) {
@@ -6191,9 +6213,9 @@ bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) 
   };
   const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
   if (in_set ? !is_octal(at_) : peek() != '0' && !three)
-    return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
+    return in_set ? fail(offset, "bad escape"sv) : unsupported(offset, "a back-reference"sv);
   code = read_digits(pattern_, at_, 3, 8);
-  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
+  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377"sv);
 }
 
 // sets -------------------------------------------------------------------------------------------
@@ -6221,7 +6243,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
     char other_shorthand = 0;
     if (!set_bound(set_offset, range.second, other_shorthand)) return false;
     if (shorthand || other_shorthand || range.second < range.first)
-      return fail(offset, "bad character range");
+      return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
     ranges.push_back(range);
@@ -6233,7 +6255,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
 }
 
 bool Regex::Parser::set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand) {
-  if (at_end()) return fail(set_offset, "unterminated character set");
+  if (at_end()) return fail(set_offset, "unterminated character set"sv);
   const std::size_t offset = at_;
   code = take_char();
   if (code != '\\') return true;
@@ -6263,10 +6285,10 @@ Regex::Parser::Item Regex::Parser::group(std::size_t offset) {
   }
   at_start_ = false;
   if (++depth_ > deepest_nesting) {
-    fail(offset, "groups are nested more than 200 deep", ErrorCode::limit);
+    fail(offset, "groups are nested more than 200 deep"sv, ErrorCode::limit);
     return Item::nothing;
   }
-  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern");
+  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern"sv);
   --depth_;
   flags_ = outer;
   return Item::atom;
@@ -6277,17 +6299,17 @@ Regex::Parser::Item Regex::Parser::comment(std::size_t offset) {
     if (take(')')) return Item::nothing;
     skip_comment_char();
   }
-  fail(offset, "missing ), unterminated comment");
+  fail(offset, "missing ), unterminated comment"sv);
   return Item::nothing;
 }
 
 void Regex::Parser::skip_comment_char() {
-  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)");
+  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)"sv);
   if (!at_end()) ++at_;
 }
 
 bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
-  if (at_end()) return fail(offset, "unexpected end of pattern");
+  if (at_end()) return fail(offset, "unexpected end of pattern"sv);
   switch (peek()) {
     case ':':
       ++at_;
@@ -6297,35 +6319,35 @@ bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
       return named_group(offset);
     case '=':
     case '!':
-      return unsupported(offset, "look-ahead");
+      return unsupported(offset, "look-ahead"sv);
     case '<':
-      if (starts_with(pattern_.substr(at_), "<=") || starts_with(pattern_.substr(at_), "<!"))
-        return unsupported(offset, "look-behind");
-      return fail(offset, "unknown extension ?<");
+      if (starts_with(pattern_.substr(at_), "<="sv) || starts_with(pattern_.substr(at_), "<!"sv))
+        return unsupported(offset, "look-behind"sv);
+      return fail(offset, "unknown extension ?<"sv);
     case '(':
-      return unsupported(offset, "a conditional group");
+      return unsupported(offset, "a conditional group"sv);
     case '>':
-      return unsupported(offset, "an atomic group");
+      return unsupported(offset, "an atomic group"sv);
     default:
       return flag_group(offset, ends);
   }
 }
 
 bool Regex::Parser::named_group(std::size_t offset) {
-  if (next_is('=')) return unsupported(offset, "a back-reference");
-  if (!take('<')) return fail(offset, "unknown extension ?P");
+  if (next_is('=')) return unsupported(offset, "a back-reference"sv);
+  if (!take('<')) return fail(offset, "unknown extension ?P"sv);
   const std::size_t end = pattern_.find('>', at_);
-  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
+  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name"sv);
   const std::string_view group_name = pattern_.substr(at_, end - at_);
-  if (group_name.empty()) return fail(at_, "missing group name");
+  if (group_name.empty()) return fail(at_, "missing group name"sv);
   for (std::size_t i = 0; i < group_name.size();) {
     const RegexChar c = regex_char_at(group_name, i);
     if (!is_regex_word(c.code) || (i == 0 && is_ascii_digit(c.code)))
-      return fail(at_, "bad character in group name");
+      return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
   if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name");
+    return fail(at_, "redefinition of group name"sv);
   names_.push_back(group_name);
   at_ = end + 1;
   return true;
@@ -6337,18 +6359,18 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   std::string off;
   if (!take_flags(offset, "aimsux", on)) return false;
   if (take('-')) {
-    if (!take_flags(offset, "imsx", off)) return false;
-    if (off.empty()) return fail(at_, "missing flag");
+    if (!take_flags(offset, "imsx"sv, off)) return false;
+    if (off.empty()) return fail(at_, "missing flag"sv);
     if (off.find_first_of(on) != std::string::npos)
-      return fail(at_, "bad inline flags: flag turned on and off");
+      return fail(at_, "bad inline flags: flag turned on and off"sv);
   }
   if (on.find('a') != std::string::npos && on.find('u') != std::string::npos)
-    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible");
-  if (on.empty() && off.empty()) return fail(offset, "unknown extension");
+    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible"sv);
+  if (on.empty() && off.empty()) return fail(offset, "unknown extension"sv);
   for (const char flag : on) set_flag(flags, flag, true);
   for (const char flag : off) set_flag(flags, flag, false);
   if (off.empty() && take(')')) {
-    if (!at_start_) return fail(offset, "global flags not at the start of the expression");
+    if (!at_start_) return fail(offset, "global flags not at the start of the expression"sv);
     ends = true;
   } else if (!take(':')) {
     return fail(at_, off.empty() ? "missing -, : or )" : "missing :");
@@ -6360,7 +6382,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
 bool Regex::Parser::take_flags(std::size_t offset, std::string_view known, std::string& flags) {
   for (; is_letter(peek()); ++at_) {
     const char flag = peek();
-    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
+    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag"sv);
     if (flags.find(flag) == std::string::npos) flags += flag;
   }
   return true;
@@ -6872,8 +6894,8 @@ class ShellParser {
   std::uint32_t end_position(std::size_t at) const;
   std::string_view token_here() const;
 
-  void fail(ErrorCode code, std::string message, std::size_t at);
-  void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  void fail(ErrorCode code, std::string_view message, std::size_t at);
+  void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
   // What stands here cannot; `where` is for the message.
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
@@ -7127,10 +7149,10 @@ std::string_view ShellParser::token_here() const {
   return text_.substr(at_, end - at_);
 }
 
-void ShellParser::fail(ErrorCode code, std::string message, std::size_t at) {
+void ShellParser::fail(ErrorCode code, std::string_view message, std::size_t at) {
   if (failed_) return;
   failed_ = true;
-  error_ = make_error(code, {std::move(message)}, position(std::min(at, text_.size())));
+  error_ = make_error(code, {message}, position(std::min(at, text_.size())));
 }
 
 void ShellParser::unexpected(std::string_view where) {
@@ -7213,13 +7235,13 @@ void ShellParser::read_here_document(const HereDocument& document) {
     if (line == document.delimiter) {
       // bash joins lines before it looks for the delimiter, dash does not.
       if (!storage.empty())
-        fail(ErrorCode::parse, "delimiter of a here-document in joined lines", line_begin);
+        fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
       break;
     }
     // There, bash ends the document, and takes the rest of the line for the script.
     if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
         line.find(')') != std::string_view::npos)
-      return fail(ErrorCode::parse, "text behind the delimiter of a here-document", line_begin);
+      return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
     if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
   }
   std::string_view body = text_.substr(begin, end - begin);
@@ -7526,7 +7548,7 @@ void ShellParser::read_dollar(Quotes quotes) {
 
 bool ShellParser::joins_lines(std::size_t at) {
   if (text_.substr(at, 2) != "\\\n") return false;
-  fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+  fail(ErrorCode::parse, "line joined in the middle of an expansion"sv, at);
   return true;
 }
 
@@ -7561,7 +7583,7 @@ std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::
   if (!failed_ && at_end()) unterminated(what, begin);
   if (!failed_ && peek() != close) unexpected();
   if (!failed_ && !here_documents_.empty())
-    fail_here("here-document without a body before its substitution ends");
+    fail_here("here-document without a body before its substitution ends"sv);
   here_documents_.swap(outer);
   if (!at_end()) ++at_;
   --depth_;
@@ -7645,7 +7667,7 @@ std::uint32_t ShellParser::parse_arithmetic_text() {
   while (!failed_ && !at_end()) {
     if (peek() == '\'') {
       // Some shells take it as a quote here, some do not: where the text ends is not certain.
-      fail_here("single quote in arithmetic");
+      fail_here("single quote in arithmetic"sv);
     } else if (peek() == '"') {
       ++at_;
     } else {
@@ -7708,7 +7730,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
     if (at_end())
       unterminated("${"sv, begin - 2);
     else
-      fail_here("bad substitution");
+      fail_here("bad substitution"sv);
   }
 }
 
@@ -7942,7 +7964,7 @@ std::uint32_t ShellParser::parse_pipeline() {
     if (peek() != '|' || peek(1) == '|') break;
     ++at_;
     if (peek() == '&') {
-      if (!bash()) fail_here("unexpected '&'");
+      if (!bash()) fail_here("unexpected '&'"sv);
       dialect_dependent_ = true;
       ++at_;
     }
@@ -8101,7 +8123,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
-    if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
+    if (end == std::string_view::npos) fail_here("for (( is not closed by ))"sv);
     if (failed_) return no_index;
     node.kind = ShellNode::Kind::arithmetic_for;
     at_ += 2;
@@ -8144,7 +8166,7 @@ std::uint32_t ShellParser::parse_case() {
   // The words of all arms are listed first, their bodies then.
   std::vector<std::uint32_t> words;
   std::vector<std::uint32_t> bodies;
-  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
+  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word"sv);
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
   expect("in"sv, begin, "case"sv);
@@ -8157,7 +8179,7 @@ std::uint32_t ShellParser::parse_case() {
     bodies.push_back(parse_list(true));
     if (failed_) break;
     if (looking_at(";;&"sv) || looking_at(";&"sv)) {
-      if (!bash()) fail_here("unexpected ';&'");
+      if (!bash()) fail_here("unexpected ';&'"sv);
       dialect_dependent_ = true;
       at_ += looking_at(";;&"sv) ? 3U : 2U;
     } else if (looking_at(";;"sv)) {
@@ -8260,7 +8282,7 @@ std::uint32_t ShellParser::parse_coprocess() {
   const std::size_t from = begin_list();
   const std::uint32_t body = parse_command();
   if (body != no_index) add(body);
-  if (!failed_ && at_ == begin) fail_here("coproc needs a command");
+  if (!failed_ && at_ == begin) fail_here("coproc needs a command"sv);
   --depth_;
   node.nodes = end_list(from);
   return add_node(node, at_);
@@ -8277,7 +8299,7 @@ std::uint32_t ShellParser::parse_function_keyword() {
   const std::size_t name_begin = at_;
   while (!at_end() && !ends_word(peek())) ++at_;
   const std::string_view name = text_.substr(name_begin, at_ - name_begin);
-  if (name.empty()) fail_here("function needs a name");
+  if (name.empty()) fail_here("function needs a name"sv);
   skip_blanks();
   at_parentheses();
   return parse_function_body(name, begin);
@@ -8504,7 +8526,7 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   } else {
     skip_blanks();
     if (at_end() || (ends_word(peek()) && !at_process()))
-      return fail(ErrorCode::parse, "redirection without a target", operator_at);
+      return fail(ErrorCode::parse, "redirection without a target"sv, operator_at);
     redirection.target = parse_word();
   }
   redirections.push_back(redirection);
@@ -8534,18 +8556,18 @@ void ShellParser::begin_here_document(std::uint32_t order) {
       if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
-        return fail_here("escape or expansion in the delimiter of a here-document");
+        return fail_here("escape or expansion in the delimiter of a here-document"sv);
       document.delimiter += inner;
       at_ = end + 1;
     } else if (c == '$' || c == '`') {
       // The shells do not agree on where such a delimiter ends.
-      return fail_here("expansion in the delimiter of a here-document");
+      return fail_here("expansion in the delimiter of a here-document"sv);
     } else {
       document.delimiter += c;
       ++at_;
     }
   }
-  if (at_ == begin) return fail_here("here-document without a delimiter");
+  if (at_ == begin) return fail_here("here-document without a delimiter"sv);
   here_documents_.push_back(std::move(document));
 }
 
@@ -8646,7 +8668,7 @@ class ShellWalker {
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   bool stopped() const { return !outcome_.complete; }
-  void stop(ErrorCode code, std::string message, std::size_t at);
+  void stop(ErrorCode code, std::string_view message, std::size_t at);
   void over_limit(std::size_t most, std::string_view what, std::size_t at) {
     stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
   }
@@ -9231,12 +9253,12 @@ namespace {
 
 shell::Outcome ShellWalker::walk(std::string_view script) {
   if (script.size() > 0x7fffffff) {
-    stop(ErrorCode::limit, "longer than 2 GiB", 0);
+    stop(ErrorCode::limit, "longer than 2 GiB"sv, 0);
     return std::move(outcome_);
   }
   const std::size_t nul = script.find('\0');
   if (nul != std::string_view::npos) {
-    stop(ErrorCode::parse, "NUL byte", nul);
+    stop(ErrorCode::parse, "NUL byte"sv, nul);
     return std::move(outcome_);
   }
   syntax_.most_simple = options_.limits.max_written;
@@ -9272,10 +9294,10 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   return std::move(outcome_);
 }
 
-void ShellWalker::stop(ErrorCode code, std::string message, std::size_t at) {
+void ShellWalker::stop(ErrorCode code, std::string_view message, std::size_t at) {
   if (stopped()) return;
   outcome_.complete = false;
-  outcome_.error = make_error(code, {std::move(message)}, at);
+  outcome_.error = make_error(code, {message}, at);
 }
 
 }  // namespace
@@ -9582,7 +9604,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     written += hidden ? '\0' : text.text[i];
     if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  if (text.home && starts_with(written, "~")) fields.word.home = true;
+  if (text.home && starts_with(written, "~"sv)) fields.word.home = true;
   if (!whole) return add_split(fields, written, text.home);
   add_text(fields, written, true);
   if (!quoted && has_glob(written)) fields.word.glob = true;
@@ -10896,7 +10918,7 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     if (running == at->first) return false;
   if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
       at->second.find("<<") != std::string::npos) {
-    stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+    stop(ErrorCode::parse, "alias that changes how the rest is read"sv, command.begin);
     return true;
   }
   std::string text = at->second;
@@ -10907,10 +10929,10 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
     if (next != aliases_.end()) {
-      text += concat({" ", next->second});
+      append_all(text, {" ", next->second});
       continue;
     }
-    text += concat({" ", shell_word(command.words[i].text)});
+    append_all(text, {" ", shell_word(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
   run_text(std::move(text), command, true);
@@ -11034,7 +11056,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   if (whole.unset) return value;
   if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
-  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
@@ -11132,7 +11154,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 }
 
 bool ShellWalker::is_descriptor(std::string_view text) {
-  if (text == "-" || text == std::string_view("\0", 1)) return true;
+  if (text == "-"sv || text == std::string_view("\0", 1)) return true;
   if (ends_with(text, "-"sv)) text.remove_suffix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -12793,7 +12815,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
     if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
-      script += concat({"'", argv[i], "'"});
+      append_all(script, {"'", argv[i], "'"});
     else
       append_quoted(script, argv[i]);
   }
@@ -14185,7 +14207,7 @@ void Judge::redirect(const shell::Redirection& redirection) {
 void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form) {
   if (part.text.empty() || part.word->process) return;
   if (use == Use::read && !case_.collecting) return;
-  if (part.text == "-" && (use == Use::read || use == Use::write)) return;
+  if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
@@ -14338,7 +14360,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
-  if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
+  if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(wrapper, form);
   if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);
@@ -14773,7 +14795,7 @@ void Judge::peel_find(const Form& form) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls"sv) {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -14796,7 +14818,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
       for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
-      words.push_back(replace_all(form.words[i], "{}", worst));
+      words.push_back(replace_all(form.words[i], "{}"sv, worst));
     }
   }
   if (words.empty()) return;
@@ -15071,7 +15093,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   if (!mark.empty() && script.text.find(mark) != std::string::npos)
     script = replace_all(script, mark, quoted_argument);
   else
-    script.text += concat({" ", quoted_argument.text});
+    append_all(script.text, {" ", quoted_argument.text});
   add_payload(form, std::move(script.text), false);
 }
 
@@ -15559,7 +15581,7 @@ std::string usual_commands() {
   std::string text;
   for (std::string_view table = usual_programs; !table.empty();) {
     std::string_view row = take_part(table, '\n');
-    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
   }
   return text;
 }
@@ -15587,7 +15609,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
   for (const Regex& regex : case_.terms.blocked) {
     if (!regex.full_match(text)) continue;
     std::string message = concat({"Command matches blocked pattern: '", regex.pattern(), "'"});
-    if (text != case_.script) message += concat({" (", shown(text), ")"});
+    if (text != case_.script) append_all(message, {" (", shown(text), ")"});
     const bool own = form.level == 0;
     const std::size_t begin = own ? command_->begin : form.words[0].begin;
     std::size_t end = own ? command_->end : begin;
@@ -15601,7 +15623,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
 std::string Judge::with_assignments(std::string_view words) const {
   std::string text;
   for (const shell::Assignment& assignment : command_->assignments)
-    text += concat({assignment.name, "=", assignment.value.text, " "});
+    append_all(text, {assignment.name, "=", assignment.value.text, " "});
   text += words;
   return text;
 }
@@ -15678,7 +15700,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     return true;
   }
   while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
-  if (may_vanish) texts.push_back(text_with("", true));
+  if (may_vanish) texts.push_back(text_with(""sv, true));
   return true;
 }
 
@@ -15730,8 +15752,8 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
-    known += concat({rule.name, " "});
-    listed += concat({listed.empty() ? "" : ", ", rule.name});
+    append_all(known, {rule.name, " "});
+    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
@@ -15900,18 +15922,18 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
-  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    message += concat({i ? ", " : "", options.allowed[i]});
+    append_all(message, {i ? ", " : "", options.allowed[i]});
   compiled->allow_usual = options.allow_usual;
   if (options.allow_usual)
-    message += concat(
-        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
+    append_all(message, {options.allowed.empty() ? "none" : "",
+                         "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -16001,7 +16023,7 @@ void apply_symbolic(std::string_view clause, ModeEffect& effect) {
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
     effect.risky |= to_others && has_any(what, "ug"sv);
-    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.risky |= has_any(what, "s"sv) && who != "o"sv;
     effect.sticks |= has_any(what, "t"sv);
     effect.writable |= to_others && has_any(what, "w"sv);
   }
@@ -16259,7 +16281,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
 void Judge::check_clean(const Form& form) {
   PathText path = base();
   Wrapper git;
-  find_wrapper("git", git);
+  find_wrapper("git"sv, git);
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
@@ -16444,7 +16466,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
   std::vector<Part> words;
   read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
                  [&](const Part& operand) { words.push_back(operand); });
-  const std::size_t first = !words.empty() && words[0].text == "set";
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
   if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
 }
 
@@ -16518,7 +16540,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
       const std::size_t assigned = line.find("!=");
       const std::size_t called = line.find("$(shell ");
       if (called != std::string_view::npos)
-        script += concat({line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+        append_all(script, {line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
       if (assigned != std::string_view::npos)
         line.remove_prefix(assigned + 2);
       else
@@ -16787,8 +16809,8 @@ int open_without_links(const std::string&) { return -1; }
 // The path, absolute but otherwise as written. `base` as in canonical_path().
 Expected<std::string> absolute_path(std::string_view path, std::string_view base) {
   std::string result(path);
-  if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
-  if (starts_with(result, "/")) return result;
+  if (!starts_with(result, "/"sv) && !base.empty()) result = concat({base, "/", path});
+  if (starts_with(result, "/"sv)) return result;
   char current[longest_path + 1];
   if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
   return concat({current, "/", result});
@@ -16837,12 +16859,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
 
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || has_nul(path)) return false;
+  if (!starts_with(path, "/"sv) || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
+    if (part.empty() || part == "."sv || part == ".."sv) return false;
     at = end + 1;
   }
   return true;
@@ -16883,8 +16905,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const std::size_t end = std::min(todo.find('/', at), todo.size());
     const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
+    if (part.empty() || part == "."sv) continue;
+    if (part == ".."sv) {
       if (!done.empty()) done.resize(done.rfind('/'));
       continue;
     }
@@ -16908,7 +16930,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
 }
 
 bool is_within(std::string_view path, std::string_view root) noexcept {
-  if (root == "/") return starts_with(path, "/");
+  if (root == "/") return starts_with(path, "/"sv);
   return !root.empty() && starts_with(path, root) &&
          (path.size() == root.size() || path[root.size()] == '/');
 }
@@ -16948,7 +16970,7 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = ".";
+  if (work_dir.empty()) work_dir = "."sv;
   auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
@@ -17056,8 +17078,8 @@ class Examples {
   std::string text() const {
     std::string result;
     for (const std::string& name : first_)
-      result += concat({result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+      append_all(result, {result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
     return result;
   }
 
@@ -17091,7 +17113,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
   const std::string_view last = base_name(path);
-  const bool is_entry = !last.empty() && last != "." && last != "..";
+  const bool is_entry = !last.empty() && last != "."sv && last != ".."sv;
   if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);
@@ -17481,7 +17503,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 bool names_a_directory(std::string_view path) {
   const std::string_view last = base_name(path);
-  return last.empty() || last == "." || last == "..";
+  return last.empty() || last == "."sv || last == ".."sv;
 }
 
 Place place_of(const std::string& path) {
@@ -17664,10 +17686,10 @@ bool is_binary(const FileContent& content, FileRange::Unit unit) {
 }
 
 std::string_view image_type(std::string_view start) {
-  if (starts_with(start, "\x89PNG\r\n\x1a\n")) return "image/png";
-  if (starts_with(start, "\xff\xd8\xff")) return "image/jpeg";
-  if (starts_with(start, "GIF87a") || starts_with(start, "GIF89a")) return "image/gif";
-  if (starts_with(start, "RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+  if (starts_with(start, "\x89PNG\r\n\x1a\n"sv)) return "image/png";
+  if (starts_with(start, "\xff\xd8\xff"sv)) return "image/jpeg";
+  if (starts_with(start, "GIF87a"sv) || starts_with(start, "GIF89a"sv)) return "image/gif";
+  if (starts_with(start, "RIFF"sv) && start.size() >= 12 && start.substr(8, 4) == "WEBP")
     return "image/webp";
   return {};
 }
@@ -17912,7 +17934,7 @@ namespace {
 
 // Holds nothing that is looked for by its name.
 bool is_closed_by_name(std::string_view name) {
-  return name == ".git" || name == ".hg" || name == ".svn" ||
+  return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
          is_generated_name(name, GeneratedScope::tree);
 }
 
@@ -18076,9 +18098,9 @@ PythonPrefix python_prefix(std::string_view text) {
 }
 
 PythonLexer::PythonLexer(std::string_view source) : source_(source) {
-  if (starts_with(source_, "\xef\xbb\xbf")) at_ = 3;
+  if (starts_with(source_, "\xef\xbb\xbf"sv)) at_ = 3;
   const std::size_t nul = source_.find('\0');
-  if (nul != std::string_view::npos) fail(nul, "a NUL byte");
+  if (nul != std::string_view::npos) fail(nul, "a NUL byte"sv);
 }
 
 void PythonLexer::fail(std::size_t offset, std::string_view what) {
@@ -18135,14 +18157,14 @@ PythonToken PythonLexer::next() {
       if (brackets_.empty()) return {};
     } else if (c == '\\') {
       ++at_;
-      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line");
+      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line"sv);
       take_line_break();
     } else {
       PythonToken found = is_python_name_byte(c) ? word() : is_quote(c) ? text(at_) : mark();
       if (!error_) return found;
     }
   }
-  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed");
+  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed"sv);
   return {};
 }
 
@@ -18168,14 +18190,14 @@ PythonToken PythonLexer::mark() {
     brackets_.push_back(begin);
   } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
     if (brackets_.empty() || source_[brackets_.back()] != open[kind])
-      fail(begin, "a bracket that was not opened");
+      fail(begin, "a bracket that was not opened"sv);
     else
       brackets_.pop_back();
   } else if (c == ':' && peek(0) == '=') {
     ++at_;
   } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '$' || c == '?' ||
              c == '`') {
-    fail(begin, "a character that Python does not know");
+    fail(begin, "a character that Python does not know"sv);
   }
   return token(PythonToken::Kind::mark, begin);
 }
@@ -18219,7 +18241,7 @@ void PythonLexer::skip_text(std::size_t begin, const Formatted& string) {
     else
       ++at_;
   }
-  fail(begin, "a string that is never closed");
+  fail(begin, "a string that is never closed"sv);
 }
 
 void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
@@ -18230,7 +18252,7 @@ void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
     else if (!step_in_text(open))
       break;
   }
-  if (!open.empty()) fail(begin, "a string that is never closed");
+  if (!open.empty()) fail(begin, "a string that is never closed"sv);
 }
 
 bool PythonLexer::step_in_text(std::vector<Formatted>& open) {
@@ -18422,11 +18444,11 @@ class DocstringForm {
       has_text_ = true;
       return true;
     }
-    if (token.text == "(" && !has_text_) {
+    if (token.text == "("sv && !has_text_) {
       ++brackets_;
       return true;
     }
-    if (token.text != ")" || !has_text_ || brackets_ == 0) return false;
+    if (token.text != ")"sv || !has_text_ || brackets_ == 0) return false;
     is_closing_ = true;
     --brackets_;
     return true;
@@ -18458,7 +18480,7 @@ class PythonReader {
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;
-      lexer_.fail(literal.offset, "a string with an escape that is not whole");
+      lexer_.fail(literal.offset, "a string with an escape that is not whole"sv);
       return *lexer_.error();
     }
     return to_utf8(clean_docstring(text));
@@ -18489,17 +18511,18 @@ class PythonReader {
       read_line();
       if (parts_.empty()) return;
     }
-    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected");
+    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected"sv);
   }
 
   void read_line() {
     const bool is_docstring_due = std::exchange(is_docstring_due_, false);
     due_ = bodies_.back();
     PythonToken token = lexer_.next();
-    if (token.text == "@") return read_decorator();
-    const bool is_async = token.text == "async";
+    if (token.text == "@"sv) return read_decorator();
+    const bool is_async = token.text == "async"sv;
     if (is_async) token = lexer_.next();
-    if (token.text == "def" || (token.text == "class" && !is_async)) return read_definition(token);
+    if (token.text == "def"sv || (token.text == "class"sv && !is_async))
+      return read_definition(token);
     read_statements(token, is_docstring_due);
   }
 
@@ -18511,8 +18534,8 @@ class PythonReader {
     bool is_over = false;
     bool ends_with_colon = false;
     for (; token.kind != PythonToken::Kind::line_end; token = lexer_.next()) {
-      ends_with_colon = token.text == ":" && !lexer_.in_brackets();
-      is_over = is_over || token.text == ";";
+      ends_with_colon = token.text == ":"sv && !lexer_.in_brackets();
+      is_over = is_over || token.text == ";"sv;
       if (!is_form || is_over) continue;
       is_form = form.take(token);
       if (token.kind == PythonToken::Kind::text) literals.push_back(token);
@@ -18526,7 +18549,7 @@ class PythonReader {
     for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
          token = lexer_.next())
       if (words.size() < 4) words.push_back(token.text);
-    if (words.size() == 3 && words[1] == "." && (words[2] == "setter" || words[2] == "deleter"))
+    if (words.size() == 3 && words[1] == "."sv && (words[2] == "setter" || words[2] == "deleter"sv))
       accessor_of_ = words[0];
   }
 
@@ -18543,9 +18566,9 @@ class PythonReader {
       is_found_ = is_last;
       docstring_.clear();
     }
-    due_.is_on_path = is_next && !is_last && keyword.text == "class";
+    due_.is_on_path = is_next && !is_last && keyword.text == "class"sv;
     ++due_.matched;
-    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon");
+    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon"sv);
     const PythonToken first = lexer_.next();
     if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
     is_body_due_ = true;
@@ -18559,7 +18582,7 @@ class PythonReader {
          token = lexer_.next()) {
       if (lexer_.in_brackets()) continue;
       if (token.text == "lambda") ++lambdas;
-      if (token.text != ":") continue;
+      if (token.text != ":"sv) continue;
       if (lambdas == 0) return true;
       --lambdas;
     }
@@ -18732,7 +18755,7 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   if (options.keep_all) return true;
   for (const std::string& pattern : options.keep) {
     if (variable == pattern) return true;
-    if (ends_with(pattern, "*") &&
+    if (ends_with(pattern, "*"sv) &&
         starts_with(variable, std::string_view(pattern).substr(0, pattern.size() - 1)))
       return true;
   }
@@ -18770,7 +18793,7 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   }
 
   VariableMap map = kept_variables(options);
-  auto ok = assign_variables(map, "set", options.set);
+  auto ok = assign_variables(map, "set"sv, options.set);
   if (ok) ok = add_secret_values(map, options.secret, secrets_);
   if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
@@ -18818,7 +18841,7 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
     path = concat({*venv, "/bin:", path});
     map.erase("PYTHONHOME");
   }
-  if (auto assigned = assign_variables(map, "environment", extra); !assigned)
+  if (auto assigned = assign_variables(map, "environment"sv, extra); !assigned)
     return assigned.error();
 
   CommandEnvironment result;
@@ -19131,7 +19154,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
     if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
-      if (!starts_with(path, "/"))
+      if (!starts_with(path, "/"sv))
         return make_error(ErrorCode::invalid_argument,
                           {"grants: ", quoted(path), " is not an absolute path"});
       if (has_nul(path))
@@ -20673,7 +20696,7 @@ int walk_by_name(const std::string& path,
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..")
-        grant.path += concat({"/", part});
+        append_all(grant.path, {"/", part});
       else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
       continue;
@@ -20726,7 +20749,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
+      !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -20876,7 +20900,7 @@ bool is_program_file(const std::string& path) {
   char bytes[4] = {};
   if (!file || ::read(file.get(), bytes, sizeof bytes) < 2) return false;
   const std::string_view beginning(bytes, sizeof bytes);
-  return starts_with(beginning, "#!") || beginning == "\177ELF";
+  return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -20975,11 +20999,13 @@ bool TreeGrants::has_secret_name(const std::string& name, bool directory, int de
       ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
       "auth.json "
       "config.yaml hosts.yml .git-credentials .yarnrc.yml";
-  if (is_word_of(name, ".env.* credentials*")) return true;
-  if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
-  if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
+  if (is_word_of(name, ".env.* credentials*"sv)) return true;
+  if (starts_with(name, "id_"sv) && name.find('.') == std::string::npos) return true;
+  if (ends_with(name, ".key"sv) || ends_with(name, ".p12"sv) || ends_with(name, ".pfx"sv))
+    return true;
   // But not the certificates of the world's authorities.
-  if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
+  if (ends_with(name, ".pem"sv) && name.find("cert") == std::string::npos &&
+      !starts_with(name, "ca"sv))
     return true;
   if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
@@ -21048,8 +21074,8 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
-  if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"))
+  if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
+      !lies_in_one_of(target, "/run /var/lib"sv))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -21084,7 +21110,7 @@ namespace {
 void ToolGrants::add(std::string_view search_path) {
   while (!search_path.empty()) {
     const std::string_view directory = take_part(search_path, ':');
-    if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
+    if (starts_with(directory, "/"sv) && !is_granted(directory)) add_directory(directory);
   }
 }
 
@@ -21148,7 +21174,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -21161,7 +21187,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
   if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
   // What is in ~/.cargo/bin are fronts for what is here.
-  if (ends_with(prefix, "/.cargo"))
+  if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
@@ -21175,7 +21201,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -21234,7 +21260,7 @@ int write_control(const std::string& path, std::string_view text) {
 // A control file, or nothing. They are short.
 constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  auto text = read_whole_file(path, most_control, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup"sv);
   return text ? std::move(*text) : std::string();
 }
 
@@ -21249,7 +21275,7 @@ std::vector<std::string_view> split(std::string&& text, char separator) = delete
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
     if (part == word ||
-        (part.size() == word.size() + 1 && ends_with(part, "\n") && starts_with(part, word)))
+        (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
   return false;
 }
@@ -21305,8 +21331,8 @@ std::string group_directory(std::string_view mounts, const std::string& group,
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
     const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"
-                             : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
+                             ? dash[1] == "cgroup2"sv
+                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
@@ -21861,7 +21887,7 @@ class SandboxBuilder {
                             {"sandbox: the trial of it could not be run"});
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
-          if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
+          if (auto left = give_up_loopback("127.0.0.1 does not work in it"sv); !left) return left;
           continue;
         }
         judge(trial);
@@ -21998,8 +22024,7 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const std::string& why =
-          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
       if (why.empty())
         state_.report.enforced.push_back(feature);
       else
@@ -22330,7 +22355,7 @@ class Launch {
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
     for (const std::string& variable : environment)
-      if (starts_with(variable, "PATH=")) {
+      if (starts_with(variable, "PATH="sv)) {
         search_path_ = variable.substr(5);
         break;
       }
@@ -22461,7 +22486,7 @@ std::string missing_interpreter(const Launch& launch) {
     char line[256];
     const ssize_t size = file ? ::read(file.get(), line, sizeof line) : -1;
     const std::string_view start(line, size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (!starts_with(start, "#!")) return "; the program is there, but its loader is missing";
+    if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
     return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});
@@ -22629,7 +22654,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
     if (options.argv[0].find('/') == std::string::npos)
-      detail += concat({"; looked in PATH=", unquoted(launch.search_path())});
+      append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
   return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});
@@ -23529,7 +23554,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
 bool has_variable(pid_t pid, const std::string& variable) {
   constexpr std::size_t most = std::size_t{4} << 20;
   const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
-  const auto content = read_whole_file(path, most, "environment");
+  const auto content = read_whole_file(path, most, "environment"sv);
   if (!content) return false;
   const std::string_view variables = *content;
   const std::size_t at = variables.find(variable);
@@ -26149,8 +26174,8 @@ std::string Result::summary() const {
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  text += concat({" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
-                  " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  append_all(text, {" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
+                    " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }
@@ -26347,12 +26372,12 @@ void set_sandbox_fields(Json& object, const Result& r) {
     if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
     object.set("sandbox", std::move(sandbox));
   }
-  if (!r.container.empty()) object.set("container", r.container);
-  if (!r.place.empty()) object.set("place", r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions", redactions);
+  if (redactions > 0) object.set("redactions"sv, redactions);
 }
 
 }  // namespace
@@ -26369,38 +26394,38 @@ Json AuditRecord::to_json() const {
   const auto set_known = [&set_text](std::string_view field, const std::string& text) {
     if (!text.empty()) set_text(field, text);
   };
-  set_text("time", time);
-  set_text("host", host);
-  record.set("pid", pid);
-  set_known("agent_id", agent_id);
-  set_known("client", client);
-  set_known("request", request);
-  set_known("session_id", session_id);
-  set_known("shell_id", shell_id);
-  set_text("tool", tool);
+  set_text("time"sv, time);
+  set_text("host"sv, host);
+  record.set("pid"sv, pid);
+  set_known("agent_id"sv, agent_id);
+  set_known("client"sv, client);
+  set_known("request"sv, request);
+  set_known("session_id"sv, session_id);
+  set_known("shell_id"sv, shell_id);
+  set_text("tool"sv, tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
     if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
-  set_cut("command", r.command);
-  if (!code.empty()) set_cut("code", code);
+  set_cut("command"sv, r.command);
+  if (!code.empty()) set_cut("code"sv, code);
   if (!input_sha256.empty()) {
-    record.set("input_bytes", input_bytes);
-    set_text("input_sha256", input_sha256);
+    record.set("input_bytes"sv, input_bytes);
+    set_text("input_sha256"sv, input_sha256);
   }
-  set_text("work_dir", r.work_dir);
-  record.set("allowed", r.outcome != Outcome::refused);
-  set_known("rule", r.rule);
+  set_text("work_dir"sv, r.work_dir);
+  record.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
-    record.set("rule_begin", r.rule_begin);
-    record.set("rule_end", r.rule_end);
+    record.set("rule_begin"sv, r.rule_begin);
+    record.set("rule_end"sv, r.rule_end);
   }
-  set_known("message", r.message);
-  record.set("outcome", name(r.outcome));
-  record.set("exit_code", r.exit_code);
-  if (r.signal != 0) record.set("signal", r.signal);
-  record.set("duration_ms", milliseconds(r.wall_time));
-  record.set("cpu_ms", milliseconds(r.cpu_time));
+  set_known("message"sv, r.message);
+  record.set("outcome"sv, name(r.outcome));
+  record.set("exit_code"sv, r.exit_code);
+  if (r.signal != 0) record.set("signal"sv, r.signal);
+  record.set("duration_ms"sv, milliseconds(r.wall_time));
+  record.set("cpu_ms"sv, milliseconds(r.cpu_time));
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
     record.set(concat({field, "_bytes"}), counts.total_bytes);
@@ -26408,8 +26433,8 @@ Json AuditRecord::to_json() const {
     set_known(concat({field, "_sha256"}), counts.sha256);
     if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
-  set_stream("stdout", r.out, r.out_counts);
-  set_stream("stderr", r.err, r.err_counts);
+  set_stream("stdout"sv, r.out, r.out_counts);
+  set_stream("stderr"sv, r.err, r.err_counts);
   set_sandbox_fields(record, r);
   return record;
 }
@@ -26423,7 +26448,7 @@ std::string_view audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
   const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
   return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }
@@ -26501,11 +26526,11 @@ std::string AuditFile::follow() {
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
+  if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
+  if (lost_ > 0) append_all(line, {"\"lost\":", std::to_string(lost_), ","});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
-  line += concat({audit_end, hash, "\"}\n"});
+  append_all(line, {audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -26544,7 +26569,7 @@ std::string AuditFile::append(std::string_view record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_ += concat({record, "\n"});
+  append_all(waiting_, {record, "\n"});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -26615,12 +26640,12 @@ std::string home_of_user(std::string_view user) {
 Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
                                   FunctionRef<std::string()> own_home) {
   const std::string_view path = access.path;
-  if (starts_with(path, "/")) return access.path;
-  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  if (starts_with(path, "/"sv)) return access.path;
+  if (!starts_with(path, "~"sv)) return concat({work_dir == "/"sv ? "" : work_dir, "/"sv, path});
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
-  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  if (starts_with(home, "/"sv)) return concat({home, path.substr(end)});
   return make_error(ErrorCode::not_found, {"that home directory is not known here"});
 }
 
@@ -26778,7 +26803,7 @@ std::string hooks_path_in(const std::string& config) {
   line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
   line = line.substr(0, line.find_last_not_of(around) + 1);
   const std::string parts = concat({"/", line, "/"});
-  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+  if (starts_with(line, "/"sv) || parts.find("/../") != std::string::npos || has_nul(parts))
     return {};
   return std::string(line);
 }
@@ -26852,7 +26877,7 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
-    if (ends_with(file, ".sample")) return true;
+    if (ends_with(file, ".sample"sv)) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
     if (repositories == 0) {
@@ -26904,7 +26929,7 @@ void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
   while (!rest.empty()) {
     const std::string_view path = take_part(rest, ' ');
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
-    if (ends_with(path, "/"))
+    if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
     else
       look_at_one(place, std::string(path));
@@ -26923,9 +26948,9 @@ void WatchedFiles::look_at(const std::string& directory) {
   while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
     --left;
     const std::string_view name = entry->d_name;
-    if (name == ".git")
+    if (name == ".git"sv)
       look_at_repository(place, ".git");
-    else if (starts_with(name, "."))
+    else if (starts_with(name, "."sv))
       look_at_watched(place, name);
     else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
       continue;
@@ -26977,14 +27002,14 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
       if (!read_word(word)) return false;
       if (!variable.empty()) {
         if (wanted) return false;  // only an array has more words
-      } else if (starts_with(word, "-")) {
+      } else if (starts_with(word, "-"sv)) {
         // Read-only, a function, an array, tied to one.
         wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
       } else {
@@ -27086,15 +27111,15 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
-  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
   const std::string list = concat({echo, "&&", own, "export -p&&", echo});
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
@@ -27125,7 +27150,7 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     part = text.substr(0, end);
     text.remove_prefix(end + line.size());
   }
-  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
     return make_error(
         ErrorCode::parse,
         {"its shell did not tell all of them at its end (it ended in exec or set a trap "
@@ -27224,7 +27249,7 @@ namespace {
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  const bool like_option = starts_with(script, "-"sv) || starts_with(script, "+"sv);
   return concat({like_option ? " " : "", script});
 }
 
@@ -27232,9 +27257,10 @@ std::string as_operand(const std::string& script) {
 // command only: the shell that reads the prefix gets the rest as arguments.
 std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
                                   std::vector<std::string> words) {
-  if (!prefix.empty())
-    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  return words;
+  if (prefix.empty()) return words;
+  std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
 }
 
 }  // namespace
@@ -27244,13 +27270,13 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  const std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
     fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     refuse("command",
            {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
   return admitted();
@@ -27267,7 +27293,7 @@ std::vector<std::string> Executor::words_to_run(const Command& command, const st
       third = Third::session;
       if (!admission.follow_session(command.script, words)) return {};
     } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
+      add_words(words, {"-c", as_operand(command.script)});
     } else {
       third = Third::script;
       words.push_back("/dev/fd/3");
@@ -27447,7 +27473,7 @@ namespace {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
-  for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
+  for (const std::string& text : texts) append_all(result, {result.empty() ? "" : separator, text});
   return result;
 }
 
@@ -27626,9 +27652,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     admission.refuse(
         "work_dir",
         {directory.error().message,
-         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
-         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                              : ""});
+         command.work_dir != given.work_dir     ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
+                                                : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -27680,7 +27706,7 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", ") + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
@@ -27704,7 +27730,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes,
              {"changed during the command, and used outside of the sandbox by the user's own "
               "tools: ",
-              joined(told.changed_files, ", ")});
+              joined(told.changed_files, ", "sv)});
   ending.log(told, ended);
 }
 
@@ -28045,7 +28071,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp"sv);
   if (!parent) return with_prefix({option, ": "}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
@@ -28074,7 +28100,7 @@ int Executor::PrivateFolder::prepare(int fd) {
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
-  auto made = Home::create("private_home", "codeexec-home-");
+  auto made = Home::create("private_home", "codeexec-home-"sv);
   if (!made) return made.error();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;
@@ -28132,7 +28158,7 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
   if (options.spill_dir.empty() && options.private_spill_dir) {
-    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-");
+    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-"sv);
     if (!made) return made.error();
     private_spill = std::move(*made);
     options.spill_dir = private_spill->path();
@@ -28206,11 +28232,11 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
                                     codeexec::is_within(root.path, other.path));
     if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
-  return joined(paths, ", ");
+  return joined(paths, ", "sv);
 }
 
 std::string path_from_here(const std::string& path) {
-  if (starts_with(path, "/")) return path;
+  if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
   return here ? concat({*here, "/", path}) : path;
 }
@@ -28317,9 +28343,9 @@ std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
   if (network == Network::none)
-    variables.insert(variables.end(),
-                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables,
+              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 
@@ -28442,7 +28468,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   bound(limits.processes, "There may be ", " processes and threads.");
   bound(limits.file_size, "No file may become larger than ", " bytes.");
   bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " ");
+  return joined(facts, " "sv);
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -28515,21 +28541,21 @@ std::string LocalExecutor::describe_place() const {
       if (root.permission == Permission::read) readable.push_back(root.path);
     sentences.push_back(
         concat({"Commands run in a sandbox. They can change files only below ",
-                to_utf8(joined(place_->writable, ", ")),
+                to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
                 "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
                 " and nothing else of the user's."}));
     if (!place_->protected_paths.empty())
       sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", ")),
+          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
                   " is protected: changing it fails as 'read-only' or 'busy'."}));
   }
   if (report.network == Network::none)
     sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
     sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " ");
+  return joined(sentences, " "sv);
 }
 
 // A sandbox without roots still has places where its commands may read and write.
@@ -28670,7 +28696,7 @@ class GitConfig {
 void GitConfig::read(const std::string& path) {
   constexpr std::size_t longest_config = std::size_t{1} << 20;
   if (files_left_-- <= 0) return;
-  const auto file = read_whole_file(path, longest_config, "git's settings");
+  const auto file = read_whole_file(path, longest_config, "git's settings"sv);
   if (!file) return;
   const std::string_view text = *file;
   std::string section;
@@ -28726,15 +28752,17 @@ std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
 
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
   constexpr std::size_t longest = 256;
-  if (key == "include.path") {
-    const bool at_home = starts_with(value, "~/");
+  if (key == "include.path"sv) {
+    const bool at_home = starts_with(value, "~/"sv);
     const std::string_view folder =
         at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
-    return read(starts_with(value, "/")
+    return read(starts_with(value, "/"sv)
                     ? value
                     : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
   }
-  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  std::string* const place = key == "user.name"sv    ? &name_
+                             : key == "user.email"sv ? &email_
+                                                     : nullptr;
   if (!place || value.size() > longest) return;
   std::string quoted = "\"";
   for (const char c : value) {
@@ -29250,11 +29278,11 @@ Json to_json(const SandboxOptions& options) {
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
   // What is not understood is the strictest.
-  const std::int64_t mode = object["mode"].as_integer(2);
+  const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
-  const std::int64_t network = object["network"].as_integer(1);
+  const std::int64_t network = object["network"sv].as_integer(1);
   options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
   for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
   for (const SandboxPaths& paths : sandbox_paths)
@@ -29280,9 +29308,9 @@ SandboxReport sandbox_report_from(const Json& object) {
   const SandboxOptions read = sandbox_options_from(object);
   report.mode = read.mode;
   report.network = read.network;
-  report.landlock_abi = static_cast<int>(object["landlock_abi"].as_integer() & 0xff);
-  report.enforced = texts_in(object["enforced"]);
-  report.missing = texts_in(object["missing"]);
+  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"sv]);
+  report.missing = texts_in(object["missing"sv]);
   return report;
 }
 
@@ -29754,7 +29782,7 @@ bool PlaceAgent::take(const Frame& frame) {
 
 bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
@@ -29767,7 +29795,7 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "error", why);
     return tell();
   };
-  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
@@ -29780,7 +29808,7 @@ bool PlaceAgent::greet(std::string_view text) {
   }
   contained_ = !(*hello)["container"].as_string().empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
-    return refuse("unable to find user " + (*hello)["user"].as_string());
+    return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -29793,11 +29821,11 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "host", system.nodename);
   }
   const char* home = std::getenv("HOME");
-  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"]);
+  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"sv]);
   const char* const path = std::getenv("PATH");
   wanted.search_path = path ? path : "";
   if (wanted.mode != SandboxMode::off) {
-    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-");
+    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-"sv);
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
@@ -29861,7 +29889,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
-    if (!request.venv.empty() && name == "PATH")
+    if (!request.venv.empty() && name == "PATH"sv)
       variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
     options.environment.push_back(std::move(variable));
   }
@@ -29985,7 +30013,7 @@ constexpr char bring_script[] =
 
 // As `uname -m` says it, or a pattern for that.
 std::string_view machine_of(std::string_view file) {
-  if (file.size() < 20 || !starts_with(file, "\177ELF")) return "*";
+  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
   // All of these write the lower byte first.
   switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
     case 40:
@@ -30802,7 +30830,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
     if (has_nul(word))
       return make_error(ErrorCode::invalid_argument, {"transport has a NUL byte in it"});
     if (options.name.empty())
-      wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
+      append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   }
   wanted.transport.argv = options.transport;
   wanted.agent = options.agent;
@@ -31525,7 +31553,7 @@ std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end);
-  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n") ? 2 : 1);
+  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n"sv) ? 2 : 1);
   return line;
 }
 
@@ -31717,8 +31745,8 @@ class FenceReader {
     Marker marker;
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const std::string_view sign = text.substr(digits, 1);
-    const bool bullet = digits == 0 && (sign == "-" || sign == "+" || sign == "*");
-    const bool number = digits >= 1 && digits <= 9 && (sign == "." || sign == ")");
+    const bool bullet = digits == 0 && (sign == "-"sv || sign == "+"sv || sign == "*"sv);
+    const bool number = digits >= 1 && digits <= 9 && (sign == "."sv || sign == ")"sv);
     if (!bullet && !number) return marker;
     const std::string_view content = text.substr(digits + 1);
     if (!content.empty() && !is_shell_blank(content.front())) return marker;
@@ -31833,7 +31861,7 @@ bool is_shell_line(std::string_view line) {
        equals = word.find('=')) {
     const std::string_view value = word.substr(equals + 1);
     if (!is_name(word.substr(0, equals))) return false;
-    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+    if (starts_with(value, "$"sv) || starts_with(value, "`"sv) || starts_with(value, "\"$"sv))
       return true;
     line = without_blanks(line.substr(word.size()));
     word = first_word(line);
@@ -31843,10 +31871,10 @@ bool is_shell_line(std::string_view line) {
     return line.find(part) != std::string_view::npos;
   };
   if (is_one_of(word, {"if", "for", "while", "until", "case"}))
-    return has("; then") || has("; do") || starts_with(line, "if [") ||
-           starts_with(line, "while [") || word == "until" ||
-           (word == "case" && ends_with(line, " in"));
-  if (starts_with(word, "./")) return true;
+    return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
+           starts_with(line, "while ["sv) || word == "until" ||
+           (word == "case" && ends_with(line, " in"sv));
+  if (starts_with(word, "./"sv)) return true;
   const auto* const end = std::end(common_commands);
   if (std::find(std::begin(common_commands), end, word) == end) return false;
   // What is a variable of Python that happens to have such a name.
@@ -31861,7 +31889,7 @@ enum class Guess { yes, no, open };
 // Whether a line with an `=` is an assignment in Python. `equals` is where that is.
 Guess guess_assignment(std::string_view line, std::size_t equals) {
   const std::string_view value = line.substr(equals + 1);
-  if (starts_with(value, "=")) return Guess::no;
+  if (starts_with(value, "="sv)) return Guess::no;
   std::string_view target = line.substr(0, equals);
   const bool spaced = target.size() != without_blanks(target).size();
   if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
@@ -31889,13 +31917,13 @@ Guess guess_python(std::string_view line) {
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const char last = line.back();
   if (last == ';') return Guess::no;
-  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
-  if (word == "import")
+  if (word == "import"sv)
     return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
-  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
   if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
   if (is_one_of(word,
                 {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
@@ -31907,7 +31935,7 @@ Guess guess_python(std::string_view line) {
   if (line[sign] == '=') return guess_assignment(line, sign);
   const std::string_view callee = line.substr(0, sign);
   if (is_dotted_name(callee))
-    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+    return decided(last != '{' && !starts_with(callee, "console."sv) && callee != "require"sv);
   const std::size_t equals = line.find(" = ");
   return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
 }
@@ -31915,22 +31943,22 @@ Guess guess_python(std::string_view line) {
 std::string language_of_interpreter(std::string_view line) {
   line = without_blanks(line.substr(2));
   std::string_view program = line.substr(0, line.find_first_of(" \t"));
-  if (ends_with(program, "/env")) {
+  if (ends_with(program, "/env"sv)) {
     line = without_blanks(line.substr(program.size()));
-    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    if (starts_with(line, "-S "sv)) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
   if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
-  if (program == "node") return "javascript";
-  return starts_with(program, "python") ? "python" : "";
+  if (program == "node"sv) return "javascript";
+  return starts_with(program, "python"sv) ? "python" : "";
 }
 
 }  // namespace
 
 std::string infer_language(std::string_view code) {
-  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  if (starts_with(code, "#!"sv)) return language_of_interpreter(take_line(code));
   bool assigns = false;
   while (!code.empty()) {
     const std::string_view line = without_blanks(take_line(code));
@@ -31995,7 +32023,7 @@ namespace {
 
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
-  if (starts_with(line, "#!")) line = take_line(code);
+  if (starts_with(line, "#!"sv)) line = take_line(code);
   const std::string_view comment = comment_of(line);
   constexpr std::string_view keyword = "filename:";
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
@@ -32022,7 +32050,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
-    return refuse("Filename is not in the workspace");
+    return refuse("Filename is not in the workspace"sv);
   if (name.back() == '/') return refuse("Filename is that of a directory");
   const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
@@ -32138,7 +32166,7 @@ class CodeRun {
     std::string_view separator = " ";
     for (const CodeLanguage& language : options_.languages) {
       if (language.names.empty()) continue;
-      text += concat({separator, language.names.front()});
+      append_all(text, {separator, language.names.front()});
       separator = ", ";
     }
     return text;
@@ -32269,11 +32297,6 @@ namespace {
 
 bool is_podman(const EngineOptions& engine);
 
-// Words of a command line.
-std::vector<std::string> words_of(Pieces words);
-
-void add_words(std::vector<std::string>& words, Pieces more);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -32395,17 +32418,7 @@ namespace {
 // The engine's program ----------------------------------------------------------------------------
 
 bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman");
-}
-
-std::vector<std::string> words_of(Pieces words) {
-  std::vector<std::string> result;
-  add_words(result, words);
-  return result;
-}
-
-void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  return starts_with(base_name(engine.program), "podman"sv);
 }
 
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
@@ -32496,8 +32509,8 @@ std::string engine_words(const ProcessResult& result) {
     std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
-    if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
-    text += concat({text.empty() ? "" : " ", line});
+    if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
+    append_all(text, {text.empty() ? "" : " ", line});
   }
   return printable(utf8_prefix(text, longest));
 }
@@ -32524,7 +32537,7 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
     reason = result.message;
     if (result.system_error == ENOENT) code = ErrorCode::not_found;
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
-    help = "install docker or podman, or set the engine's program";
+    help = "install docker or podman, or set the engine's program"sv;
   } else {
     const std::string text = in_lower_case(reason);
     for (const EngineTrouble& trouble : engine_troubles) {
@@ -32576,7 +32589,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {
-  return container["Config"]["Labels"][label].as_string();
+  return container["Config"sv]["Labels"sv][label].as_string();
 }
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
@@ -32627,8 +32640,8 @@ class EnvFileReader {
       return make_error(ErrorCode::limit,
                         {"longer than ", std::to_string(longest_env_file), " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
-      return wrong(nul, "has a NUL byte");
-    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+      return wrong(nul, "has a NUL byte"sv);
+    if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;
     while (at_ < text_.size()) {
       find_line_end();
       const std::size_t following = next_;
@@ -32686,7 +32699,7 @@ class EnvFileReader {
     if (at_ == end_ || text_[at_] == '#') return {};
     const std::size_t start = at_;
     std::string_view variable = read_name();
-    if (variable == "export" && at_ < end_ && is_shell_blank(text_[at_])) {
+    if (variable == "export"sv && at_ < end_ && is_shell_blank(text_[at_])) {
       skip_blanks();
       if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
     }
@@ -32731,11 +32744,11 @@ class EnvFileReader {
       }
       value += c;
     }
-    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed"sv);
     ++at_;
     find_line_end();
     skip_blanks();
-    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote"sv);
     return {};
   }
 
@@ -32836,7 +32849,7 @@ class CredentialReader {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "is none of " : ", ", mount.name});
+        append_all(known, {known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
       if (!found) return credential_error("mount", wanted, known);
@@ -32898,7 +32911,7 @@ class CredentialReader {
 
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
-      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
         add_of_host(variable, value);
       else
@@ -32934,7 +32947,7 @@ class CredentialReader {
 class JsonKeys {
  public:
   JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value.is_object()) wrong("", "must be an object");
+    if (!value.is_object()) wrong(""sv, "must be an object");
   }
 
   // The value of a key; null, which is as good as none, when it is missing.
@@ -32950,7 +32963,7 @@ class JsonKeys {
       good = good && is_text(item);
       target.push_back(item.as_string());
     }
-    if (!good) wrong(key, "must be a list of strings");
+    if (!good) wrong(key, "must be a list of strings"sv);
   }
   void text(std::string_view key, std::string& target) {
     const Json& given = take(key);
@@ -32971,7 +32984,7 @@ class JsonKeys {
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+        wrong(""sv, concat({"has an unknown key ", quoted(member.name)}));
     if (error_.empty()) return {};
     return make_error(ErrorCode::invalid_argument, {error_});
   }
@@ -32992,7 +33005,7 @@ class JsonKeys {
 namespace {
 
 Expected<std::string> with_home(std::string_view path) {
-  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
     return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
@@ -33008,11 +33021,11 @@ Expected<Credentials> load_credentials(const CredentialOptions& options, std::st
 Expected<CredentialOptions> credentials_from_json(const Json& value) {
   CredentialOptions options;
   JsonKeys keys(value, "credentials");
-  keys.strings("mount", options.mounts);
-  keys.text("env_file", options.env_file);
-  keys.strings("env_vars", options.env_vars);
-  keys.strings("env_vars_from_file", options.env_vars_from_file);
-  keys.flag("pass_all_env", options.pass_all_env);
+  keys.strings("mount"sv, options.mounts);
+  keys.text("env_file"sv, options.env_file);
+  keys.strings("env_vars"sv, options.env_vars);
+  keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
+  keys.flag("pass_all_env"sv, options.pass_all_env);
   const Json& mounts = keys.take("additional_mounts");
   if (!mounts.is_null() && !mounts.is_object())
     keys.wrong("additional_mounts", "must be an object");
@@ -33023,7 +33036,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;
-    mount_keys.text("bind", mount.target);
+    mount_keys.text("bind"sv, mount.target);
     mount_keys.text("mode", mode);
     if (mode == "rw")
       mount.permission = Permission::write;
@@ -33038,8 +33051,8 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
 Expected<PackageOptions> packages_from_json(const Json& value) {
   PackageOptions options;
   JsonKeys keys(value, "packages");
-  const Json& lists = keys.take("preinstall");
-  keys.flag("required", options.required);
+  const Json& lists = keys.take("preinstall"sv);
+  keys.flag("required"sv, options.required);
   if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
@@ -33050,9 +33063,9 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
   if (auto ok = keys.done(); !ok) return ok.error();
   if (lists.is_null()) return options;
   JsonKeys list_keys(lists, "packages.preinstall");
-  list_keys.strings("system", options.system);
-  list_keys.strings("python", options.python);
-  list_keys.strings("npm", options.npm);
+  list_keys.strings("system"sv, options.system);
+  list_keys.strings("python"sv, options.python);
+  list_keys.strings("npm"sv, options.npm);
   if (auto ok = list_keys.done(); !ok) return ok.error();
   return options;
 }
@@ -33100,7 +33113,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
                            {"HOME", "/.docker/run/docker.sock"}};
   for (const auto& socket : sockets) {
     const std::string_view start = variable_of_host(socket.variable);
-    if ((!*socket.variable || starts_with(start, "/")) &&
+    if ((!*socket.variable || starts_with(start, "/"sv)) &&
         leads_into(directory, concat({start, socket.below})))
       return true;
   }
@@ -33115,7 +33128,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
 
 bool belongs_to_kernel(std::string_view path) {
   for (const char* kernel : {"/proc", "/sys", "/dev"})
-    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/");
+    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/"sv);
   return false;
 }
 
@@ -33125,7 +33138,7 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
   if (path == "/") return "is the whole host";
   if (S_ISSOCK(mode)) return "is a socket";
   const std::string_view home = variable_of_host("HOME");
-  const auto own = canonical_path(home.empty() ? "/root" : home);
+  const auto own = canonical_path(home.empty() ? "/root"sv : home);
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
   if (has_engine_socket(path, engine)) return "holds the socket of a container engine";
@@ -33228,7 +33241,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   };
   if (!credentials->mounts.empty()) {
     options.scratch.push_back({std::string(container_home), options.tmp_size});
-    add("HOME", container_home);
+    add("HOME"sv, container_home);
   }
   for (const Mount& mount : credentials->mounts) options.mounts.push_back(mount);
   if (!options.cache.empty()) {
@@ -33237,7 +33250,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
                                           {"CARGO_HOME", "/cargo"},
                                           {"GOMODCACHE", "/go-mod"}};
     for (const auto& folder : folders) add(folder[0], concat({cache_folder, folder[1]}));
-    add("PIP_NO_CACHE_DIR", "0");
+    add("PIP_NO_CACHE_DIR"sv, "0");
   }
   for (const auto& variable : options.environment) variables.push_back(variable);
   options.environment = std::move(variables);
@@ -33311,7 +33324,7 @@ Expected<void> check_texts(ContainerOptions& options) {
       if (!is_plain(value, word.signs)) return bad_option_value(word.option, value, word.problem);
   for (const std::string* id : {&options.agent_id, &options.instance_id})
     if (has_nul(*id) || id->size() > 4096)
-      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+      return bad_option("agent_id"sv, "has a NUL byte or is longer than 4096 bytes");
   for (const auto& [variable, value] : options.environment)
     if (variable.empty() || variable.find('=') != std::string::npos ||
         variable != printable(variable) || has_nul(value))
@@ -33390,27 +33403,27 @@ std::string weakened_by(const ContainerOptions& options) {
     const bool is_unconfined = word.find("unconfined") != std::string::npos ||
                                word.find("disable") != std::string::npos ||
                                word.find("false") != std::string::npos;
-    const bool is_shared = ends_with(word, "=host");
+    const bool is_shared = ends_with(word, "=host"sv);
     if (is_listed(
             word,
             " cap-add cgroup-parent device device-cgroup-rule gpus group-add mount privileged "
             "sysctl volume volumes-from ") ||
-        (is_unconfined && is_listed(word, " security-opt ")) ||
-        (is_shared && is_listed(word, " cgroupns ipc pid userns uts ")))
-      found += concat({found.empty() ? "" : " ", word});
+        (is_unconfined && is_listed(word, " security-opt "sv)) ||
+        (is_shared && is_listed(word, " cgroupns ipc pid userns uts "sv)))
+      append_all(found, {found.empty() ? "" : " ", word});
   }
   return found;
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
-  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok;
+  if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
     if (!value->empty())
-      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok;
+      if (auto ok = check_words("engine context or host"sv, {*value}); !ok) return ok;
   if (!engine.context.empty() && !engine.host.empty())
     return bad_option("engine context", "there is a host, too: leave one of them out");
   for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
-    if (time.count() <= 0) return bad_option("engine timeouts", "must be more than zero");
+    if (time.count() <= 0) return bad_option("engine timeouts"sv, "must be more than zero");
   return {};
 }
 
@@ -33673,12 +33686,12 @@ namespace {
 enum class Maker { unknown, gone, running };
 
 Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host") != own.host ||
-      label_of(container, "codeexec.ns") != own.space)
+  if (label_of(container, "codeexec.host"sv) != own.host ||
+      label_of(container, "codeexec.ns"sv) != own.space)
     return Maker::unknown;
-  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start");
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
+  const std::string& start = label_of(container, "codeexec.start"sv);
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
   if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == start ? Maker::running : Maker::gone;
@@ -33693,7 +33706,7 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
   return maker_of(container, own) == Maker::running &&
-         label_of(container, "codeexec.pid") != own.pid;
+         label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -33726,17 +33739,17 @@ bool is_number(std::string_view text) {
 }
 
 ContainerHealth health_of(const Json& container) {
-  const Json& state = container["State"];
+  const Json& state = container["State"sv];
   ContainerHealth health;
   health.exists = !container.is_null();
-  health.status = state["Status"].as_string();
-  health.running = state["Running"].as_bool();
-  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
-  health.error = printable(state["Error"].as_string());
-  health.started_at = state["StartedAt"].as_string();
-  health.finished_at = state["FinishedAt"].as_string();
-  health.oom_killed = state["OOMKilled"].as_bool();
-  health.pid = static_cast<int>(state["Pid"].as_integer());
+  health.status = state["Status"sv].as_string();
+  health.running = state["Running"sv].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
+  health.error = printable(state["Error"sv].as_string());
+  health.started_at = state["StartedAt"sv].as_string();
+  health.finished_at = state["FinishedAt"sv].as_string();
+  health.oom_killed = state["OOMKilled"sv].as_bool();
+  health.pid = static_cast<int>(state["Pid"sv].as_integer());
   return health;
 }
 
@@ -33772,7 +33785,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   words.push_back(preparation({}));
-  digits = content_digits(joined(words, "\n"));
+  digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
 
@@ -33868,7 +33881,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
+    append_all(told, {" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -33929,10 +33942,10 @@ Expected<ContainerInfo> Container::info() const {
   auto found = state_->look();
   if (!found) return found.error();
   ContainerInfo info;
-  info.id = (*found)["Id"].as_string();
+  info.id = (*found)["Id"sv].as_string();
   info.name = state_->name;
   info.image = state_->options.image;
-  info.created = (*found)["Created"].as_string();
+  info.created = (*found)["Created"sv].as_string();
   info.health = health_of(*found);
   return info;
 }
@@ -34000,8 +34013,8 @@ std::string csv_field(std::string_view key, const std::string& path) {
 }
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
-  add_option(words, "--tmpfs", {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+  add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
+  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -34023,7 +34036,7 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 // Whose first process is: nobody's, where commands could kill those of root.
 const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
+  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
 }
 
 const char* Container::State::agent_program() const {
@@ -34056,16 +34069,16 @@ std::vector<std::string> Container::State::configuration() const {
     for (const char* option : {"--memory", "--memory-swap"})
       add_option(words, option, {std::to_string(options.memory), "b"});
   if (cpus > 0)
-    add_option(words, "--cpus",
+    add_option(words, "--cpus"sv,
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
-  add_option(words, "--pids-limit", {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
   if (options.shm_size != 0)
-    add_option(words, "--shm-size", {std::to_string(options.shm_size), "b"});
+    add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
-    if (has_own_tmp()) add_scratch(words, "/tmp", options.tmp_size);
+    if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
@@ -34073,21 +34086,21 @@ std::vector<std::string> Container::State::configuration() const {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
     // it covers.
     if (mount.permission == Permission::none)
-      add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+      add_option(words, "--mount"sv,
+                 {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
                   is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
-          words, "--mount",
-          {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
+          words, "--mount"sv,
+          {"type=bind,", csv_field("src="sv, mount.source), ",", csv_field("dst="sv, mount.target),
            mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.agent.empty())
     add_option(
-        words, "--mount",
-        {"type=bind,", csv_field("src=", options.agent), ",dst=", agent_target, ",readonly"});
+        words, "--mount"sv,
+        {"type=bind,", csv_field("src="sv, options.agent), ",dst=", agent_target, ",readonly"});
   if (!options.cache.empty())
-    add_option(words, "--mount",
+    add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
                 is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
@@ -34110,14 +34123,14 @@ void Container::State::add_labels(std::vector<std::string>& words) const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    add_option(words, "--label", {"codeexec.", label, "=", value});
+    add_option(words, "--label"sv, {"codeexec.", label, "=", value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
 bool Container::State::is_own(const Json& container) const {
-  return label_of(container, "codeexec.managed") == "1" &&
-         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
-         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+  return label_of(container, "codeexec.managed"sv) == "1" &&
+         label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance"sv) == to_utf8(options.instance_id);
 }
 
 Error Container::State::foreign() const {
@@ -34150,7 +34163,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = check_unused(found); !ok) return ok;
-      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      if (auto ok = clear(found["Id"sv].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
     auto created = create(cancel);
@@ -34170,9 +34183,10 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
 // so that this is known of programs that have found it, too.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
-  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+  if (label_of(found, "codeexec.pid"sv) == own.pid &&
+      label_of(found, "codeexec.start"sv) == own.start)
     return {};
-  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"sv].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
                     {"another program uses the container ", name,
                      ", which has other options: end that program, give both the same "
@@ -34213,7 +34227,7 @@ Expected<void> Container::State::clear(const std::string& id,
 Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
-  if (label_of(found, "codeexec.cfg") != digits) return false;
+  if (label_of(found, "codeexec.cfg"sv) != digits) return false;
   // Somebody's restart leaves one behind that no longer hangs on its lifeline.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
@@ -34256,7 +34270,7 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
                  concat({"pull the image ", options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
-  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+  if (options.sudo && ends_with(options.image, "-sudo:latest"sv))
     error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
   return error;
 }
@@ -34398,14 +34412,14 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"][i];
+    const Json* told = &answer["nonces"sv][i];
     if (told->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.error();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"][i];
+      told = &(*second)["nonces"sv][i];
     }
     ++i;
     if (!told->is_null() && told->as_string() != nonce.content())
@@ -34422,7 +34436,7 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
 
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Nonces nonces = make_nonces();
-  const auto answer = ask_agent("0:0", nonces, cancel);
+  const auto answer = ask_agent("0:0"sv, nonces, cancel);
   if (!answer) return answer.error();
   return check_answer(*answer, nonces, cancel);
 }
@@ -34464,7 +34478,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
 Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
-  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " "sv)});
   tell(what);
   ProcessOptions call =
       engine_call(options.engine,
@@ -34474,7 +34488,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
                   options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
-    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_") ||
+    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_"sv) ||
         starts_with(value, cache_folder))
       continue;
     add_words(call.argv, {"-e", variable});
@@ -34525,9 +34539,9 @@ void Container::State::discard() {
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
-      label_of(*found, "codeexec.pid") == program.pid &&
-      label_of(*found, "codeexec.start") == program.start)
-    (void)clear((*found)["Id"].as_string(), {});
+      label_of(*found, "codeexec.pid"sv) == program.pid &&
+      label_of(*found, "codeexec.start"sv) == program.start)
+    (void)clear((*found)["Id"sv].as_string(), {});
 }
 
 Expected<void> Container::State::stop() {
@@ -34539,7 +34553,7 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);
@@ -34556,7 +34570,7 @@ bool Container::State::begin_removal() {
     unremoved = foreign();
   } else if (!found->is_null()) {
     auto started = Process::start(engine_call(options.engine,
-                                              words_of({"rm", "-f", (*found)["Id"].as_string()}),
+                                              words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
                                               options.engine.call_timeout));
     if (started)
       removal = std::move(*started);
@@ -34570,8 +34584,8 @@ Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
     const ProcessResult& result = removal->wait();
-    if (!result.succeeded() && !says(result, "such container") &&
-        !says(result, "already in progress"))
+    if (!result.succeeded() && !says(result, "such container"sv) &&
+        !says(result, "already in progress"sv))
       done = engine_error(options.engine, result, concat({"remove the container ", name}));
     removal.reset();
   }
@@ -34902,7 +34916,7 @@ Expected<void> ContainerManager::State::remove(const std::vector<Container>& gon
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
-      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+      append_all(folder, {"-", std::string_view(content_digits(agent)).substr(0, 8)});
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }
@@ -34951,7 +34965,7 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
-    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+    const bool may_go = label_of(container, "codeexec.kind"sv) != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
     auto removed =
@@ -34989,8 +35003,8 @@ std::string probed(const std::string& output, std::string_view key) {
 Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
-  const std::string& version = (*parsed)["ServerVersion"].as_string();
-  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+  const std::string& version = (*parsed)["ServerVersion"sv].as_string();
+  return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 
 }  // namespace
@@ -35072,19 +35086,19 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   const std::string runs_as = probed(result.out, "user");
   add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
       {"commands run as ", printable(runs_as),
-       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
-  const bool alone = !has("interface");
+       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
+  const bool alone = !has("interface"sv);
   const std::string network_name = network(wanted);
   add("network", alone == (network_name == "none"),
       {"network ", network_name, alone ? ": nothing is reached" : ""});
   std::string missing;
   const auto check_bound = [&](const char* key, std::uint64_t bound) {
     if (bound != 0 && probed(result.out, key) != std::to_string(bound))
-      missing += concat({" ", key});
+      append_all(missing, {" ", key});
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);
-  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  if (*wanted.read_only_root && has("root"sv)) missing += " read_only_root";
   if (missing.empty())
     add("limits", true, {"all bounds are in force"});
   else
@@ -35489,7 +35503,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const bool is_path =
-      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py"sv);
   const auto source =
       is_path
           ? (*user)->serve("read_docstring", module_or_path, read_script,
@@ -35690,8 +35704,8 @@ namespace mcp {
 namespace {
 
 bool served_legacy_version(std::string_view version) {
-  return version == "2025-11-25" || version == "2025-06-18" || version == "2025-03-26" ||
-         version == "2024-11-05";
+  return version == "2025-11-25"sv || version == "2025-06-18"sv || version == "2025-03-26"sv ||
+         version == "2024-11-05"sv;
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view text) {
@@ -36136,7 +36150,7 @@ LineReader::Event LineReader::last_line(std::string_view& line) {
 }
 
 void LineReader::strip_byte_order_mark(std::string_view& line) {
-  if (first_ && starts_with(line, "\xef\xbb\xbf")) line.remove_prefix(3);
+  if (first_ && starts_with(line, "\xef\xbb\xbf"sv)) line.remove_prefix(3);
   first_ = false;
 }
 
@@ -36434,8 +36448,8 @@ std::string signature_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     if (!text.empty()) text += ", ";
-    text += concat({parameter.name, " (", type_name(parameter.type),
-                    parameter.required ? ", required)" : ")"});
+    append_all(text, {parameter.name, " (", type_name(parameter.type),
+                      parameter.required ? ", required)" : ")"});
   }
   return text.empty() ? "none" : text;
 }
@@ -36493,7 +36507,7 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
       const bool alike =
           other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
       if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
-      if (ends_with(text, ".")) text.remove_suffix(1);
+      if (ends_with(text, "."sv)) text.remove_suffix(1);
       return concat({"is unknown; ", parameter.name, " is known: ", text});
     }
   }
@@ -36506,7 +36520,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += concat({"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", quoted(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -36625,15 +36639,15 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
     } else if (!raw_schema) {
       problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
-      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
     }
   }
   for (const Parameter& parameter : tool.parameters)
     if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
-      problems.add(parameter.name, "is missing");
+      problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
-  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  if (!raw_schema) append_all(text, {" Arguments: ", signature_of(tool.parameters), "."});
   return text;
 }
 
@@ -36655,7 +36669,7 @@ bool is_tool_name(std::string_view name) {
 // What is wrong with a schema, or an empty text.
 std::string schema_problem(const Json& schema) {
   if (schema.is_null()) return {};
-  if (schema["type"].as_string() != "object") return "must have \"type\":\"object\"";
+  if (schema["type"sv].as_string() != "object") return "must have \"type\":\"object\"";
   if (depth_of(schema, deepest_output - 8) > deepest_output - 8) return "is nested too deeply";
   return {};
 }
@@ -37082,7 +37096,7 @@ void append_content(std::string& out, const ToolResult& result) {
   }
   if (result.content.empty()) {
     out += "{\"type\":\"text\",";
-    append_member(out, "text", result.structured ? result.structured->dump() : std::string());
+    append_member(out, "text"sv, result.structured ? result.structured->dump() : std::string());
     out += '}';
   }
   out += ']';
@@ -37104,9 +37118,9 @@ std::string reply_text(std::string_view id, std::string_view result) {
 
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
-  if (!id.empty()) text += concat({"\"id\":", id, ","});
-  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
-  append_member(text, "message", error.message);
+  if (!id.empty()) append_all(text, {"\"id\":", id, ","});
+  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
     error.data->dump_to(text);
@@ -37124,16 +37138,16 @@ RpcError rpc_error(int code, std::string_view message) {
 
 std::string server_info_of(const ServerOptions& options) {
   std::string text = "{";
-  append_member(text, "name", options.name);
+  append_member(text, "name"sv, options.name);
   text += ',';
-  append_member(text, "version", options.version);
+  append_member(text, "version"sv, options.version);
   if (!options.title.empty()) {
     text += ',';
-    append_member(text, "title", options.title);
+    append_member(text, "title"sv, options.title);
   }
   if (!options.website.empty()) {
     text += ',';
-    append_member(text, "websiteUrl", options.website);
+    append_member(text, "websiteUrl"sv, options.website);
   }
   text += '}';
   return text;
@@ -37141,7 +37155,7 @@ std::string server_info_of(const ServerOptions& options) {
 
 std::string client_text(const Json& info) {
   constexpr std::size_t longest = 256;
-  const std::string text = concat({info["name"].as_string(), " ", info["version"].as_string()});
+  const std::string text = concat({info["name"sv].as_string(), " ", info["version"sv].as_string()});
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
@@ -37179,7 +37193,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
     meta += ':';
     member.value.dump_to(meta);
   }
-  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  if (!meta.empty()) append_all(text, {",\"_meta\":{", meta, "}"});
   text += '}';
   return text;
 }
@@ -37254,12 +37268,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
   const Expected<Json> readable = Json::parse(line, lenient);
   Id id;
   if (readable && readable->is_object()) {
-    const Json* id_value = readable->find("id");
-    const bool request = (*readable)["method"].is_string();
-    const bool response = !request && (readable->find("result") || readable->find("error"));
+    const Json* id_value = readable->find("id"sv);
+    const bool request = (*readable)["method"sv].is_string();
+    const bool response = !request && (readable->find("result"sv) || readable->find("error"sv));
     if (response || (request && !id_value)) {
       ++bad_lines_;
-      return log("ignored a message that is not UTF-8");
+      return log("ignored a message that is not UTF-8"sv);
     }
     if (id_value) id = id_of(*id_value);
   } else if (!readable) {
@@ -37321,9 +37335,9 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     return nullptr;
   };
   if (!message.is_object()) return refuse(Id(), "not an object");
-  const Json* method = message.find("method");
-  const Json* id_value = message.find("id");
-  if (!method && (message.find("result") || message.find("error"))) {
+  const Json* method = message.find("method"sv);
+  const Json* id_value = message.find("id"sv);
+  if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
     return nullptr;  // we ask for nothing, so it answers nothing
   }
@@ -37333,8 +37347,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     if (id.spelling.empty())
       return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes");
   }
-  if (!method || !method->is_string()) return refuse(id, "method must be a string");
-  const bool version_two = message["jsonrpc"].as_string() == "2.0";
+  if (!method || !method->is_string()) return refuse(id, "method must be a string"sv);
+  const bool version_two = message["jsonrpc"sv].as_string() == "2.0";
   if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\"");
   bad_lines_ = 0;
   if (!id_value) {
@@ -37346,8 +37360,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 }
 
 void Session::on_notification(const Json& message) {
-  if (message["method"].as_string() != "notifications/cancelled") return;
-  const Id id = id_of(message["params"]["requestId"]);
+  if (message["method"sv].as_string() != "notifications/cancelled") return;
+  const Id id = id_of(message["params"sv]["requestId"sv]);
   if (!id.spelling.empty()) cancel(id.key);
 }
 
@@ -37389,22 +37403,22 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
       return nullptr;
     }
   }
-  const Json* params = message.find("params");
+  const Json* params = message.find("params"sv);
   if (params && !params->is_object()) {
     fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
-  const std::string& method = message["method"].as_string();
-  if (message["params"]["_meta"].find(version_key) || method == "server/discover" ||
+  const std::string& method = message["method"sv].as_string();
+  if (message["params"sv]["_meta"sv].find(version_key) || method == "server/discover" ||
       method == "subscriptions/listen")
     return on_modern_request(std::move(message), std::move(id), batch);
   return on_legacy_request(std::move(message), std::move(id), batch);
 }
 
 CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
-  if (const std::optional<RpcError> error = envelope_error(params["_meta"])) {
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
+  if (const std::optional<RpcError> error = envelope_error(params["_meta"sv])) {
     fail(batch, id.spelling, *error);
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), true, batch);
@@ -37421,10 +37435,10 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
 }
 
 CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
   if (method == "ping") {
-    reply(batch, id.spelling, "{}");
+    reply(batch, id.spelling, "{}"sv);
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
@@ -37443,19 +37457,19 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
     return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
-  const Json& wanted = params["protocolVersion"];
+  const Json& wanted = params["protocolVersion"sv];
   if (!wanted.is_string())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
-  client_ = client_text(params["clientInfo"]);
+  client_ = client_text(params["clientInfo"sv]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
-  append_member(result, "protocolVersion", negotiated_);
-  result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  append_member(result, "protocolVersion"sv, negotiated_);
+  append_all(result, {",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
   }
   result += '}';
   reply(batch, id.spelling, result);
@@ -37465,11 +37479,11 @@ std::string Session::discover_result() const {
   std::string result = concat({"{\"resultType\":\"complete\",\"supportedVersions\":[\"",
                                modern_version, "\"],\"capabilities\":{\"tools\":{}},"});
   if (!options_.instructions.empty()) {
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
-                    "\":", server_info_, "}}"});
+  append_all(result, {"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
+                      "\":", server_info_, "}}"});
   return result;
 }
 
@@ -37493,13 +37507,13 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
+  if (params.find("cursor"sv)) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
-  if (!params["notifications"].is_object())
+  if (!params["notifications"sv].is_object())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: notifications must be an object");
   if (batch)
@@ -37524,8 +37538,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
   const auto call = std::make_shared<OpenCall>();
   call->message = std::move(message);
-  const Json& params = call->message["params"];
-  const Json& name = params["name"];
+  const Json& params = call->message["params"sv];
+  const Json& name = params["name"sv];
   const auto refuse = [&](std::string_view text) -> CallPtr {
     fail(batch, id.spelling, invalid_params, text);
     return nullptr;
@@ -37535,13 +37549,13 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
     if (entry.tool->name == name.as_string()) call->entry = &entry;
   if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
   static const Json none = Json::object();
-  const Json* arguments = params.find("arguments");
+  const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())
-    return refuse("Invalid params: arguments must be an object");
+    return refuse("Invalid params: arguments must be an object"sv);
   call->tool = call->entry->tool;
   call->arguments = arguments ? arguments : &none;
-  call->meta = &params["_meta"];
-  const Id token = id_of((*call->meta)["progressToken"]);
+  call->meta = &params["_meta"sv];
+  const Id token = id_of((*call->meta)["progressToken"sv]);
   call->progress_token = token.spelling;
   call->request_id = id.spelling;
   call->client = modern ? client_text((*call->meta)[client_info_key]) : client_;
@@ -37605,10 +37619,11 @@ std::string progress_text(std::string_view token, double progress, std::optional
       concat({"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
               "\"params\":{\"progressToken\":",
               token, ",\"progress\":", number_value(progress).dump()});
-  if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
+  if (total && std::isfinite(*total))
+    append_all(text, {",\"total\":", number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
-    append_member(text, "message", utf8_prefix(message, longest_notice));
+    append_member(text, "message"sv, utf8_prefix(message, longest_notice));
   }
   text += "}}\n";
   return text;
@@ -38073,11 +38088,11 @@ Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
     return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
   };
-  if (state_->serving.load()) return refuse("cannot be added while serving");
+  if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
-    if (other->name == tool.name) return refuse("is there already");
+    if (other->name == tool.name) return refuse("is there already"sv);
   state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
   return {};
 }
@@ -38114,15 +38129,15 @@ namespace mcp {
 namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {
-  if (type == "null") return value.is_null();
-  if (type == "boolean") return value.is_bool();
-  if (type == "integer")
+  if (type == "null"sv) return value.is_null();
+  if (type == "boolean"sv) return value.is_bool();
+  if (type == "integer"sv)
     return value.is_integer() ||
            (value.is_number() && std::floor(value.as_number()) == value.as_number());
-  if (type == "number") return value.is_number();
-  if (type == "string") return value.is_string();
-  if (type == "array") return value.is_array();
-  return type != "object" || value.is_object();
+  if (type == "number"sv) return value.is_number();
+  if (type == "string"sv) return value.is_string();
+  if (type == "array"sv) return value.is_array();
+  return type != "object"sv || value.is_object();
 }
 
 // Whether one of the items, or the only one, is as wanted.
@@ -38134,12 +38149,12 @@ bool matches_type(const Json& types, const Json& value) {
 
 // Bounds of a number; what is no number in the schema is no bound.
 bool within_bounds(const Json& schema, double number) {
-  return number >= schema["minimum"].as_number(number) &&
-         number <= schema["maximum"].as_number(number) &&
-         (!schema["exclusiveMinimum"].is_number() ||
-          number > schema["exclusiveMinimum"].as_number()) &&
-         (!schema["exclusiveMaximum"].is_number() ||
-          number < schema["exclusiveMaximum"].as_number());
+  return number >= schema["minimum"sv].as_number(number) &&
+         number <= schema["maximum"sv].as_number(number) &&
+         (!schema["exclusiveMinimum"sv].is_number() ||
+          number > schema["exclusiveMinimum"sv].as_number()) &&
+         (!schema["exclusiveMaximum"sv].is_number() ||
+          number < schema["exclusiveMaximum"sv].as_number());
 }
 
 }  // namespace
@@ -38147,24 +38162,24 @@ bool within_bounds(const Json& schema, double number) {
 namespace {
 
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
-  const Json* const types = schema.find("type");
+  const Json* const types = schema.find("type"sv);
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
-  const Json& choices = schema["enum"];
+  const Json& choices = schema["enum"sv];
   if (choices.is_array() &&
       std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
-  if (const Json* only = schema.find("const"); only && *only != value)
+  if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
   if (value.is_number() && !within_bounds(schema, value.as_number()))
     return concat({place, " is out of bounds"});
   if (value.is_object())
-    for (const Json& name : schema["required"].items())
+    for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
         return concat({place, " has no ", quoted(name.as_string())});
-  const Json& others = schema["additionalProperties"];
+  const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
-    const Json* inner = schema["properties"].find(member.name);
+    const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
       return concat({place, " has an unknown ", quoted(member.name)});
     std::string problem =
@@ -38174,7 +38189,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   std::size_t index = 0;
   for (const Json& item : value.items()) {
     std::string problem =
-        mismatch(schema["items"], item, concat({place, "[", std::to_string(index++), "]"}));
+        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
     if (!problem.empty()) return problem;
   }
   return {};
@@ -38573,7 +38588,7 @@ Json execution_schema() {
     if (name.empty()) continue;
     const std::string_view type = take_part(row, '\t');
     Json property;
-    set_member(property, "type", name == "exit_code" ? Json::array({type, "null"}) : Json(type));
+    set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
     set_member(property, "description", row);
     properties.set(name, std::move(property));
     if (always) required.push_back(name);
@@ -38594,8 +38609,8 @@ std::size_t bytes_in_reply(std::string_view text) {
       bytes += 2 + 4;
     else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
       bytes += 2 + 3;
-    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85") ||
-             starts_with(rest, "\xe2\x80\xa8") || starts_with(rest, "\xe2\x80\xa9"))
+    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
+             starts_with(rest, "\xe2\x80\xa8"sv) || starts_with(rest, "\xe2\x80\xa9"sv))
       bytes += 6 + 7;
     else
       bytes += 1 + 1;
@@ -38616,7 +38631,7 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     // The line that tells of a cut is longer than what it would take away.
     if (longest.size() <= longest_echo) return;
-    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
+    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
     cut(longest, omitted);
   }
 }
@@ -38945,9 +38960,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
-  if (!is_disabled(set.options, "get_background_shell_output"))
+  if (!is_disabled(set.options, "get_background_shell_output"sv))
     note += "; get_background_shell_output gives what it prints";
-  if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
+  if (!is_disabled(set.options, "kill_background_shell"sv))
+    note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
@@ -38966,10 +38982,10 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
-  const Json& session_id = call.argument("session_id");
+  const Json& session_id = call.argument("session_id"sv);
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
-      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"sv);
     command.session = set.sessions.of(session_id.as_string());
   }
   const std::size_t most = wanted_output(set, call);
@@ -38985,7 +39001,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   listen(command, call, raw);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
-  if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
+  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
     foreground = milliseconds_of(seconds);
   command.background = foreground != no_limit;
   Function<void()> ended;
@@ -39065,12 +39081,12 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
 // Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
 Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
                                                     const ShellCursor& since) {
-  const Json& wait_for = call.argument("wait_for");
+  const Json& wait_for = call.argument("wait_for"sv);
   if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
   ShellWait until;
   until.since = since;
   until.cancel = call.cancel_token();
-  const Json& seconds = call.argument("timeout");
+  const Json& seconds = call.argument("timeout"sv);
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
@@ -39166,7 +39182,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   ShellCursor since;
-  if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
+  if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
       return failed(concat({"since: ", quoted(text.as_string()),
@@ -39179,9 +39195,9 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
-  const Json& tail = call.argument("tail");
+  const Json& tail = call.argument("tail"sv);
   const std::size_t most = wanted_output(set, call);
-  const bool follows = call.argument("since").is_string() && !tail.is_number();
+  const bool follows = call.argument("since"sv).is_string() && !tail.is_number();
   bool more = false;
   if (follows) {
     more = leave_the_rest(output->out, since.out, most);
@@ -39262,7 +39278,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
     set.executor.record(result, asked);
     if (!written) return failed(written.error().message);
   }
-  if (call.argument("close_input").as_bool()) {
+  if (call.argument("close_input"sv).as_bool()) {
     if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
   }
   const auto shell = set.shells.status(id);
@@ -39390,7 +39406,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty() && inferred == "markdown")
-    return failed("there is no fenced block in this Markdown");
+    return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
     return failed(
@@ -39474,9 +39490,10 @@ namespace {
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
-  if (const Json& offset = call.argument("offset"); offset.is_number())
+  if (const Json& offset = call.argument("offset"sv); offset.is_number())
     range.offset = count_of(offset);
-  if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
+  if (const Json& count = call.argument("count"sv); count.is_number())
+    range.count = count_of(count);
   // A byte takes at most 13 of a reply, see bytes_in_reply().
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
   const std::string& asked = argument_text(call, "file_path");
@@ -39528,7 +39545,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   std::string bytes = argument_text(call, "content");
   if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
-    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
+    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says"sv);
     bytes = std::move(*decoded);
   }
   const auto written = set.files.write(argument_text(call, "file_path"), bytes);
@@ -39544,7 +39561,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
-  const Json& depth = call.argument("depth");
+  const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list =
@@ -39631,8 +39648,8 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
                               const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
-  if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
-  auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
+  if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset"sv)), lines);
   if (!text) return failed(text.error().message);
   std::string content = to_utf8(*text);
   shorten({&content}, room_for_texts(call.max_result_bytes()),
@@ -39714,7 +39731,7 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    if (first != (line == "---")) return {};
+    if (first != (line == "---"sv)) return {};
     first = false;
     if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
       return trim_blanks(line.substr(key.size() + 1));
@@ -39738,8 +39755,8 @@ std::string list_skills(const std::string& folder) {
     if (!skill || ++count > most) continue;
     const std::string about =
         to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
-    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
-                    about, about.empty() ? "" : ")"});
+    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                      about, about.empty() ? "" : ")"});
   }
   return text;
 }
@@ -39760,34 +39777,34 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
   };
   mcp::Tool bash = make_tool(
       "execute_bash", "Run a command", Effect::runs,
-      "Runs a shell command in your container and returns its exit code, stdout and stderr.");
-  required(bash, "command", "The command line, for bash.");
+      "Runs a shell command in your container and returns its exit code, stdout and stderr."sv);
+  required(bash, "command", "The command line, for bash."sv);
   seconds(bash, "timeout",
           concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
   add(std::move(bash), execute_bash);
   mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
-                             "Reads a text file of your container, or some of its lines.");
+                             "Reads a text file of your container, or some of its lines."sv);
   required(read, "file_path", path_help);
-  count(read, "offset", "How many lines to skip; default: 0.");
-  count(read, "line_count", "How many lines to read; default: all.");
+  count(read, "offset", "How many lines to skip; default: 0."sv);
+  count(read, "line_count", "How many lines to read; default: all."sv);
   add(std::move(read), read_user_file);
   mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
-                              "Writes a file of your container, or replaces it.");
+                              "Writes a file of your container, or replaces it."sv);
   required(write, "file_path", path_help);
-  required(write, "content", "The whole new text.");
+  required(write, "content", "The whole new text."sv);
   add(std::move(write), write_user_file);
   mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
                                   "Reads what a Python function says of itself, without running "
                                   "it.");
-  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\").");
-  required(docstring, "function_name", "The function, or Class.method.");
+  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\")."sv);
+  required(docstring, "function_name", "The function, or Class.method."sv);
   add(std::move(docstring), read_user_docstring);
   add(make_tool("list_artifacts", "List artifacts", Effect::reads,
-                "Lists the files in /artifacts, which are what is handed over."),
+                "Lists the files in /artifacts, which are what is handed over."sv),
       list_artifacts);
   mcp::Tool get =
-      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.");
-  required(get, "name", "Its name, without a directory.");
+      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts."sv);
+  required(get, "name", "Its name, without a directory."sv);
   add(std::move(get), get_artifact);
   return ok;
 }
@@ -39856,7 +39873,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               count_of_seconds(executor.options().timeout),
               "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
-              is_disabled(options, "start_background_shell")
+              is_disabled(options, "start_background_shell"sv)
                   ? ""
                   : ": for that there is start_background_shell",
               ". Standard input is empty without stdin. Directory and variables of one command are "
@@ -40051,7 +40068,7 @@ namespace {
 // Adds a sentence.
 void say(std::string& text, Pieces sentence) {
   if (!text.empty()) text += ' ';
-  text += concat(sentence);
+  append_all(text, sentence);
 }
 
 }  // namespace
@@ -40084,13 +40101,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " .",
+               to_utf8(joined(policy.allowed, "  "sv)), " .",
                usual.empty() ? "" : " So may, to read or print: ", usual});
   else if (runs_commands && !usual.empty())
     say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
-               to_utf8(joined(policy.blocked, "  ")), " ."});
+               to_utf8(joined(policy.blocked, "  "sv)), " ."});
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
@@ -40673,12 +40690,12 @@ const char* add_variable(std::string_view word, Variables& variables) {
 
 const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
   Mount mount;
-  if (ends_with(rest, ":rw")) mount.permission = Permission::write;
-  if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+  if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw"sv) || ends_with(rest, ":ro"sv)) rest.remove_suffix(3);
   const std::size_t colon = std::min(rest.find(':'), rest.size());
   mount.source = rest.substr(0, colon);
   if (colon < rest.size()) mount.target = rest.substr(colon + 1);
-  const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/"sv);
   if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
     return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
   mounts.push_back(std::move(mount));
@@ -40871,7 +40888,7 @@ bool contains(const Options& options, const Option* option) {
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
                            Options& given) {
-  auto text = read_whole_file(path, longest_config, "--config:");
+  auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.error();
   JsonLimits limits;
   limits.unique_names = true;
@@ -40927,11 +40944,11 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "-h") {
+    if (word == "-h"sv) {
       arguments.push_back({"--help", {}});
       continue;
     }
-    if (!starts_with(word, "--")) {
+    if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
@@ -40942,7 +40959,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if ((word == "--run" || word == "--check") && i + 1 < argc)
+    else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -41091,7 +41108,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
-      result += concat({"\n", std::string(indent, ' ')});
+      append_all(result, {"\n", std::string(indent, ' ')});
       column = indent;
     } else if (column > indent) {
       result += ' ';
@@ -41123,7 +41140,7 @@ std::string help_text() {
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    text += concat({left, help, "\n"});
+    append_all(text, {left, help, "\n"});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
@@ -41146,7 +41163,7 @@ std::string help_text() {
   }
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
-    rules += concat({rules.empty() ? "" : " ", rule.name});
+    append_all(rules, {rules.empty() ? "" : " ", rule.name});
   return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
 }
 
@@ -41159,7 +41176,7 @@ std::string rules_text() {
   for (const RuleInfo& rule : Policy::rules()) {
     std::string left = concat({rule.compat ? "* " : "  ", rule.name});
     left.resize(std::max(left.size() + 1, name_width), ' ');
-    text += concat({left, wrapped(rule.description, name_width), "\n"});
+    append_all(text, {left, wrapped(rule.description, name_width), "\n"});
   }
   return text;
 }
@@ -41192,7 +41209,7 @@ std::string workspace_of(const ServerConfig& config) {
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
   const auto rules = PathRules::create(allowed);
-  const auto here = canonical_path(".");
+  const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
   return may_work_here ? std::string() : allowed.roots[0].path;
 }
@@ -41713,11 +41730,10 @@ namespace {
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
-    options.keep.insert(
-        options.keep.end(),
-        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
-         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
-         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+    add_words(options.keep,
+              {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+               "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+               "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -41753,7 +41769,7 @@ void warn_of_workspace(const Executor& executor) {
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
-  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "sv))}));
 }
 
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
@@ -41775,8 +41791,8 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   int status = 0;
   for (const EngineCheck& check : checks) {
     if (!check.ok) status = 1;
-    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+    append_all(text, {check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                      check.message.empty() ? "" : ": ", printable(check.message), "\n"});
   }
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
@@ -41907,7 +41923,7 @@ int server_main(int argc, char** argv) {
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
-  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+  if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
     warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
     config.local.private_spill_dir = false;
     place = create_place(config);
@@ -42025,8 +42041,8 @@ void show_line(std::string_view line, Cells& cells) {
       if (end == std::string_view::npos)
         end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
       const std::string_view sequence = line.substr(at + 1, end - at - 1);
-      if (sequence == "[K" || sequence == "[0K") cells.erase_from_here();
-      if (sequence == "[2K") cells.erase_all();
+      if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
+      if (sequence == "[2K"sv) cells.erase_all();
       at = end;
       continue;
     } else if (c != '\a') {
@@ -42126,7 +42142,7 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
   note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
                              : "all of it is in ";
   note += file;
-  if (!is_disabled(options, "read_file")) note += ": use read_file with offset and count";
+  if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;
 }
 

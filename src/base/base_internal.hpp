@@ -31,13 +31,21 @@ inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
 
-// One allocation for any number of pieces.
-std::string concat(std::initializer_list<std::string_view> pieces);
-
-std::string errno_text(int error);
-
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
+
+// One allocation for any number of pieces.
+std::string concat(Pieces pieces);
+
+// None of the pieces may be of the text itself, which moves as it grows.
+void append_all(std::string& text, Pieces pieces);
+
+// Texts of their own, as of a command line. In a list of std::string each would be made and copied.
+std::vector<std::string> words_of(Pieces words);
+
+void add_words(std::vector<std::string>& words, Pieces more);
+
+std::string errno_text(int error);
 
 // The Error of a failed system call: "<what>: No such file or directory".
 Error system_error(int error, Pieces what);

@@ -38,7 +38,7 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
     const dirent* entry = ::readdir(listing.get());
     if (!entry) return errno;
     const std::string_view text = entry->d_name;
-    if (text != "." && text != ".." && !use(entry->d_name)) return 0;
+    if (text != "."sv && text != ".."sv && !use(entry->d_name)) return 0;
   }
 }
 

@@ -8,13 +8,27 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string concat(std::initializer_list<std::string_view> pieces) {
+void append_all(std::string& text, Pieces pieces) {
+  for (std::string_view piece : pieces) text.append(piece);
+}
+
+std::string concat(Pieces pieces) {
   std::size_t size = 0;
   for (std::string_view piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
-  for (std::string_view piece : pieces) text.append(piece);
+  append_all(text, pieces);
   return text;
+}
+
+void add_words(std::vector<std::string>& words, Pieces more) {
+  for (const std::string_view word : more) words.push_back(std::string(word));
+}
+
+std::vector<std::string> words_of(Pieces words) {
+  std::vector<std::string> result;
+  add_words(result, words);
+  return result;
 }
 
 void append_hex(std::string& out, unsigned char byte) {
@@ -86,7 +100,7 @@ std::string in_lower_case(std::string_view text) {
 bool is_word_of(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*") ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
+    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
       return true;
   }
   return false;

@@ -36,7 +36,7 @@ bool is_shell_line(std::string_view line) {
        equals = word.find('=')) {
     const std::string_view value = word.substr(equals + 1);
     if (!is_name(word.substr(0, equals))) return false;
-    if (starts_with(value, "$") || starts_with(value, "`") || starts_with(value, "\"$"))
+    if (starts_with(value, "$"sv) || starts_with(value, "`"sv) || starts_with(value, "\"$"sv))
       return true;
     line = without_blanks(line.substr(word.size()));
     word = first_word(line);
@@ -46,10 +46,10 @@ bool is_shell_line(std::string_view line) {
     return line.find(part) != std::string_view::npos;
   };
   if (is_one_of(word, {"if", "for", "while", "until", "case"}))
-    return has("; then") || has("; do") || starts_with(line, "if [") ||
-           starts_with(line, "while [") || word == "until" ||
-           (word == "case" && ends_with(line, " in"));
-  if (starts_with(word, "./")) return true;
+    return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
+           starts_with(line, "while ["sv) || word == "until" ||
+           (word == "case" && ends_with(line, " in"sv));
+  if (starts_with(word, "./"sv)) return true;
   const auto* const end = std::end(common_commands);
   if (std::find(std::begin(common_commands), end, word) == end) return false;
   // What is a variable of Python that happens to have such a name.
@@ -64,7 +64,7 @@ enum class Guess { yes, no, open };
 // Whether a line with an `=` is an assignment in Python. `equals` is where that is.
 Guess guess_assignment(std::string_view line, std::size_t equals) {
   const std::string_view value = line.substr(equals + 1);
-  if (starts_with(value, "=")) return Guess::no;
+  if (starts_with(value, "="sv)) return Guess::no;
   std::string_view target = line.substr(0, equals);
   const bool spaced = target.size() != without_blanks(target).size();
   if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
@@ -92,13 +92,13 @@ Guess guess_python(std::string_view line) {
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const char last = line.back();
   if (last == ';') return Guess::no;
-  if (starts_with(line, "\"\"\"") || starts_with(line, "'''")) return Guess::yes;
+  if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
-  if (word == "import")
+  if (word == "import"sv)
     return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
       return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
     }));
-  if (word == "from") return decided(rest.find(" import ") != std::string_view::npos);
+  if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
   if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
   if (is_one_of(word,
                 {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
@@ -110,7 +110,7 @@ Guess guess_python(std::string_view line) {
   if (line[sign] == '=') return guess_assignment(line, sign);
   const std::string_view callee = line.substr(0, sign);
   if (is_dotted_name(callee))
-    return decided(last != '{' && !starts_with(callee, "console.") && callee != "require");
+    return decided(last != '{' && !starts_with(callee, "console."sv) && callee != "require"sv);
   const std::size_t equals = line.find(" = ");
   return equals == std::string_view::npos ? Guess::no : guess_assignment(line, equals + 1);
 }
@@ -118,22 +118,22 @@ Guess guess_python(std::string_view line) {
 std::string language_of_interpreter(std::string_view line) {
   line = without_blanks(line.substr(2));
   std::string_view program = line.substr(0, line.find_first_of(" \t"));
-  if (ends_with(program, "/env")) {
+  if (ends_with(program, "/env"sv)) {
     line = without_blanks(line.substr(program.size()));
-    if (starts_with(line, "-S ")) line = without_blanks(line.substr(3));
+    if (starts_with(line, "-S "sv)) line = without_blanks(line.substr(3));
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
   if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
   if (program == "bash") return "bash";
-  if (program == "node") return "javascript";
-  return starts_with(program, "python") ? "python" : "";
+  if (program == "node"sv) return "javascript";
+  return starts_with(program, "python"sv) ? "python" : "";
 }
 
 }  // namespace
 
 std::string infer_language(std::string_view code) {
-  if (starts_with(code, "#!")) return language_of_interpreter(take_line(code));
+  if (starts_with(code, "#!"sv)) return language_of_interpreter(take_line(code));
   bool assigns = false;
   while (!code.empty()) {
     const std::string_view line = without_blanks(take_line(code));

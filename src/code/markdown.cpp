@@ -21,7 +21,7 @@ std::string_view take_line(std::string_view& text) {
   const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end);
-  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n") ? 2 : 1);
+  if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n"sv) ? 2 : 1);
   return line;
 }
 
@@ -213,8 +213,8 @@ class FenceReader {
     Marker marker;
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const std::string_view sign = text.substr(digits, 1);
-    const bool bullet = digits == 0 && (sign == "-" || sign == "+" || sign == "*");
-    const bool number = digits >= 1 && digits <= 9 && (sign == "." || sign == ")");
+    const bool bullet = digits == 0 && (sign == "-"sv || sign == "+"sv || sign == "*"sv);
+    const bool number = digits >= 1 && digits <= 9 && (sign == "."sv || sign == ")"sv);
     if (!bullet && !number) return marker;
     const std::string_view content = text.substr(digits + 1);
     if (!content.empty() && !is_shell_blank(content.front())) return marker;

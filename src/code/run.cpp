@@ -62,7 +62,7 @@ inline namespace inner {
 
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
-  if (starts_with(line, "#!")) line = take_line(code);
+  if (starts_with(line, "#!"sv)) line = take_line(code);
   const std::string_view comment = comment_of(line);
   constexpr std::string_view keyword = "filename:";
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
@@ -89,7 +89,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
-    return refuse("Filename is not in the workspace");
+    return refuse("Filename is not in the workspace"sv);
   if (name.back() == '/') return refuse("Filename is that of a directory");
   const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
@@ -205,7 +205,7 @@ class CodeRun {
     std::string_view separator = " ";
     for (const CodeLanguage& language : options_.languages) {
       if (language.names.empty()) continue;
-      text += concat({separator, language.names.front()});
+      append_all(text, {separator, language.names.front()});
       separator = ", ";
     }
     return text;

@@ -10,8 +10,8 @@
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "process/process.hpp"
-#include "process/start_internal.hpp"
 #include "process/process_internal.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -50,12 +50,12 @@ namespace {
 enum class Maker { unknown, gone, running };
 
 Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host") != own.host ||
-      label_of(container, "codeexec.ns") != own.space)
+  if (label_of(container, "codeexec.host"sv) != own.host ||
+      label_of(container, "codeexec.ns"sv) != own.space)
     return Maker::unknown;
-  if (label_of(container, "codeexec.boot") != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start");
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"), pid_t{0});
+  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
+  const std::string& start = label_of(container, "codeexec.start"sv);
+  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
   if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == start ? Maker::running : Maker::gone;
@@ -70,7 +70,7 @@ bool is_orphan(const Json& container, const ProgramIdentity& own) {
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
   return maker_of(container, own) == Maker::running &&
-         label_of(container, "codeexec.pid") != own.pid;
+         label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
 std::string plain_name(std::string_view text, std::size_t longest) {
@@ -103,17 +103,17 @@ bool is_number(std::string_view text) {
 }
 
 ContainerHealth health_of(const Json& container) {
-  const Json& state = container["State"];
+  const Json& state = container["State"sv];
   ContainerHealth health;
   health.exists = !container.is_null();
-  health.status = state["Status"].as_string();
-  health.running = state["Running"].as_bool();
-  health.exit_code = static_cast<int>(state["ExitCode"].as_integer());
-  health.error = printable(state["Error"].as_string());
-  health.started_at = state["StartedAt"].as_string();
-  health.finished_at = state["FinishedAt"].as_string();
-  health.oom_killed = state["OOMKilled"].as_bool();
-  health.pid = static_cast<int>(state["Pid"].as_integer());
+  health.status = state["Status"sv].as_string();
+  health.running = state["Running"sv].as_bool();
+  health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
+  health.error = printable(state["Error"sv].as_string());
+  health.started_at = state["StartedAt"sv].as_string();
+  health.finished_at = state["FinishedAt"sv].as_string();
+  health.oom_killed = state["OOMKilled"sv].as_bool();
+  health.pid = static_cast<int>(state["Pid"sv].as_integer());
   return health;
 }
 
@@ -149,7 +149,7 @@ Container::State::State(ContainerOptions given)
     words.emplace_back();
   }
   words.push_back(preparation({}));
-  digits = content_digits(joined(words, "\n"));
+  digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
 
@@ -245,7 +245,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    told += concat({" ", printable(take_part(rest, '\n')), "\n"});
+    append_all(told, {" ", printable(take_part(rest, '\n')), "\n"});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -306,10 +306,10 @@ Expected<ContainerInfo> Container::info() const {
   auto found = state_->look();
   if (!found) return found.error();
   ContainerInfo info;
-  info.id = (*found)["Id"].as_string();
+  info.id = (*found)["Id"sv].as_string();
   info.name = state_->name;
   info.image = state_->options.image;
-  info.created = (*found)["Created"].as_string();
+  info.created = (*found)["Created"sv].as_string();
   info.health = health_of(*found);
   return info;
 }

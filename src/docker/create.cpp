@@ -28,8 +28,8 @@ std::string csv_field(std::string_view key, const std::string& path) {
 }
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
-  add_option(words, "--tmpfs", {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) words.back() += concat({",size=", std::to_string(size)});
+  add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
+  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -51,7 +51,7 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 // Whose first process is: nobody's, where commands could kill those of root.
 const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:") ? "65534:65534" : "0:0";
+  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
 }
 
 const char* Container::State::agent_program() const {
@@ -84,16 +84,16 @@ std::vector<std::string> Container::State::configuration() const {
     for (const char* option : {"--memory", "--memory-swap"})
       add_option(words, option, {std::to_string(options.memory), "b"});
   if (cpus > 0)
-    add_option(words, "--cpus",
+    add_option(words, "--cpus"sv,
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
-  add_option(words, "--pids-limit", {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
   if (options.shm_size != 0)
-    add_option(words, "--shm-size", {std::to_string(options.shm_size), "b"});
+    add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
-    if (has_own_tmp()) add_scratch(words, "/tmp", options.tmp_size);
+    if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
@@ -101,21 +101,21 @@ std::vector<std::string> Container::State::configuration() const {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
     // it covers.
     if (mount.permission == Permission::none)
-      add_option(words, "--mount",
-                 {"type=tmpfs,", csv_field("dst=", mount.target), ",tmpfs-mode=0555,ro",
+      add_option(words, "--mount"sv,
+                 {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
                   is_podman(options.engine) ? ",notmpcopyup" : ""});
     else
       add_option(
-          words, "--mount",
-          {"type=bind,", csv_field("src=", mount.source), ",", csv_field("dst=", mount.target),
+          words, "--mount"sv,
+          {"type=bind,", csv_field("src="sv, mount.source), ",", csv_field("dst="sv, mount.target),
            mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.agent.empty())
     add_option(
-        words, "--mount",
-        {"type=bind,", csv_field("src=", options.agent), ",dst=", agent_target, ",readonly"});
+        words, "--mount"sv,
+        {"type=bind,", csv_field("src="sv, options.agent), ",dst=", agent_target, ",readonly"});
   if (!options.cache.empty())
-    add_option(words, "--mount",
+    add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
                 is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
@@ -138,14 +138,14 @@ void Container::State::add_labels(std::vector<std::string>& words) const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    add_option(words, "--label", {"codeexec.", label, "=", value});
+    add_option(words, "--label"sv, {"codeexec.", label, "=", value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
 bool Container::State::is_own(const Json& container) const {
-  return label_of(container, "codeexec.managed") == "1" &&
-         label_of(container, "codeexec.user") == to_utf8(options.agent_id) &&
-         label_of(container, "codeexec.instance") == to_utf8(options.instance_id);
+  return label_of(container, "codeexec.managed"sv) == "1" &&
+         label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
+         label_of(container, "codeexec.instance"sv) == to_utf8(options.instance_id);
 }
 
 Error Container::State::foreign() const {
@@ -178,7 +178,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
       if (!reused) return reused.error();
       if (*reused) return {};
       if (auto ok = check_unused(found); !ok) return ok;
-      if (auto ok = clear(found["Id"].as_string(), cancel); !ok) return ok;
+      if (auto ok = clear(found["Id"sv].as_string(), cancel); !ok) return ok;
       replaced = true;
     }
     auto created = create(cancel);
@@ -198,9 +198,10 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
 // so that this is known of programs that have found it, too.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
-  if (label_of(found, "codeexec.pid") == own.pid && label_of(found, "codeexec.start") == own.start)
+  if (label_of(found, "codeexec.pid"sv) == own.pid &&
+      label_of(found, "codeexec.start"sv) == own.start)
     return {};
-  if (!has_other_maker(found, own) && found["ExecIDs"].size() == 0) return {};
+  if (!has_other_maker(found, own) && found["ExecIDs"sv].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
                     {"another program uses the container ", name,
                      ", which has other options: end that program, give both the same "
@@ -241,7 +242,7 @@ Expected<void> Container::State::clear(const std::string& id,
 Expected<bool> Container::State::reuse(const Json& found,
                                        const std::optional<CancelToken>& cancel) {
   const ContainerHealth health = health_of(found);
-  if (label_of(found, "codeexec.cfg") != digits) return false;
+  if (label_of(found, "codeexec.cfg"sv) != digits) return false;
   // Somebody's restart leaves one behind that no longer hangs on its lifeline.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
@@ -284,7 +285,7 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
                  concat({"pull the image ", options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
-  if (options.sudo && ends_with(options.image, "-sudo:latest"))
+  if (options.sudo && ends_with(options.image, "-sudo:latest"sv))
     error.message += ". The sudo image must be built here: sh docker/build.sh --sudo";
   return error;
 }
@@ -426,14 +427,14 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"][i];
+    const Json* told = &answer["nonces"sv][i];
     if (told->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.error();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"][i];
+      told = &(*second)["nonces"sv][i];
     }
     ++i;
     if (!told->is_null() && told->as_string() != nonce.content())
@@ -450,7 +451,7 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
 
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Nonces nonces = make_nonces();
-  const auto answer = ask_agent("0:0", nonces, cancel);
+  const auto answer = ask_agent("0:0"sv, nonces, cancel);
   if (!answer) return answer.error();
   return check_answer(*answer, nonces, cancel);
 }
@@ -492,7 +493,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
 Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
-  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " ")});
+  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " "sv)});
   tell(what);
   ProcessOptions call =
       engine_call(options.engine,
@@ -502,7 +503,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
                   options.packages.timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
-    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_") ||
+    if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_"sv) ||
         starts_with(value, cache_folder))
       continue;
     add_words(call.argv, {"-e", variable});

@@ -90,7 +90,7 @@ class CredentialReader {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
-        known += concat({known.empty() ? "is none of " : ", ", mount.name});
+        append_all(known, {known.empty() ? "is none of " : ", ", mount.name});
         if (wanted == mount.name) found = &mount;
       }
       if (!found) return credential_error("mount", wanted, known);
@@ -152,7 +152,7 @@ class CredentialReader {
 
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
-      if (auto ok = check_name("env_vars", variable); !ok) return ok;
+      if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
       if (const char* const value = std::getenv(variable.c_str()))
         add_of_host(variable, value);
       else
@@ -188,7 +188,7 @@ class CredentialReader {
 class JsonKeys {
  public:
   JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value.is_object()) wrong("", "must be an object");
+    if (!value.is_object()) wrong(""sv, "must be an object");
   }
 
   // The value of a key; null, which is as good as none, when it is missing.
@@ -204,7 +204,7 @@ class JsonKeys {
       good = good && is_text(item);
       target.push_back(item.as_string());
     }
-    if (!good) wrong(key, "must be a list of strings");
+    if (!good) wrong(key, "must be a list of strings"sv);
   }
   void text(std::string_view key, std::string& target) {
     const Json& given = take(key);
@@ -225,7 +225,7 @@ class JsonKeys {
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong("", concat({"has an unknown key ", quoted(member.name)}));
+        wrong(""sv, concat({"has an unknown key ", quoted(member.name)}));
     if (error_.empty()) return {};
     return make_error(ErrorCode::invalid_argument, {error_});
   }
@@ -246,7 +246,7 @@ class JsonKeys {
 inline namespace inner {
 
 Expected<std::string> with_home(std::string_view path) {
-  if (path != "~" && !starts_with(path, "~/")) return std::string(path);
+  if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
     return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
@@ -262,11 +262,11 @@ Expected<Credentials> load_credentials(const CredentialOptions& options, std::st
 Expected<CredentialOptions> credentials_from_json(const Json& value) {
   CredentialOptions options;
   JsonKeys keys(value, "credentials");
-  keys.strings("mount", options.mounts);
-  keys.text("env_file", options.env_file);
-  keys.strings("env_vars", options.env_vars);
-  keys.strings("env_vars_from_file", options.env_vars_from_file);
-  keys.flag("pass_all_env", options.pass_all_env);
+  keys.strings("mount"sv, options.mounts);
+  keys.text("env_file"sv, options.env_file);
+  keys.strings("env_vars"sv, options.env_vars);
+  keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
+  keys.flag("pass_all_env"sv, options.pass_all_env);
   const Json& mounts = keys.take("additional_mounts");
   if (!mounts.is_null() && !mounts.is_object())
     keys.wrong("additional_mounts", "must be an object");
@@ -277,7 +277,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;
-    mount_keys.text("bind", mount.target);
+    mount_keys.text("bind"sv, mount.target);
     mount_keys.text("mode", mode);
     if (mode == "rw")
       mount.permission = Permission::write;
@@ -292,8 +292,8 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
 Expected<PackageOptions> packages_from_json(const Json& value) {
   PackageOptions options;
   JsonKeys keys(value, "packages");
-  const Json& lists = keys.take("preinstall");
-  keys.flag("required", options.required);
+  const Json& lists = keys.take("preinstall"sv);
+  keys.flag("required"sv, options.required);
   if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
@@ -304,9 +304,9 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
   if (auto ok = keys.done(); !ok) return ok.error();
   if (lists.is_null()) return options;
   JsonKeys list_keys(lists, "packages.preinstall");
-  list_keys.strings("system", options.system);
-  list_keys.strings("python", options.python);
-  list_keys.strings("npm", options.npm);
+  list_keys.strings("system"sv, options.system);
+  list_keys.strings("python"sv, options.python);
+  list_keys.strings("npm"sv, options.npm);
   if (auto ok = list_keys.done(); !ok) return ok.error();
   return options;
 }

@@ -16,11 +16,6 @@ inline namespace inner {
 
 bool is_podman(const EngineOptions& engine);
 
-// Words of a command line.
-std::vector<std::string> words_of(Pieces words);
-
-void add_words(std::vector<std::string>& words, Pieces more);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 

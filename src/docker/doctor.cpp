@@ -39,8 +39,8 @@ std::string probed(const std::string& output, std::string_view key) {
 Expected<std::string> version_of(std::string_view info) {
   const auto parsed = Json::parse(info);
   if (!parsed) return parsed.error();
-  const std::string& version = (*parsed)["ServerVersion"].as_string();
-  return version.empty() ? (*parsed)["version"]["Version"].as_string() : version;
+  const std::string& version = (*parsed)["ServerVersion"sv].as_string();
+  return version.empty() ? (*parsed)["version"sv]["Version"sv].as_string() : version;
 }
 
 }  // namespace
@@ -122,19 +122,19 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
   const std::string runs_as = probed(result.out, "user");
   add("user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
       {"commands run as ", printable(runs_as),
-       starts_with(runs_as, "0:") ? ", root without capabilities: the workspace is root's" : ""});
-  const bool alone = !has("interface");
+       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
+  const bool alone = !has("interface"sv);
   const std::string network_name = network(wanted);
   add("network", alone == (network_name == "none"),
       {"network ", network_name, alone ? ": nothing is reached" : ""});
   std::string missing;
   const auto check_bound = [&](const char* key, std::uint64_t bound) {
     if (bound != 0 && probed(result.out, key) != std::to_string(bound))
-      missing += concat({" ", key});
+      append_all(missing, {" ", key});
   };
   check_bound("memory", wanted.memory);
   check_bound("pids", wanted.pids);
-  if (*wanted.read_only_root && has("root")) missing += " read_only_root";
+  if (*wanted.read_only_root && has("root"sv)) missing += " read_only_root";
   if (missing.empty())
     add("limits", true, {"all bounds are in force"});
   else

@@ -42,17 +42,7 @@ inline namespace inner {
 // The engine's program ----------------------------------------------------------------------------
 
 bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman");
-}
-
-std::vector<std::string> words_of(Pieces words) {
-  std::vector<std::string> result;
-  add_words(result, words);
-  return result;
-}
-
-void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  return starts_with(base_name(engine.program), "podman"sv);
 }
 
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
@@ -143,8 +133,8 @@ std::string engine_words(const ProcessResult& result) {
     std::string_view line = take_part(rest, '\n');
     for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
       if (starts_with(line, head)) line.remove_prefix(head.size());
-    if (line.empty() || starts_with(line, "Run '") || starts_with(line, "See '")) continue;
-    text += concat({text.empty() ? "" : " ", line});
+    if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
+    append_all(text, {text.empty() ? "" : " ", line});
   }
   return printable(utf8_prefix(text, longest));
 }
@@ -171,7 +161,7 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
     reason = result.message;
     if (result.system_error == ENOENT) code = ErrorCode::not_found;
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
-    help = "install docker or podman, or set the engine's program";
+    help = "install docker or podman, or set the engine's program"sv;
   } else {
     const std::string text = in_lower_case(reason);
     for (const EngineTrouble& trouble : engine_troubles) {
@@ -223,7 +213,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {
-  return container["Config"]["Labels"][label].as_string();
+  return container["Config"sv]["Labels"sv][label].as_string();
 }
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,

@@ -38,8 +38,8 @@ class EnvFileReader {
       return make_error(ErrorCode::limit,
                         {"longer than ", std::to_string(longest_env_file), " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
-      return wrong(nul, "has a NUL byte");
-    if (starts_with(text_, "\xef\xbb\xbf")) at_ = 3;
+      return wrong(nul, "has a NUL byte"sv);
+    if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;
     while (at_ < text_.size()) {
       find_line_end();
       const std::size_t following = next_;
@@ -97,7 +97,7 @@ class EnvFileReader {
     if (at_ == end_ || text_[at_] == '#') return {};
     const std::size_t start = at_;
     std::string_view variable = read_name();
-    if (variable == "export" && at_ < end_ && is_shell_blank(text_[at_])) {
+    if (variable == "export"sv && at_ < end_ && is_shell_blank(text_[at_])) {
       skip_blanks();
       if (const std::string_view exported = read_name(); !exported.empty()) variable = exported;
     }
@@ -142,11 +142,11 @@ class EnvFileReader {
       }
       value += c;
     }
-    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed");
+    if (at_ == text_.size()) return wrong(start, "begins a quote that is not closed"sv);
     ++at_;
     find_line_end();
     skip_blanks();
-    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote");
+    if (at_ != end_ && text_[at_] != '#') return wrong(at_, "goes on after the closing quote"sv);
     return {};
   }
 

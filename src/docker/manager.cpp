@@ -62,7 +62,7 @@ Expected<void> ContainerManager::State::remove(const std::vector<Container>& gon
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
-      folder += concat({"-", std::string_view(content_digits(agent)).substr(0, 8)});
+      append_all(folder, {"-", std::string_view(content_digits(agent)).substr(0, 8)});
     auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
     if (saved && !ok) saved = ok;
   }
@@ -111,7 +111,7 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
     // One that is meant to outlive its program may go only if it never ran.
-    const bool may_go = label_of(container, "codeexec.kind") != "persistent" ||
+    const bool may_go = label_of(container, "codeexec.kind"sv) != "persistent" ||
                         health_of(container).status == "created";
     if (!may_go || !is_orphan(container, own)) continue;
     auto removed =

@@ -52,7 +52,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
                            {"HOME", "/.docker/run/docker.sock"}};
   for (const auto& socket : sockets) {
     const std::string_view start = variable_of_host(socket.variable);
-    if ((!*socket.variable || starts_with(start, "/")) &&
+    if ((!*socket.variable || starts_with(start, "/"sv)) &&
         leads_into(directory, concat({start, socket.below})))
       return true;
   }
@@ -67,7 +67,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
 
 bool belongs_to_kernel(std::string_view path) {
   for (const char* kernel : {"/proc", "/sys", "/dev"})
-    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/");
+    if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/"sv);
   return false;
 }
 
@@ -77,7 +77,7 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
   if (path == "/") return "is the whole host";
   if (S_ISSOCK(mode)) return "is a socket";
   const std::string_view home = variable_of_host("HOME");
-  const auto own = canonical_path(home.empty() ? "/root" : home);
+  const auto own = canonical_path(home.empty() ? "/root"sv : home);
   if (path == "/root" || (own && codeexec::is_within(*own, path)))
     return "is the home directory, or holds it";
   if (has_engine_socket(path, engine)) return "holds the socket of a container engine";
@@ -180,7 +180,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   };
   if (!credentials->mounts.empty()) {
     options.scratch.push_back({std::string(container_home), options.tmp_size});
-    add("HOME", container_home);
+    add("HOME"sv, container_home);
   }
   for (const Mount& mount : credentials->mounts) options.mounts.push_back(mount);
   if (!options.cache.empty()) {
@@ -189,7 +189,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
                                           {"CARGO_HOME", "/cargo"},
                                           {"GOMODCACHE", "/go-mod"}};
     for (const auto& folder : folders) add(folder[0], concat({cache_folder, folder[1]}));
-    add("PIP_NO_CACHE_DIR", "0");
+    add("PIP_NO_CACHE_DIR"sv, "0");
   }
   for (const auto& variable : options.environment) variables.push_back(variable);
   options.environment = std::move(variables);
@@ -263,7 +263,7 @@ Expected<void> check_texts(ContainerOptions& options) {
       if (!is_plain(value, word.signs)) return bad_option_value(word.option, value, word.problem);
   for (const std::string* id : {&options.agent_id, &options.instance_id})
     if (has_nul(*id) || id->size() > 4096)
-      return bad_option("agent_id", "has a NUL byte or is longer than 4096 bytes");
+      return bad_option("agent_id"sv, "has a NUL byte or is longer than 4096 bytes");
   for (const auto& [variable, value] : options.environment)
     if (variable.empty() || variable.find('=') != std::string::npos ||
         variable != printable(variable) || has_nul(value))
@@ -342,27 +342,27 @@ std::string weakened_by(const ContainerOptions& options) {
     const bool is_unconfined = word.find("unconfined") != std::string::npos ||
                                word.find("disable") != std::string::npos ||
                                word.find("false") != std::string::npos;
-    const bool is_shared = ends_with(word, "=host");
+    const bool is_shared = ends_with(word, "=host"sv);
     if (is_listed(
             word,
             " cap-add cgroup-parent device device-cgroup-rule gpus group-add mount privileged "
             "sysctl volume volumes-from ") ||
-        (is_unconfined && is_listed(word, " security-opt ")) ||
-        (is_shared && is_listed(word, " cgroupns ipc pid userns uts ")))
-      found += concat({found.empty() ? "" : " ", word});
+        (is_unconfined && is_listed(word, " security-opt "sv)) ||
+        (is_shared && is_listed(word, " cgroupns ipc pid userns uts "sv)))
+      append_all(found, {found.empty() ? "" : " ", word});
   }
   return found;
 }
 
 Expected<void> check_engine_options(const EngineOptions& engine) {
-  if (auto ok = check_words("engine program", {engine.program}); !ok) return ok;
+  if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
     if (!value->empty())
-      if (auto ok = check_words("engine context or host", {*value}); !ok) return ok;
+      if (auto ok = check_words("engine context or host"sv, {*value}); !ok) return ok;
   if (!engine.context.empty() && !engine.host.empty())
     return bad_option("engine context", "there is a host, too: leave one of them out");
   for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
-    if (time.count() <= 0) return bad_option("engine timeouts", "must be more than zero");
+    if (time.count() <= 0) return bad_option("engine timeouts"sv, "must be more than zero");
   return {};
 }
 

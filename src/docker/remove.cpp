@@ -24,9 +24,9 @@ void Container::State::discard() {
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
-      label_of(*found, "codeexec.pid") == program.pid &&
-      label_of(*found, "codeexec.start") == program.start)
-    (void)clear((*found)["Id"].as_string(), {});
+      label_of(*found, "codeexec.pid"sv) == program.pid &&
+      label_of(*found, "codeexec.start"sv) == program.start)
+    (void)clear((*found)["Id"sv].as_string(), {});
 }
 
 Expected<void> Container::State::stop() {
@@ -38,7 +38,7 @@ Expected<void> Container::State::stop() {
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
   else if (health_of(*found).running || health_of(*found).status == "paused")
-    if (auto killed = ask(words_of({"kill", (*found)["Id"].as_string()}), "stop"); !killed)
+    if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat({"the container ", name, " was stopped"}));
   end_turn(false);
@@ -55,7 +55,7 @@ bool Container::State::begin_removal() {
     unremoved = foreign();
   } else if (!found->is_null()) {
     auto started = Process::start(engine_call(options.engine,
-                                              words_of({"rm", "-f", (*found)["Id"].as_string()}),
+                                              words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
                                               options.engine.call_timeout));
     if (started)
       removal = std::move(*started);
@@ -69,8 +69,8 @@ Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
     const ProcessResult& result = removal->wait();
-    if (!result.succeeded() && !says(result, "such container") &&
-        !says(result, "already in progress"))
+    if (!result.succeeded() && !says(result, "such container"sv) &&
+        !says(result, "already in progress"sv))
       done = engine_error(options.engine, result, concat({"remove the container ", name}));
     removal.reset();
   }

@@ -405,7 +405,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const bool is_path =
-      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py");
+      module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py"sv);
   const auto source =
       is_path
           ? (*user)->serve("read_docstring", module_or_path, read_script,

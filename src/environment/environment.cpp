@@ -146,7 +146,7 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   if (options.keep_all) return true;
   for (const std::string& pattern : options.keep) {
     if (variable == pattern) return true;
-    if (ends_with(pattern, "*") &&
+    if (ends_with(pattern, "*"sv) &&
         starts_with(variable, std::string_view(pattern).substr(0, pattern.size() - 1)))
       return true;
   }
@@ -184,7 +184,7 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   }
 
   VariableMap map = kept_variables(options);
-  auto ok = assign_variables(map, "set", options.set);
+  auto ok = assign_variables(map, "set"sv, options.set);
   if (ok) ok = add_secret_values(map, options.secret, secrets_);
   if (!ok) return ok;
   if (is_missing(map, "PATH")) map["PATH"] = default_path;
@@ -232,7 +232,7 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
     path = concat({*venv, "/bin:", path});
     map.erase("PYTHONHOME");
   }
-  if (auto assigned = assign_variables(map, "environment", extra); !assigned)
+  if (auto assigned = assign_variables(map, "environment"sv, extra); !assigned)
     return assigned.error();
 
   CommandEnvironment result;

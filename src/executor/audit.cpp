@@ -109,12 +109,12 @@ void set_sandbox_fields(Json& object, const Result& r) {
     if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
     object.set("sandbox", std::move(sandbox));
   }
-  if (!r.container.empty()) object.set("container", r.container);
-  if (!r.place.empty()) object.set("place", r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached", list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files", list_of(r.changed_files));
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions", redactions);
+  if (redactions > 0) object.set("redactions"sv, redactions);
 }
 
 }  // namespace inner
@@ -131,38 +131,38 @@ Json AuditRecord::to_json() const {
   const auto set_known = [&set_text](std::string_view field, const std::string& text) {
     if (!text.empty()) set_text(field, text);
   };
-  set_text("time", time);
-  set_text("host", host);
-  record.set("pid", pid);
-  set_known("agent_id", agent_id);
-  set_known("client", client);
-  set_known("request", request);
-  set_known("session_id", session_id);
-  set_known("shell_id", shell_id);
-  set_text("tool", tool);
+  set_text("time"sv, time);
+  set_text("host"sv, host);
+  record.set("pid"sv, pid);
+  set_known("agent_id"sv, agent_id);
+  set_known("client"sv, client);
+  set_known("request"sv, request);
+  set_known("session_id"sv, session_id);
+  set_known("shell_id"sv, shell_id);
+  set_text("tool"sv, tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
     if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
   };
-  set_cut("command", r.command);
-  if (!code.empty()) set_cut("code", code);
+  set_cut("command"sv, r.command);
+  if (!code.empty()) set_cut("code"sv, code);
   if (!input_sha256.empty()) {
-    record.set("input_bytes", input_bytes);
-    set_text("input_sha256", input_sha256);
+    record.set("input_bytes"sv, input_bytes);
+    set_text("input_sha256"sv, input_sha256);
   }
-  set_text("work_dir", r.work_dir);
-  record.set("allowed", r.outcome != Outcome::refused);
-  set_known("rule", r.rule);
+  set_text("work_dir"sv, r.work_dir);
+  record.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
-    record.set("rule_begin", r.rule_begin);
-    record.set("rule_end", r.rule_end);
+    record.set("rule_begin"sv, r.rule_begin);
+    record.set("rule_end"sv, r.rule_end);
   }
-  set_known("message", r.message);
-  record.set("outcome", name(r.outcome));
-  record.set("exit_code", r.exit_code);
-  if (r.signal != 0) record.set("signal", r.signal);
-  record.set("duration_ms", milliseconds(r.wall_time));
-  record.set("cpu_ms", milliseconds(r.cpu_time));
+  set_known("message"sv, r.message);
+  record.set("outcome"sv, name(r.outcome));
+  record.set("exit_code"sv, r.exit_code);
+  if (r.signal != 0) record.set("signal"sv, r.signal);
+  record.set("duration_ms"sv, milliseconds(r.wall_time));
+  record.set("cpu_ms"sv, milliseconds(r.cpu_time));
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
     record.set(concat({field, "_bytes"}), counts.total_bytes);
@@ -170,8 +170,8 @@ Json AuditRecord::to_json() const {
     set_known(concat({field, "_sha256"}), counts.sha256);
     if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
-  set_stream("stdout", r.out, r.out_counts);
-  set_stream("stderr", r.err, r.err_counts);
+  set_stream("stdout"sv, r.out, r.out_counts);
+  set_stream("stderr"sv, r.err, r.err_counts);
   set_sandbox_fields(record, r);
   return record;
 }

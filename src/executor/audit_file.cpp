@@ -14,7 +14,7 @@ std::string_view audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}")) return {};
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
   const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
   return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
 }
@@ -92,11 +92,11 @@ std::string AuditFile::follow() {
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) line += concat({"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) line += concat({"\"lost\":", std::to_string(lost_), ","});
+  if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
+  if (lost_ > 0) append_all(line, {"\"lost\":", std::to_string(lost_), ","});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
-  line += concat({audit_end, hash, "\"}\n"});
+  append_all(line, {audit_end, hash, "\"}\n"});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -135,7 +135,7 @@ std::string AuditFile::append(std::string_view record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  waiting_ += concat({record, "\n"});
+  append_all(waiting_, {record, "\n"});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;

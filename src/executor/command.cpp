@@ -68,8 +68,8 @@ std::string Result::summary() const {
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  text += concat({" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
-                  " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  append_all(text, {" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
+                    " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }

@@ -40,11 +40,11 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
                                     codeexec::is_within(root.path, other.path));
     if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
   }
-  return joined(paths, ", ");
+  return joined(paths, ", "sv);
 }
 
 std::string path_from_here(const std::string& path) {
-  if (starts_with(path, "/")) return path;
+  if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
   return here ? concat({*here, "/", path}) : path;
 }
@@ -151,9 +151,9 @@ std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
   if (network == Network::none)
-    variables.insert(variables.end(),
-                     {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-                      "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables,
+              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
+               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 

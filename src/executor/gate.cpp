@@ -185,7 +185,7 @@ inline namespace inner {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
-  for (const std::string& text : texts) result += concat({result.empty() ? "" : separator, text});
+  for (const std::string& text : texts) append_all(result, {result.empty() ? "" : separator, text});
   return result;
 }
 
@@ -364,9 +364,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     admission.refuse(
         "work_dir",
         {directory.error().message,
-         command.work_dir != given.work_dir   ? "; the session is there: give a work_dir to leave"
-         : starts_with(command.work_dir, "~") ? "; `~` is not expanded here"
-                                              : ""});
+         command.work_dir != given.work_dir     ? "; the session is there: give a work_dir to leave"
+         : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
+                                                : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
     const auto path = canonical_path(result.work_dir, options.workspace);
     if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
@@ -418,7 +418,7 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", ") + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
@@ -442,7 +442,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
     add_note(told.notes,
              {"changed during the command, and used outside of the sandbox by the user's own "
               "tools: ",
-              joined(told.changed_files, ", ")});
+              joined(told.changed_files, ", "sv)});
   ending.log(told, ended);
 }
 

@@ -42,7 +42,7 @@ class GitConfig {
 void GitConfig::read(const std::string& path) {
   constexpr std::size_t longest_config = std::size_t{1} << 20;
   if (files_left_-- <= 0) return;
-  const auto file = read_whole_file(path, longest_config, "git's settings");
+  const auto file = read_whole_file(path, longest_config, "git's settings"sv);
   if (!file) return;
   const std::string_view text = *file;
   std::string section;
@@ -98,15 +98,17 @@ std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
 
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
   constexpr std::size_t longest = 256;
-  if (key == "include.path") {
-    const bool at_home = starts_with(value, "~/");
+  if (key == "include.path"sv) {
+    const bool at_home = starts_with(value, "~/"sv);
     const std::string_view folder =
         at_home ? host_variable("HOME") : std::string_view(path).substr(0, path.rfind('/'));
-    return read(starts_with(value, "/")
+    return read(starts_with(value, "/"sv)
                     ? value
                     : concat({folder, at_home ? "" : "/", value.substr(at_home)}));
   }
-  std::string* const place = key == "user.name" ? &name_ : key == "user.email" ? &email_ : nullptr;
+  std::string* const place = key == "user.name"sv    ? &name_
+                             : key == "user.email"sv ? &email_
+                                                     : nullptr;
   if (!place || value.size() > longest) return;
   std::string quoted = "\"";
   for (const char c : value) {

@@ -64,12 +64,12 @@ std::string home_of_user(std::string_view user) {
 Expected<std::string> spelled_out(const FileAccess& access, std::string_view work_dir,
                                   FunctionRef<std::string()> own_home) {
   const std::string_view path = access.path;
-  if (starts_with(path, "/")) return access.path;
-  if (!starts_with(path, "~")) return concat({work_dir == "/" ? "" : work_dir, "/", path});
+  if (starts_with(path, "/"sv)) return access.path;
+  if (!starts_with(path, "~"sv)) return concat({work_dir == "/"sv ? "" : work_dir, "/"sv, path});
   const std::size_t end = std::min(path.find('/'), path.size());
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
-  if (starts_with(home, "/")) return concat({home, path.substr(end)});
+  if (starts_with(home, "/"sv)) return concat({home, path.substr(end)});
   return make_error(ErrorCode::not_found, {"that home directory is not known here"});
 }
 

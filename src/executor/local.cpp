@@ -71,7 +71,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   bound(limits.processes, "There may be ", " processes and threads.");
   bound(limits.file_size, "No file may become larger than ", " bytes.");
   bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " ");
+  return joined(facts, " "sv);
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -144,21 +144,21 @@ std::string LocalExecutor::describe_place() const {
       if (root.permission == Permission::read) readable.push_back(root.path);
     sentences.push_back(
         concat({"Commands run in a sandbox. They can change files only below ",
-                to_utf8(joined(place_->writable, ", ")),
+                to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
                 "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", ", to_utf8(joined(readable, ", "))}),
+                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
                 " and nothing else of the user's."}));
     if (!place_->protected_paths.empty())
       sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", ")),
+          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
                   " is protected: changing it fails as 'read-only' or 'busy'."}));
   }
   if (report.network == Network::none)
     sentences.push_back("The network is switched off: nothing can be downloaded.");
   if (report.network == Network::loopback)
     sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " ");
+  return joined(sentences, " "sv);
 }
 
 // A sandbox without roots still has places where its commands may read and write.

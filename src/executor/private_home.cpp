@@ -199,7 +199,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
     const char* option, std::string_view prefix) {
   const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp");
+  auto parent = canonical_path(given && *given == '/' ? given : "/tmp"sv);
   if (!parent) return with_prefix({option, ": "}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
@@ -228,7 +228,7 @@ int Executor::PrivateFolder::prepare(int fd) {
 Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
-  auto made = Home::create("private_home", "codeexec-home-");
+  auto made = Home::create("private_home", "codeexec-home-"sv);
   if (!made) return made.error();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;

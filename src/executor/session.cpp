@@ -43,14 +43,14 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset")) return false;
+    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
       if (!read_word(word)) return false;
       if (!variable.empty()) {
         if (wanted) return false;  // only an array has more words
-      } else if (starts_with(word, "-")) {
+      } else if (starts_with(word, "-"sv)) {
         // Read-only, a function, an array, tied to one.
         wanted = wanted && word.find_first_of("rfaAT") == std::string::npos;
       } else {
@@ -152,15 +152,15 @@ class ExportList {
 std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
                                    std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash")) return {};
+  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
-  const char* const own = program == "zsh" ? "builtin " : "\\command ";
+  const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat({own, "echo ", mark});
   const std::string list = concat({echo, "&&", own, "export -p&&", echo});
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) script += concat({"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
@@ -191,7 +191,7 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     part = text.substr(0, end);
     text.remove_prefix(end + line.size());
   }
-  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"))
+  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
     return make_error(
         ErrorCode::parse,
         {"its shell did not tell all of them at its end (it ended in exec or set a trap "

@@ -36,7 +36,7 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
   if (options.spill_dir.empty() && options.private_spill_dir) {
-    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-");
+    auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-"sv);
     if (!made) return made.error();
     private_spill = std::move(*made);
     options.spill_dir = private_spill->path();

@@ -31,7 +31,7 @@ std::string hooks_path_in(const std::string& config) {
   line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
   line = line.substr(0, line.find_last_not_of(around) + 1);
   const std::string parts = concat({"/", line, "/"});
-  if (starts_with(line, "/") || parts.find("/../") != std::string::npos || has_nul(parts))
+  if (starts_with(line, "/"sv) || parts.find("/../") != std::string::npos || has_nul(parts))
     return {};
   return std::string(line);
 }
@@ -105,7 +105,7 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
   std::size_t left = repositories ? max_repositories : max_entries;
   for_each_entry(place.start + path, [&](std::string_view file) {
     // git leaves samples alone, and makes a dozen of them.
-    if (ends_with(file, ".sample")) return true;
+    if (ends_with(file, ".sample"sv)) return true;
     if (left-- == 0) return false;
     const std::string whole = concat({path, "/", file});
     if (repositories == 0) {
@@ -157,7 +157,7 @@ void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
   while (!rest.empty()) {
     const std::string_view path = take_part(rest, ' ');
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
-    if (ends_with(path, "/"))
+    if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
     else
       look_at_one(place, std::string(path));
@@ -176,9 +176,9 @@ void WatchedFiles::look_at(const std::string& directory) {
   while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
     --left;
     const std::string_view name = entry->d_name;
-    if (name == ".git")
+    if (name == ".git"sv)
       look_at_repository(place, ".git");
-    else if (starts_with(name, "."))
+    else if (starts_with(name, "."sv))
       look_at_watched(place, name);
     else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
       continue;

@@ -14,7 +14,7 @@ namespace {
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script) {
-  const bool like_option = starts_with(script, "-") || starts_with(script, "+");
+  const bool like_option = starts_with(script, "-"sv) || starts_with(script, "+"sv);
   return concat({like_option ? " " : "", script});
 }
 
@@ -22,9 +22,10 @@ std::string as_operand(const std::string& script) {
 // command only: the shell that reads the prefix gets the rest as arguments.
 std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
                                   std::vector<std::string> words) {
-  if (!prefix.empty())
-    words.insert(words.begin(), {shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  return words;
+  if (prefix.empty()) return words;
+  std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
 }
 
 }  // namespace
@@ -34,13 +35,13 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  const std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
     fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     refuse("command",
            {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
-  words.insert(words.end(), {"-c", std::move(wrapper), shell});
+  add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
   return admitted();
@@ -57,7 +58,7 @@ std::vector<std::string> Executor::words_to_run(const Command& command, const st
       third = Third::session;
       if (!admission.follow_session(command.script, words)) return {};
     } else if (command.script.size() < longest_inline_script) {
-      words.insert(words.end(), {"-c", as_operand(command.script)});
+      add_words(words, {"-c", as_operand(command.script)});
     } else {
       third = Third::script;
       words.push_back("/dev/fd/3");

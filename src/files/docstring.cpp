@@ -134,11 +134,11 @@ class DocstringForm {
       has_text_ = true;
       return true;
     }
-    if (token.text == "(" && !has_text_) {
+    if (token.text == "("sv && !has_text_) {
       ++brackets_;
       return true;
     }
-    if (token.text != ")" || !has_text_ || brackets_ == 0) return false;
+    if (token.text != ")"sv || !has_text_ || brackets_ == 0) return false;
     is_closing_ = true;
     --brackets_;
     return true;
@@ -170,7 +170,7 @@ class PythonReader {
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;
-      lexer_.fail(literal.offset, "a string with an escape that is not whole");
+      lexer_.fail(literal.offset, "a string with an escape that is not whole"sv);
       return *lexer_.error();
     }
     return to_utf8(clean_docstring(text));
@@ -201,17 +201,18 @@ class PythonReader {
       read_line();
       if (parts_.empty()) return;
     }
-    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected");
+    if (is_body_due_) lexer_.fail(lexer_.offset(), "an indented line was expected"sv);
   }
 
   void read_line() {
     const bool is_docstring_due = std::exchange(is_docstring_due_, false);
     due_ = bodies_.back();
     PythonToken token = lexer_.next();
-    if (token.text == "@") return read_decorator();
-    const bool is_async = token.text == "async";
+    if (token.text == "@"sv) return read_decorator();
+    const bool is_async = token.text == "async"sv;
     if (is_async) token = lexer_.next();
-    if (token.text == "def" || (token.text == "class" && !is_async)) return read_definition(token);
+    if (token.text == "def"sv || (token.text == "class"sv && !is_async))
+      return read_definition(token);
     read_statements(token, is_docstring_due);
   }
 
@@ -223,8 +224,8 @@ class PythonReader {
     bool is_over = false;
     bool ends_with_colon = false;
     for (; token.kind != PythonToken::Kind::line_end; token = lexer_.next()) {
-      ends_with_colon = token.text == ":" && !lexer_.in_brackets();
-      is_over = is_over || token.text == ";";
+      ends_with_colon = token.text == ":"sv && !lexer_.in_brackets();
+      is_over = is_over || token.text == ";"sv;
       if (!is_form || is_over) continue;
       is_form = form.take(token);
       if (token.kind == PythonToken::Kind::text) literals.push_back(token);
@@ -238,7 +239,7 @@ class PythonReader {
     for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
          token = lexer_.next())
       if (words.size() < 4) words.push_back(token.text);
-    if (words.size() == 3 && words[1] == "." && (words[2] == "setter" || words[2] == "deleter"))
+    if (words.size() == 3 && words[1] == "."sv && (words[2] == "setter" || words[2] == "deleter"sv))
       accessor_of_ = words[0];
   }
 
@@ -255,9 +256,9 @@ class PythonReader {
       is_found_ = is_last;
       docstring_.clear();
     }
-    due_.is_on_path = is_next && !is_last && keyword.text == "class";
+    due_.is_on_path = is_next && !is_last && keyword.text == "class"sv;
     ++due_.matched;
-    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon");
+    if (!skip_head()) return lexer_.fail(keyword.offset, "a definition without a colon"sv);
     const PythonToken first = lexer_.next();
     if (first.kind != PythonToken::Kind::line_end) return read_statements(first, is_last);
     is_body_due_ = true;
@@ -271,7 +272,7 @@ class PythonReader {
          token = lexer_.next()) {
       if (lexer_.in_brackets()) continue;
       if (token.text == "lambda") ++lambdas;
-      if (token.text != ":") continue;
+      if (token.text != ":"sv) continue;
       if (lambdas == 0) return true;
       --lambdas;
     }

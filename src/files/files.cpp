@@ -75,7 +75,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
 
 bool names_a_directory(std::string_view path) {
   const std::string_view last = base_name(path);
-  return last.empty() || last == "." || last == "..";
+  return last.empty() || last == "."sv || last == ".."sv;
 }
 
 Place place_of(const std::string& path) {

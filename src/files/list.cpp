@@ -16,7 +16,7 @@ namespace {
 
 // Holds nothing that is looked for by its name.
 bool is_closed_by_name(std::string_view name) {
-  return name == ".git" || name == ".hg" || name == ".svn" ||
+  return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
          is_generated_name(name, GeneratedScope::tree);
 }
 

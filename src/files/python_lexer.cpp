@@ -42,9 +42,9 @@ PythonPrefix python_prefix(std::string_view text) {
 }
 
 PythonLexer::PythonLexer(std::string_view source) : source_(source) {
-  if (starts_with(source_, "\xef\xbb\xbf")) at_ = 3;
+  if (starts_with(source_, "\xef\xbb\xbf"sv)) at_ = 3;
   const std::size_t nul = source_.find('\0');
-  if (nul != std::string_view::npos) fail(nul, "a NUL byte");
+  if (nul != std::string_view::npos) fail(nul, "a NUL byte"sv);
 }
 
 void PythonLexer::fail(std::size_t offset, std::string_view what) {
@@ -101,14 +101,14 @@ PythonToken PythonLexer::next() {
       if (brackets_.empty()) return {};
     } else if (c == '\\') {
       ++at_;
-      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line");
+      if (!is_line_break(peek(0))) fail(at_ - 1, "a backslash that does not end its line"sv);
       take_line_break();
     } else {
       PythonToken found = is_python_name_byte(c) ? word() : is_quote(c) ? text(at_) : mark();
       if (!error_) return found;
     }
   }
-  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed");
+  if (!brackets_.empty()) fail(brackets_.back(), "a bracket that is never closed"sv);
   return {};
 }
 
@@ -134,14 +134,14 @@ PythonToken PythonLexer::mark() {
     brackets_.push_back(begin);
   } else if (const std::size_t kind = close.find(c); kind != std::string_view::npos) {
     if (brackets_.empty() || source_[brackets_.back()] != open[kind])
-      fail(begin, "a bracket that was not opened");
+      fail(begin, "a bracket that was not opened"sv);
     else
       brackets_.pop_back();
   } else if (c == ':' && peek(0) == '=') {
     ++at_;
   } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '$' || c == '?' ||
              c == '`') {
-    fail(begin, "a character that Python does not know");
+    fail(begin, "a character that Python does not know"sv);
   }
   return token(PythonToken::Kind::mark, begin);
 }
@@ -185,7 +185,7 @@ void PythonLexer::skip_text(std::size_t begin, const Formatted& string) {
     else
       ++at_;
   }
-  fail(begin, "a string that is never closed");
+  fail(begin, "a string that is never closed"sv);
 }
 
 void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
@@ -196,7 +196,7 @@ void PythonLexer::skip_formatted(std::size_t begin, const Formatted& start) {
     else if (!step_in_text(open))
       break;
   }
-  if (!open.empty()) fail(begin, "a string that is never closed");
+  if (!open.empty()) fail(begin, "a string that is never closed"sv);
 }
 
 bool PythonLexer::step_in_text(std::vector<Formatted>& open) {

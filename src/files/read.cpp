@@ -155,10 +155,10 @@ bool is_binary(const FileContent& content, FileRange::Unit unit) {
 }
 
 std::string_view image_type(std::string_view start) {
-  if (starts_with(start, "\x89PNG\r\n\x1a\n")) return "image/png";
-  if (starts_with(start, "\xff\xd8\xff")) return "image/jpeg";
-  if (starts_with(start, "GIF87a") || starts_with(start, "GIF89a")) return "image/gif";
-  if (starts_with(start, "RIFF") && start.size() >= 12 && start.substr(8, 4) == "WEBP")
+  if (starts_with(start, "\x89PNG\r\n\x1a\n"sv)) return "image/png";
+  if (starts_with(start, "\xff\xd8\xff"sv)) return "image/jpeg";
+  if (starts_with(start, "GIF87a"sv) || starts_with(start, "GIF89a"sv)) return "image/gif";
+  if (starts_with(start, "RIFF"sv) && start.size() >= 12 && start.substr(8, 4) == "WEBP")
     return "image/webp";
   return {};
 }

@@ -60,10 +60,10 @@ std::size_t json_shortest_digits(double value, char* out) {
 // The exponent of a number, cut to what is far beyond any text's length.
 long long json_exponent(std::string_view text) {
   constexpr long long bound = 1000000000000000;
-  if (starts_with(text, "+")) text.remove_prefix(1);
+  if (starts_with(text, "+"sv)) text.remove_prefix(1);
   long long value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc()) value = starts_with(text, "-") ? -bound : bound;
+  if (result.ec != std::errc()) value = starts_with(text, "-"sv) ? -bound : bound;
   return std::clamp(value, -bound, bound);
 }
 
@@ -116,7 +116,7 @@ bool json_is_int64(double value) {
 }
 
 std::optional<std::int64_t> json_read_integer(std::string_view text) {
-  const bool negative = starts_with(text, "-");
+  const bool negative = starts_with(text, "-"sv);
   if (negative) text.remove_prefix(1);
   const std::size_t e = text.find_first_of("eE");
   const std::string_view digits = text.substr(0, e);

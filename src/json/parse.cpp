@@ -27,7 +27,7 @@ class Json::Parser {
     }
     skip_space();
     if (at_ == end_) return root;
-    fail("unexpected text after the value");
+    fail("unexpected text after the value"sv);
     return std::move(error_);
   }
 
@@ -49,7 +49,7 @@ class Json::Parser {
   // Reads a value that holds no other, or opens a container.
   bool read_value(Json& place) {
     skip_space();
-    if (at_ == end_) return fail("expected a value");
+    if (at_ == end_) return fail("expected a value"sv);
     switch (*at_) {
       case '"':
         place.make_string();
@@ -93,7 +93,7 @@ class Json::Parser {
       const std::size_t before = members.size();
       json_keep_last(members);
       if (members.size() != before && limits_.unique_names)
-        return fail("a name occurs twice in the object that ends");
+        return fail("a name occurs twice in the object that ends"sv);
     }
     ++at_;
     --depth_;
@@ -121,7 +121,7 @@ class Json::Parser {
   bool next_item(Json*& place) {
     Array& items = open_->array_.items;
     if (!items.empty()) {
-      if (!next_is(',')) return fail("expected ',' or ']'");
+      if (!next_is(',')) return fail("expected ',' or ']'"sv);
       ++at_;
     }
     place = &items.emplace_back();
@@ -131,7 +131,7 @@ class Json::Parser {
   bool next_member(Json*& place) {
     Object& members = open_->object_.members;
     if (!members.empty()) {
-      if (!next_is(',')) return fail("expected ',' or '}'");
+      if (!next_is(',')) return fail("expected ',' or '}'"sv);
       ++at_;
       skip_space();
     }
@@ -140,7 +140,7 @@ class Json::Parser {
     if (!read_string(member.name)) return false;
     open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
     skip_space();
-    if (!next_is(':')) return fail("expected ':'");
+    if (!next_is(':')) return fail("expected ':'"sv);
     ++at_;
     place = &member.value;
     return true;
@@ -156,7 +156,7 @@ class Json::Parser {
 
   // Digits, at least one. Their value, modulo 2^64, goes to `value`.
   bool read_digits(std::uint64_t& value) {
-    if (!next_is_digit()) return fail("expected a digit");
+    if (!next_is_digit()) return fail("expected a digit"sv);
     for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
     return true;
   }
@@ -206,7 +206,7 @@ class Json::Parser {
     const double number = json_read_double(text);
     if (!std::isfinite(number)) {
       at_ = start;
-      return fail("a number too large for a double");
+      return fail("a number too large for a double"sv);
     }
     place.make_real(number);
     place.spell(text);
@@ -218,18 +218,18 @@ class Json::Parser {
     const char* run = ++at_;
     for (;;) {
       at_ = json_run_in(at_, end_);
-      if (at_ == end_) return fail("expected '\"'");
+      if (at_ == end_) return fail("expected '\"'"sv);
       const auto c = static_cast<unsigned char>(*at_);
       if (c >= 0x80) {
         const Utf8Step step = json_utf8_step(at_, end_);
         at_ += step.good;
         if (step.good != 0) continue;
-        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8");
+        if (!limits_.accept_invalid_utf8) return fail("invalid UTF-8"sv);
         out.append(run, at_).append(replacement_character);
         run = at_ += step.bad;
         continue;
       }
-      if (c < 0x20) return fail("control character in a string");
+      if (c < 0x20) return fail("control character in a string"sv);
       out.append(run, at_);
       ++at_;
       if (c == '"') return true;
@@ -240,7 +240,7 @@ class Json::Parser {
 
   // Behind the backslash.
   bool read_escape(std::string& out) {
-    if (at_ == end_) return fail("expected an escape");
+    if (at_ == end_) return fail("expected an escape"sv);
     char c = *at_;
     switch (c) {
       case '"':
@@ -266,7 +266,7 @@ class Json::Parser {
         ++at_;
         return read_unicode_escape(out);
       default:
-        return fail("expected one of \"\\/bfnrtu after a backslash");
+        return fail("expected one of \"\\/bfnrtu after a backslash"sv);
     }
     ++at_;
     out += c;
@@ -277,7 +277,7 @@ class Json::Parser {
     std::size_t size = 0;
     code = codeexec::read_digits({at_, static_cast<std::size_t>(end_ - at_)}, size, 4, 16);
     at_ += size;
-    return size == 4 || fail("expected four hexadecimal digits");
+    return size == 4 || fail("expected four hexadecimal digits"sv);
   }
 
   bool read_unicode_escape(std::string& out) {

@@ -93,7 +93,7 @@ Json::Json(double value) noexcept : Json() {
     return;
   }
   make_integer(static_cast<std::int64_t>(value));
-  if (json_same(value, 0) && std::signbit(value)) spell("-0");
+  if (json_same(value, 0) && std::signbit(value)) spell("-0"sv);
 }
 
 Json::Json(const char* text) : Json(std::string(text)) {}
@@ -314,7 +314,7 @@ std::int64_t Json::as_integer(std::int64_t fallback) const noexcept {
 double Json::as_number(double fallback) const noexcept {
   if (kind_ == Kind::number) return number_.real;
   if (!is_integer()) return fallback;
-  if (number_.integer == 0 && starts_with(spelling(), "-")) return -0.0;
+  if (number_.integer == 0 && starts_with(spelling(), "-"sv)) return -0.0;
   return static_cast<double>(number_.integer);
 }
 

@@ -65,7 +65,7 @@ LineReader::Event LineReader::last_line(std::string_view& line) {
 }
 
 void LineReader::strip_byte_order_mark(std::string_view& line) {
-  if (first_ && starts_with(line, "\xef\xbb\xbf")) line.remove_prefix(3);
+  if (first_ && starts_with(line, "\xef\xbb\xbf"sv)) line.remove_prefix(3);
   first_ = false;
 }
 

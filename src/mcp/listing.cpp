@@ -23,7 +23,7 @@ bool is_tool_name(std::string_view name) {
 // What is wrong with a schema, or an empty text.
 std::string schema_problem(const Json& schema) {
   if (schema.is_null()) return {};
-  if (schema["type"].as_string() != "object") return "must have \"type\":\"object\"";
+  if (schema["type"sv].as_string() != "object") return "must have \"type\":\"object\"";
   if (depth_of(schema, deepest_output - 8) > deepest_output - 8) return "is nested too deeply";
   return {};
 }

@@ -22,7 +22,7 @@ void append_content(std::string& out, const ToolResult& result) {
   }
   if (result.content.empty()) {
     out += "{\"type\":\"text\",";
-    append_member(out, "text", result.structured ? result.structured->dump() : std::string());
+    append_member(out, "text"sv, result.structured ? result.structured->dump() : std::string());
     out += '}';
   }
   out += ']';
@@ -44,9 +44,9 @@ std::string reply_text(std::string_view id, std::string_view result) {
 
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
-  if (!id.empty()) text += concat({"\"id\":", id, ","});
-  text += concat({"\"error\":{\"code\":", std::to_string(error.code), ","});
-  append_member(text, "message", error.message);
+  if (!id.empty()) append_all(text, {"\"id\":", id, ","});
+  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
     error.data->dump_to(text);
@@ -64,16 +64,16 @@ RpcError rpc_error(int code, std::string_view message) {
 
 std::string server_info_of(const ServerOptions& options) {
   std::string text = "{";
-  append_member(text, "name", options.name);
+  append_member(text, "name"sv, options.name);
   text += ',';
-  append_member(text, "version", options.version);
+  append_member(text, "version"sv, options.version);
   if (!options.title.empty()) {
     text += ',';
-    append_member(text, "title", options.title);
+    append_member(text, "title"sv, options.title);
   }
   if (!options.website.empty()) {
     text += ',';
-    append_member(text, "websiteUrl", options.website);
+    append_member(text, "websiteUrl"sv, options.website);
   }
   text += '}';
   return text;
@@ -81,7 +81,7 @@ std::string server_info_of(const ServerOptions& options) {
 
 std::string client_text(const Json& info) {
   constexpr std::size_t longest = 256;
-  const std::string text = concat({info["name"].as_string(), " ", info["version"].as_string()});
+  const std::string text = concat({info["name"sv].as_string(), " ", info["version"sv].as_string()});
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
@@ -119,7 +119,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
     meta += ':';
     member.value.dump_to(meta);
   }
-  if (!meta.empty()) text += concat({",\"_meta\":{", meta, "}"});
+  if (!meta.empty()) append_all(text, {",\"_meta\":{", meta, "}"});
   text += '}';
   return text;
 }

@@ -85,8 +85,8 @@ std::string signature_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     if (!text.empty()) text += ", ";
-    text += concat({parameter.name, " (", type_name(parameter.type),
-                    parameter.required ? ", required)" : ")"});
+    append_all(text, {parameter.name, " (", type_name(parameter.type),
+                      parameter.required ? ", required)" : ")"});
   }
   return text.empty() ? "none" : text;
 }
@@ -144,7 +144,7 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
       const bool alike =
           other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
       if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
-      if (ends_with(text, ".")) text.remove_suffix(1);
+      if (ends_with(text, "."sv)) text.remove_suffix(1);
       return concat({"is unknown; ", parameter.name, " is known: ", text});
     }
   }
@@ -157,7 +157,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    text_ += concat({"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", quoted(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -276,15 +276,15 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
     } else if (!raw_schema) {
       problems.add(member.name, problem_of_name(tool.parameters, member.name));
     } else if (member.value.has_lone_surrogate()) {
-      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8");
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
     }
   }
   for (const Parameter& parameter : tool.parameters)
     if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
-      problems.add(parameter.name, "is missing");
+      problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
   std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
-  if (!raw_schema) text += concat({" Arguments: ", signature_of(tool.parameters), "."});
+  if (!raw_schema) append_all(text, {" Arguments: ", signature_of(tool.parameters), "."});
   return text;
 }
 

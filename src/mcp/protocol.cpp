@@ -12,8 +12,8 @@ namespace mcp {
 inline namespace inner {
 
 bool served_legacy_version(std::string_view version) {
-  return version == "2025-11-25" || version == "2025-06-18" || version == "2025-03-26" ||
-         version == "2024-11-05";
+  return version == "2025-11-25"sv || version == "2025-06-18"sv || version == "2025-03-26"sv ||
+         version == "2024-11-05"sv;
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view text) {

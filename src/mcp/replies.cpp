@@ -21,10 +21,11 @@ std::string progress_text(std::string_view token, double progress, std::optional
       concat({"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
               "\"params\":{\"progressToken\":",
               token, ",\"progress\":", number_value(progress).dump()});
-  if (total && std::isfinite(*total)) text += concat({",\"total\":", number_value(*total).dump()});
+  if (total && std::isfinite(*total))
+    append_all(text, {",\"total\":", number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
-    append_member(text, "message", utf8_prefix(message, longest_notice));
+    append_member(text, "message"sv, utf8_prefix(message, longest_notice));
   }
   text += "}}\n";
   return text;

@@ -24,22 +24,22 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
       return nullptr;
     }
   }
-  const Json* params = message.find("params");
+  const Json* params = message.find("params"sv);
   if (params && !params->is_object()) {
     fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
     return nullptr;
   }
-  const std::string& method = message["method"].as_string();
-  if (message["params"]["_meta"].find(version_key) || method == "server/discover" ||
+  const std::string& method = message["method"sv].as_string();
+  if (message["params"sv]["_meta"sv].find(version_key) || method == "server/discover" ||
       method == "subscriptions/listen")
     return on_modern_request(std::move(message), std::move(id), batch);
   return on_legacy_request(std::move(message), std::move(id), batch);
 }
 
 CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
-  if (const std::optional<RpcError> error = envelope_error(params["_meta"])) {
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
+  if (const std::optional<RpcError> error = envelope_error(params["_meta"sv])) {
     fail(batch, id.spelling, *error);
   } else if (method == "tools/call") {
     return on_call(std::move(message), std::move(id), true, batch);
@@ -56,10 +56,10 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
 }
 
 CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch) {
-  const Json& params = message["params"];
-  const std::string& method = message["method"].as_string();
+  const Json& params = message["params"sv];
+  const std::string& method = message["method"sv].as_string();
   if (method == "ping") {
-    reply(batch, id.spelling, "{}");
+    reply(batch, id.spelling, "{}"sv);
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
@@ -78,19 +78,19 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
     return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
-  const Json& wanted = params["protocolVersion"];
+  const Json& wanted = params["protocolVersion"sv];
   if (!wanted.is_string())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: protocolVersion must be a string");
   const std::string& version = wanted.as_string();
-  client_ = client_text(params["clientInfo"]);
+  client_ = client_text(params["clientInfo"sv]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
-  append_member(result, "protocolVersion", negotiated_);
-  result += concat({",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  append_member(result, "protocolVersion"sv, negotiated_);
+  append_all(result, {",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
   }
   result += '}';
   reply(batch, id.spelling, result);
@@ -100,11 +100,11 @@ std::string Session::discover_result() const {
   std::string result = concat({"{\"resultType\":\"complete\",\"supportedVersions\":[\"",
                                modern_version, "\"],\"capabilities\":{\"tools\":{}},"});
   if (!options_.instructions.empty()) {
-    append_member(result, "instructions", options_.instructions);
+    append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
-  result += concat({"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
-                    "\":", server_info_, "}}"});
+  append_all(result, {"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
+                      "\":", server_info_, "}}"});
   return result;
 }
 
@@ -128,13 +128,13 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor")) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
+  if (params.find("cursor"sv)) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
   reply(batch, id.spelling, list_result(modern));
 }
 
 // No notification that could be subscribed to exists here, so the honoured subset is empty.
 void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
-  if (!params["notifications"].is_object())
+  if (!params["notifications"sv].is_object())
     return fail(batch, id.spelling, invalid_params,
                 "Invalid params: notifications must be an object");
   if (batch)
@@ -159,8 +159,8 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
   const auto call = std::make_shared<OpenCall>();
   call->message = std::move(message);
-  const Json& params = call->message["params"];
-  const Json& name = params["name"];
+  const Json& params = call->message["params"sv];
+  const Json& name = params["name"sv];
   const auto refuse = [&](std::string_view text) -> CallPtr {
     fail(batch, id.spelling, invalid_params, text);
     return nullptr;
@@ -170,13 +170,13 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
     if (entry.tool->name == name.as_string()) call->entry = &entry;
   if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
   static const Json none = Json::object();
-  const Json* arguments = params.find("arguments");
+  const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())
-    return refuse("Invalid params: arguments must be an object");
+    return refuse("Invalid params: arguments must be an object"sv);
   call->tool = call->entry->tool;
   call->arguments = arguments ? arguments : &none;
-  call->meta = &params["_meta"];
-  const Id token = id_of((*call->meta)["progressToken"]);
+  call->meta = &params["_meta"sv];
+  const Id token = id_of((*call->meta)["progressToken"sv]);
   call->progress_token = token.spelling;
   call->request_id = id.spelling;
   call->client = modern ? client_text((*call->meta)[client_info_key]) : client_;

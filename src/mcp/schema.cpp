@@ -12,15 +12,15 @@ namespace mcp {
 namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {
-  if (type == "null") return value.is_null();
-  if (type == "boolean") return value.is_bool();
-  if (type == "integer")
+  if (type == "null"sv) return value.is_null();
+  if (type == "boolean"sv) return value.is_bool();
+  if (type == "integer"sv)
     return value.is_integer() ||
            (value.is_number() && std::floor(value.as_number()) == value.as_number());
-  if (type == "number") return value.is_number();
-  if (type == "string") return value.is_string();
-  if (type == "array") return value.is_array();
-  return type != "object" || value.is_object();
+  if (type == "number"sv) return value.is_number();
+  if (type == "string"sv) return value.is_string();
+  if (type == "array"sv) return value.is_array();
+  return type != "object"sv || value.is_object();
 }
 
 // Whether one of the items, or the only one, is as wanted.
@@ -32,12 +32,12 @@ bool matches_type(const Json& types, const Json& value) {
 
 // Bounds of a number; what is no number in the schema is no bound.
 bool within_bounds(const Json& schema, double number) {
-  return number >= schema["minimum"].as_number(number) &&
-         number <= schema["maximum"].as_number(number) &&
-         (!schema["exclusiveMinimum"].is_number() ||
-          number > schema["exclusiveMinimum"].as_number()) &&
-         (!schema["exclusiveMaximum"].is_number() ||
-          number < schema["exclusiveMaximum"].as_number());
+  return number >= schema["minimum"sv].as_number(number) &&
+         number <= schema["maximum"sv].as_number(number) &&
+         (!schema["exclusiveMinimum"sv].is_number() ||
+          number > schema["exclusiveMinimum"sv].as_number()) &&
+         (!schema["exclusiveMaximum"sv].is_number() ||
+          number < schema["exclusiveMaximum"sv].as_number());
 }
 
 }  // namespace
@@ -45,24 +45,24 @@ bool within_bounds(const Json& schema, double number) {
 inline namespace inner {
 
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
-  const Json* const types = schema.find("type");
+  const Json* const types = schema.find("type"sv);
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
-  const Json& choices = schema["enum"];
+  const Json& choices = schema["enum"sv];
   if (choices.is_array() &&
       std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
-  if (const Json* only = schema.find("const"); only && *only != value)
+  if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
   if (value.is_number() && !within_bounds(schema, value.as_number()))
     return concat({place, " is out of bounds"});
   if (value.is_object())
-    for (const Json& name : schema["required"].items())
+    for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
         return concat({place, " has no ", quoted(name.as_string())});
-  const Json& others = schema["additionalProperties"];
+  const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
-    const Json* inner = schema["properties"].find(member.name);
+    const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
       return concat({place, " has an unknown ", quoted(member.name)});
     std::string problem =
@@ -72,7 +72,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   std::size_t index = 0;
   for (const Json& item : value.items()) {
     std::string problem =
-        mismatch(schema["items"], item, concat({place, "[", std::to_string(index++), "]"}));
+        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
     if (!problem.empty()) return problem;
   }
   return {};

@@ -71,11 +71,11 @@ Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
     return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
   };
-  if (state_->serving.load()) return refuse("cannot be added while serving");
+  if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
-    if (other->name == tool.name) return refuse("is there already");
+    if (other->name == tool.name) return refuse("is there already"sv);
   state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
   return {};
 }

@@ -50,12 +50,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
   const Expected<Json> readable = Json::parse(line, lenient);
   Id id;
   if (readable && readable->is_object()) {
-    const Json* id_value = readable->find("id");
-    const bool request = (*readable)["method"].is_string();
-    const bool response = !request && (readable->find("result") || readable->find("error"));
+    const Json* id_value = readable->find("id"sv);
+    const bool request = (*readable)["method"sv].is_string();
+    const bool response = !request && (readable->find("result"sv) || readable->find("error"sv));
     if (response || (request && !id_value)) {
       ++bad_lines_;
-      return log("ignored a message that is not UTF-8");
+      return log("ignored a message that is not UTF-8"sv);
     }
     if (id_value) id = id_of(*id_value);
   } else if (!readable) {
@@ -117,9 +117,9 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     return nullptr;
   };
   if (!message.is_object()) return refuse(Id(), "not an object");
-  const Json* method = message.find("method");
-  const Json* id_value = message.find("id");
-  if (!method && (message.find("result") || message.find("error"))) {
+  const Json* method = message.find("method"sv);
+  const Json* id_value = message.find("id"sv);
+  if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
     return nullptr;  // we ask for nothing, so it answers nothing
   }
@@ -129,8 +129,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     if (id.spelling.empty())
       return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes");
   }
-  if (!method || !method->is_string()) return refuse(id, "method must be a string");
-  const bool version_two = message["jsonrpc"].as_string() == "2.0";
+  if (!method || !method->is_string()) return refuse(id, "method must be a string"sv);
+  const bool version_two = message["jsonrpc"sv].as_string() == "2.0";
   if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\"");
   bad_lines_ = 0;
   if (!id_value) {
@@ -142,8 +142,8 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 }
 
 void Session::on_notification(const Json& message) {
-  if (message["method"].as_string() != "notifications/cancelled") return;
-  const Id id = id_of(message["params"]["requestId"]);
+  if (message["method"sv].as_string() != "notifications/cancelled") return;
+  const Id id = id_of(message["params"sv]["requestId"sv]);
   if (!id.spelling.empty()) cancel(id.key);
 }
 

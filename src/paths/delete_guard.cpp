@@ -56,8 +56,8 @@ class Examples {
   std::string text() const {
     std::string result;
     for (const std::string& name : first_)
-      result += concat({result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) result += concat({" (and ", std::to_string(count_ - most), " more)"});
+      append_all(result, {result.empty() ? "" : ", ", printable(name)});
+    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
     return result;
   }
 
@@ -91,7 +91,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope) {
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
   const std::string_view last = base_name(path);
-  const bool is_entry = !last.empty() && last != "." && last != "..";
+  const bool is_entry = !last.empty() && last != "."sv && last != ".."sv;
   if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
   auto result = canonical_path(parent.empty() ? "." : parent, base);

@@ -47,8 +47,8 @@ int open_without_links(const std::string&) { return -1; }
 // The path, absolute but otherwise as written. `base` as in canonical_path().
 Expected<std::string> absolute_path(std::string_view path, std::string_view base) {
   std::string result(path);
-  if (!starts_with(result, "/") && !base.empty()) result = concat({base, "/", path});
-  if (starts_with(result, "/")) return result;
+  if (!starts_with(result, "/"sv) && !base.empty()) result = concat({base, "/", path});
+  if (starts_with(result, "/"sv)) return result;
   char current[longest_path + 1];
   if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
   return concat({current, "/", result});
@@ -97,12 +97,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
 
 bool is_canonical_form(std::string_view path) {
   if (path == "/") return true;
-  if (!starts_with(path, "/") || has_nul(path)) return false;
+  if (!starts_with(path, "/"sv) || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view part = path.substr(at, end - at);
-    if (part.empty() || part == "." || part == "..") return false;
+    if (part.empty() || part == "."sv || part == ".."sv) return false;
     at = end + 1;
   }
   return true;
@@ -143,8 +143,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const std::size_t end = std::min(todo.find('/', at), todo.size());
     const std::string_view part = std::string_view(todo).substr(at, end - at);
     at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
+    if (part.empty() || part == "."sv) continue;
+    if (part == ".."sv) {
       if (!done.empty()) done.resize(done.rfind('/'));
       continue;
     }
@@ -168,7 +168,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
 }
 
 bool is_within(std::string_view path, std::string_view root) noexcept {
-  if (root == "/") return starts_with(path, "/");
+  if (root == "/") return starts_with(path, "/"sv);
   return !root.empty() && starts_with(path, root) &&
          (path.size() == root.size() || path[root.size()] == '/');
 }
@@ -208,7 +208,7 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = ".";
+  if (work_dir.empty()) work_dir = "."sv;
   auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);

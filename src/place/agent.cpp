@@ -237,7 +237,7 @@ bool PlaceAgent::take(const Frame& frame) {
 
 bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"].is_integer()) return false;
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
@@ -250,7 +250,7 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "error", why);
     return tell();
   };
-  if ((*hello)["protocol"].as_integer() != place_protocol) return refuse("another protocol");
+  if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
@@ -263,7 +263,7 @@ bool PlaceAgent::greet(std::string_view text) {
   }
   contained_ = !(*hello)["container"].as_string().empty();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
-    return refuse("unable to find user " + (*hello)["user"].as_string());
+    return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
   variables.auto_venv = false;
@@ -276,11 +276,11 @@ bool PlaceAgent::greet(std::string_view text) {
     set_member(answer, "host", system.nodename);
   }
   const char* home = std::getenv("HOME");
-  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"]);
+  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"sv]);
   const char* const path = std::getenv("PATH");
   wanted.search_path = path ? path : "";
   if (wanted.mode != SandboxMode::off) {
-    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-");
+    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-"sv);
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
@@ -344,7 +344,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
-    if (!request.venv.empty() && name == "PATH")
+    if (!request.venv.empty() && name == "PATH"sv)
       variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
     options.environment.push_back(std::move(variable));
   }

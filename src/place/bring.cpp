@@ -43,7 +43,7 @@ constexpr char bring_script[] =
 
 // As `uname -m` says it, or a pattern for that.
 std::string_view machine_of(std::string_view file) {
-  if (file.size() < 20 || !starts_with(file, "\177ELF")) return "*";
+  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
   // All of these write the lower byte first.
   switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
     case 40:

@@ -131,11 +131,11 @@ Json to_json(const SandboxOptions& options) {
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
   // What is not understood is the strictest.
-  const std::int64_t mode = object["mode"].as_integer(2);
+  const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
-  const std::int64_t network = object["network"].as_integer(1);
+  const std::int64_t network = object["network"sv].as_integer(1);
   options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
   for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
   for (const SandboxPaths& paths : sandbox_paths)
@@ -161,9 +161,9 @@ SandboxReport sandbox_report_from(const Json& object) {
   const SandboxOptions read = sandbox_options_from(object);
   report.mode = read.mode;
   report.network = read.network;
-  report.landlock_abi = static_cast<int>(object["landlock_abi"].as_integer() & 0xff);
-  report.enforced = texts_in(object["enforced"]);
-  report.missing = texts_in(object["missing"]);
+  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"sv]);
+  report.missing = texts_in(object["missing"sv]);
   return report;
 }
 

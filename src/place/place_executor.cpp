@@ -91,7 +91,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
     if (has_nul(word))
       return make_error(ErrorCode::invalid_argument, {"transport has a NUL byte in it"});
     if (options.name.empty())
-      wanted.name += concat({wanted.name.empty() ? "" : " ", printable(word)});
+      append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   }
   wanted.transport.argv = options.transport;
   wanted.agent = options.agent;

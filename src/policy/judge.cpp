@@ -241,7 +241,7 @@ void Judge::redirect(const shell::Redirection& redirection) {
 void Judge::use_file(Use use, const Part& part, bool recursive, const Form& form) {
   if (part.text.empty() || part.word->process) return;
   if (use == Use::read && !case_.collecting) return;
-  if (part.text == "-" && (use == Use::read || use == Use::write)) return;
+  if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
   const PathText path = path_of(part);
   if (command_->widened && recursive && is_unknown(part.text.substr(0, 1)))
     case_.too_complex = true;
@@ -394,7 +394,7 @@ void Judge::judge_program(const Form& form, std::string_view name) {
     for (std::size_t i = 1; i < form.size; ++i) judge_exported(form, form.words[i]);
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
-  if (find_wrapper(loader ? "ld.so" : name, wrapper)) return peel(wrapper, form);
+  if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(wrapper, form);
   if (has_entry(shells, name)) return judge_shell(form);
   const std::size_t version = name.find_last_not_of("0123456789.");
   const std::string_view language = name.substr(0, version + 1);

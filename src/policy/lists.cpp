@@ -36,7 +36,7 @@ std::string usual_commands() {
   std::string text;
   for (std::string_view table = usual_programs; !table.empty();) {
     std::string_view row = take_part(table, '\n');
-    text += concat({text.empty() ? "" : " ", take_part(row, '|')});
+    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
   }
   return text;
 }
@@ -64,7 +64,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
   for (const Regex& regex : case_.terms.blocked) {
     if (!regex.full_match(text)) continue;
     std::string message = concat({"Command matches blocked pattern: '", regex.pattern(), "'"});
-    if (text != case_.script) message += concat({" (", shown(text), ")"});
+    if (text != case_.script) append_all(message, {" (", shown(text), ")"});
     const bool own = form.level == 0;
     const std::size_t begin = own ? command_->begin : form.words[0].begin;
     std::size_t end = own ? command_->end : begin;
@@ -78,7 +78,7 @@ bool Judge::refuse_blocked(const std::string& text, const Form& form) {
 std::string Judge::with_assignments(std::string_view words) const {
   std::string text;
   for (const shell::Assignment& assignment : command_->assignments)
-    text += concat({assignment.name, "=", assignment.value.text, " "});
+    append_all(text, {assignment.name, "=", assignment.value.text, " "});
   text += words;
   return text;
 }
@@ -155,7 +155,7 @@ bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
     return true;
   }
   while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
-  if (may_vanish) texts.push_back(text_with("", true));
+  if (may_vanish) texts.push_back(text_with(""sv, true));
   return true;
 }
 

@@ -50,7 +50,7 @@ void apply_symbolic(std::string_view clause, ModeEffect& effect) {
     if (operation == '=' && to_others) effect.writable = false;
     if (!what.empty() && is_digit(what[0])) apply_octal(what, effect);
     effect.risky |= to_others && has_any(what, "ug"sv);
-    effect.risky |= has_any(what, "s"sv) && who != "o";
+    effect.risky |= has_any(what, "s"sv) && who != "o"sv;
     effect.sticks |= has_any(what, "t"sv);
     effect.writable |= to_others && has_any(what, "w"sv);
   }

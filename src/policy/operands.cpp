@@ -233,7 +233,7 @@ void Judge::use_archive(FileArguments& given, const Form& form) {
 void Judge::check_clean(const Form& form) {
   PathText path = base();
   Wrapper git;
-  find_wrapper("git", git);
+  find_wrapper("git"sv, git);
   const std::size_t i = read_arguments(
       form, git.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {

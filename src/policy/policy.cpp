@@ -35,8 +35,8 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
-    known += concat({rule.name, " "});
-    listed += concat({listed.empty() ? "" : ", ", rule.name});
+    append_all(known, {rule.name, " "});
+    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
@@ -205,18 +205,18 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 
   Regex::Options how;
   how.dot_matches_newline = !compat;
-  auto done = compile_patterns("allowed_commands", options.allowed, how, compiled->allowed);
-  if (done) done = compile_patterns("blocked_commands", options.blocked, how, compiled->blocked);
+  auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
+  if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
   message = "Command not in allowed list. Allowed patterns: ";
   for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    message += concat({i ? ", " : "", options.allowed[i]});
+    append_all(message, {i ? ", " : "", options.allowed[i]});
   compiled->allow_usual = options.allow_usual;
   if (options.allow_usual)
-    message += concat(
-        {options.allowed.empty() ? "none" : "", "; and to read or print: ", usual_commands()});
+    append_all(message, {options.allowed.empty() ? "none" : "",
+                         "; and to read or print: ", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }

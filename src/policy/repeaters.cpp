@@ -110,7 +110,7 @@ void Judge::peel_find(const Form& form) {
       const std::size_t end = end_of_exec(form, i + 1);
       add_exec(found, i + 1, end, start, *worst);
       i = end;
-    } else if (starts_with(text, "-fprint"sv) || text == "-fls") {
+    } else if (starts_with(text, "-fprint"sv) || text == "-fls"sv) {
       if (i + 1 < form.size) use_file(Use::write, part_of(form.words[++i]), false, form);
     }
   }
@@ -133,7 +133,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
       for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
       replaced = true;
     } else {
-      words.push_back(replace_all(form.words[i], "{}", worst));
+      words.push_back(replace_all(form.words[i], "{}"sv, worst));
     }
   }
   if (words.empty()) return;
@@ -408,7 +408,7 @@ void Judge::run_parallel(const Form& form, const Form& command, std::string_view
   if (!mark.empty() && script.text.find(mark) != std::string::npos)
     script = replace_all(script, mark, quoted_argument);
   else
-    script.text += concat({" ", quoted_argument.text});
+    append_all(script.text, {" ", quoted_argument.text});
   add_payload(form, std::move(script.text), false);
 }
 

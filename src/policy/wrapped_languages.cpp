@@ -29,7 +29,7 @@ void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
   std::vector<Part> words;
   read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
                  [&](const Part& operand) { words.push_back(operand); });
-  const std::size_t first = !words.empty() && words[0].text == "set";
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
   if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
 }
 
@@ -103,7 +103,7 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
       const std::size_t assigned = line.find("!=");
       const std::size_t called = line.find("$(shell ");
       if (called != std::string_view::npos)
-        script += concat({line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+        append_all(script, {line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
       if (assigned != std::string_view::npos)
         line.remove_prefix(assigned + 2);
       else

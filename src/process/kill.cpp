@@ -50,7 +50,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
 bool has_variable(pid_t pid, const std::string& variable) {
   constexpr std::size_t most = std::size_t{4} << 20;
   const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
-  const auto content = read_whole_file(path, most, "environment");
+  const auto content = read_whole_file(path, most, "environment"sv);
   if (!content) return false;
   const std::string_view variables = *content;
   const std::size_t at = variables.find(variable);

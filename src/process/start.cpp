@@ -47,7 +47,7 @@ std::string missing_interpreter(const Launch& launch) {
     char line[256];
     const ssize_t size = file ? ::read(file.get(), line, sizeof line) : -1;
     const std::string_view start(line, size > 0 ? static_cast<std::size_t>(size) : 0);
-    if (!starts_with(start, "#!")) return "; the program is there, but its loader is missing";
+    if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
     return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});
@@ -215,7 +215,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
     if (options.argv[0].find('/') == std::string::npos)
-      detail += concat({"; looked in PATH=", unquoted(launch.search_path())});
+      append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
   return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});

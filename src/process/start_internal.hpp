@@ -122,7 +122,7 @@ class Launch {
   void search(const std::vector<std::string>& environment, const std::string& program) {
     search_path_ = "/bin:/usr/bin";
     for (const std::string& variable : environment)
-      if (starts_with(variable, "PATH=")) {
+      if (starts_with(variable, "PATH="sv)) {
         search_path_ = variable.substr(5);
         break;
       }

@@ -73,7 +73,7 @@ char Regex::Parser::take_shorthand() {
 }
 
 bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t& code) {
-  if (at_end()) return fail(offset, "bad escape (end of pattern)");
+  if (at_end()) return fail(offset, "bad escape (end of pattern)"sv);
   const std::size_t first = at_;
   code = take_char();
   switch (code) {
@@ -102,7 +102,7 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     case 'U':
       return hex(offset, 8, code);
     case 'N':
-      return fail(offset, "named characters (\\N) are not known", ErrorCode::unsupported);
+      return fail(offset, "named characters (\\N) are not known"sv, ErrorCode::unsupported);
     default:
       break;
   }
@@ -114,15 +114,15 @@ bool Regex::Parser::escaped_char(std::size_t offset, bool in_set, std::uint32_t&
     at_ = first;
     return octal(offset, in_set, code);
   }
-  if (is_ascii_letter(code)) return fail(offset, "bad escape");
+  if (is_ascii_letter(code)) return fail(offset, "bad escape"sv);
   return true;
 }
 
 bool Regex::Parser::hex(std::size_t offset, std::size_t digits, std::uint32_t& code) {
   const std::size_t begin = at_;
   code = read_digits(pattern_, at_, digits, 16);
-  if (at_ - begin != digits) return fail(offset, "incomplete escape");
-  return code <= regex_last_code || fail(offset, "bad escape");
+  if (at_ - begin != digits) return fail(offset, "incomplete escape"sv);
+  return code <= regex_last_code || fail(offset, "bad escape"sv);
 }
 
 bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) {
@@ -131,9 +131,9 @@ bool Regex::Parser::octal(std::size_t offset, bool in_set, std::uint32_t& code) 
   };
   const bool three = is_octal(at_) && is_octal(at_ + 1) && is_octal(at_ + 2);
   if (in_set ? !is_octal(at_) : peek() != '0' && !three)
-    return in_set ? fail(offset, "bad escape") : unsupported(offset, "a back-reference");
+    return in_set ? fail(offset, "bad escape"sv) : unsupported(offset, "a back-reference"sv);
   code = read_digits(pattern_, at_, 3, 8);
-  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377");
+  return code <= 0377 || fail(offset, "octal escape value outside of range 0-0o377"sv);
 }
 
 // sets -------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
     char other_shorthand = 0;
     if (!set_bound(set_offset, range.second, other_shorthand)) return false;
     if (shorthand || other_shorthand || range.second < range.first)
-      return fail(offset, "bad character range");
+      return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
     ranges.push_back(range);
@@ -173,7 +173,7 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
 }
 
 bool Regex::Parser::set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand) {
-  if (at_end()) return fail(set_offset, "unterminated character set");
+  if (at_end()) return fail(set_offset, "unterminated character set"sv);
   const std::size_t offset = at_;
   code = take_char();
   if (code != '\\') return true;
@@ -203,10 +203,10 @@ Regex::Parser::Item Regex::Parser::group(std::size_t offset) {
   }
   at_start_ = false;
   if (++depth_ > deepest_nesting) {
-    fail(offset, "groups are nested more than 200 deep", ErrorCode::limit);
+    fail(offset, "groups are nested more than 200 deep"sv, ErrorCode::limit);
     return Item::nothing;
   }
-  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern");
+  if (alternatives() && !take(')')) fail(offset, "missing ), unterminated subpattern"sv);
   --depth_;
   flags_ = outer;
   return Item::atom;
@@ -217,17 +217,17 @@ Regex::Parser::Item Regex::Parser::comment(std::size_t offset) {
     if (take(')')) return Item::nothing;
     skip_comment_char();
   }
-  fail(offset, "missing ), unterminated comment");
+  fail(offset, "missing ), unterminated comment"sv);
   return Item::nothing;
 }
 
 void Regex::Parser::skip_comment_char() {
-  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)");
+  if (take('\\') && at_end()) fail(at_ - 1, "bad escape (end of pattern)"sv);
   if (!at_end()) ++at_;
 }
 
 bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
-  if (at_end()) return fail(offset, "unexpected end of pattern");
+  if (at_end()) return fail(offset, "unexpected end of pattern"sv);
   switch (peek()) {
     case ':':
       ++at_;
@@ -237,35 +237,35 @@ bool Regex::Parser::group_head(std::size_t offset, bool& ends) {
       return named_group(offset);
     case '=':
     case '!':
-      return unsupported(offset, "look-ahead");
+      return unsupported(offset, "look-ahead"sv);
     case '<':
-      if (starts_with(pattern_.substr(at_), "<=") || starts_with(pattern_.substr(at_), "<!"))
-        return unsupported(offset, "look-behind");
-      return fail(offset, "unknown extension ?<");
+      if (starts_with(pattern_.substr(at_), "<="sv) || starts_with(pattern_.substr(at_), "<!"sv))
+        return unsupported(offset, "look-behind"sv);
+      return fail(offset, "unknown extension ?<"sv);
     case '(':
-      return unsupported(offset, "a conditional group");
+      return unsupported(offset, "a conditional group"sv);
     case '>':
-      return unsupported(offset, "an atomic group");
+      return unsupported(offset, "an atomic group"sv);
     default:
       return flag_group(offset, ends);
   }
 }
 
 bool Regex::Parser::named_group(std::size_t offset) {
-  if (next_is('=')) return unsupported(offset, "a back-reference");
-  if (!take('<')) return fail(offset, "unknown extension ?P");
+  if (next_is('=')) return unsupported(offset, "a back-reference"sv);
+  if (!take('<')) return fail(offset, "unknown extension ?P"sv);
   const std::size_t end = pattern_.find('>', at_);
-  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name");
+  if (end == std::string_view::npos) return fail(at_, "missing >, unterminated name"sv);
   const std::string_view group_name = pattern_.substr(at_, end - at_);
-  if (group_name.empty()) return fail(at_, "missing group name");
+  if (group_name.empty()) return fail(at_, "missing group name"sv);
   for (std::size_t i = 0; i < group_name.size();) {
     const RegexChar c = regex_char_at(group_name, i);
     if (!is_regex_word(c.code) || (i == 0 && is_ascii_digit(c.code)))
-      return fail(at_, "bad character in group name");
+      return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
   if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name");
+    return fail(at_, "redefinition of group name"sv);
   names_.push_back(group_name);
   at_ = end + 1;
   return true;
@@ -277,18 +277,18 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   std::string off;
   if (!take_flags(offset, "aimsux", on)) return false;
   if (take('-')) {
-    if (!take_flags(offset, "imsx", off)) return false;
-    if (off.empty()) return fail(at_, "missing flag");
+    if (!take_flags(offset, "imsx"sv, off)) return false;
+    if (off.empty()) return fail(at_, "missing flag"sv);
     if (off.find_first_of(on) != std::string::npos)
-      return fail(at_, "bad inline flags: flag turned on and off");
+      return fail(at_, "bad inline flags: flag turned on and off"sv);
   }
   if (on.find('a') != std::string::npos && on.find('u') != std::string::npos)
-    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible");
-  if (on.empty() && off.empty()) return fail(offset, "unknown extension");
+    return fail(at_, "bad inline flags: flags 'a' and 'u' are incompatible"sv);
+  if (on.empty() && off.empty()) return fail(offset, "unknown extension"sv);
   for (const char flag : on) set_flag(flags, flag, true);
   for (const char flag : off) set_flag(flags, flag, false);
   if (off.empty() && take(')')) {
-    if (!at_start_) return fail(offset, "global flags not at the start of the expression");
+    if (!at_start_) return fail(offset, "global flags not at the start of the expression"sv);
     ends = true;
   } else if (!take(':')) {
     return fail(at_, off.empty() ? "missing -, : or )" : "missing :");
@@ -300,7 +300,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
 bool Regex::Parser::take_flags(std::size_t offset, std::string_view known, std::string& flags) {
   for (; is_letter(peek()); ++at_) {
     const char flag = peek();
-    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag");
+    if (known.find(flag) == std::string_view::npos) return fail(offset, "unknown flag"sv);
     if (flags.find(flag) == std::string::npos) flags += flag;
   }
   return true;

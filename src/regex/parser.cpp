@@ -21,9 +21,9 @@ Regex::Parser::Parser(std::string_view pattern, const Options& options) : patter
 Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   constexpr std::size_t longest_pattern = 65536;
   if (pattern_.size() > longest_pattern)
-    fail(longest_pattern, "the pattern is longer than 65536 bytes", ErrorCode::limit);
+    fail(longest_pattern, "the pattern is longer than 65536 bytes"sv, ErrorCode::limit);
   else if (alternatives() && at_ < pattern_.size())
-    fail(at_, "unbalanced parenthesis");
+    fail(at_, "unbalanced parenthesis"sv);
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
@@ -58,7 +58,7 @@ std::uint32_t Regex::Parser::take_char() {
 
 bool Regex::Parser::has_room(std::size_t more, std::size_t offset) {
   if (steps().size() + more <= longest_program) return true;
-  return fail(offset, "the compiled pattern is too large", ErrorCode::limit);
+  return fail(offset, "the compiled pattern is too large"sv, ErrorCode::limit);
 }
 
 bool Regex::Parser::append(Kind kind, std::int32_t value) {
@@ -179,8 +179,8 @@ bool Regex::Parser::sequence() {
     Quantifier quantifier;
     if (take_quantifier(quantifier)) {
       if (item == Item::nothing || item == Item::assertion)
-        return fail(offset, "nothing to repeat");
-      if (item == Item::repeated) return fail(offset, "multiple repeat");
+        return fail(offset, "nothing to repeat"sv);
+      if (item == Item::repeated) return fail(offset, "multiple repeat"sv);
       if (error_ || !repeat(item_start, quantifier, offset)) return false;
       item = Item::repeated;
       continue;
@@ -218,11 +218,11 @@ bool Regex::Parser::take_quantifier(Quantifier& quantifier) {
   else if (!take_counts(quantifier))
     return false;
   if (next_is('+'))
-    unsupported(at_, "a possessive quantifier");
+    unsupported(at_, "a possessive quantifier"sv);
   else
     quantifier.lazy = take('?');
   if (quantifier.most != unbounded && quantifier.least > quantifier.most)
-    fail(offset, "min repeat greater than max repeat");
+    fail(offset, "min repeat greater than max repeat"sv);
   return true;
 }
 
@@ -245,7 +245,7 @@ bool Regex::Parser::take_counts(Quantifier& quantifier) {
   }
   if (quantifier.least > largest_count ||
       (quantifier.most > largest_count && quantifier.most != unbounded))
-    fail(offset, "a repeat count is above 10000", ErrorCode::limit);
+    fail(offset, "a repeat count is above 10000"sv, ErrorCode::limit);
   return true;
 }
 

@@ -402,7 +402,7 @@ class SandboxBuilder {
                             {"sandbox: the trial of it could not be run"});
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
-          if (auto left = give_up_loopback("127.0.0.1 does not work in it"); !left) return left;
+          if (auto left = give_up_loopback("127.0.0.1 does not work in it"sv); !left) return left;
           continue;
         }
         judge(trial);
@@ -539,8 +539,7 @@ class SandboxBuilder {
     for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
-      const std::string& why =
-          reason_for(feature == "protected_paths" ? std::string_view("metadata") : feature);
+      const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
       if (why.empty())
         state_.report.enforced.push_back(feature);
       else

@@ -32,7 +32,7 @@ int write_control(const std::string& path, std::string_view text) {
 // A control file, or nothing. They are short.
 constexpr std::size_t most_control = 65536;
 std::string read_control(const std::string& path) {
-  auto text = read_whole_file(path, most_control, "cgroup");
+  auto text = read_whole_file(path, most_control, "cgroup"sv);
   return text ? std::move(*text) : std::string();
 }
 
@@ -47,7 +47,7 @@ std::vector<std::string_view> split(std::string&& text, char separator) = delete
 bool has_word(std::string_view text, std::string_view word, char separator) {
   for (const std::string_view part : split(text, separator))
     if (part == word ||
-        (part.size() == word.size() + 1 && ends_with(part, "\n") && starts_with(part, word)))
+        (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
   return false;
 }
@@ -103,8 +103,8 @@ std::string group_directory(std::string_view mounts, const std::string& group,
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
     const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"
-                             : dash[1] == "cgroup" && has_word(dash[3], controller, ',');
+                             ? dash[1] == "cgroup2"sv
+                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());

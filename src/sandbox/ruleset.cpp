@@ -41,7 +41,7 @@ int walk_by_name(const std::string& path,
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..")
-        grant.path += concat({"/", part});
+        append_all(grant.path, {"/", part});
       else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
       continue;
@@ -94,7 +94,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot") && !starts_with(grant.path, "/dev/shm/"))
+  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
+      !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";

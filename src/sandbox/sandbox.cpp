@@ -39,7 +39,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable}) {
     if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
-      if (!starts_with(path, "/"))
+      if (!starts_with(path, "/"sv))
         return make_error(ErrorCode::invalid_argument,
                           {"grants: ", quoted(path), " is not an absolute path"});
       if (has_nul(path))

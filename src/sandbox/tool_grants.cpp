@@ -18,7 +18,7 @@ inline namespace inner {
 void ToolGrants::add(std::string_view search_path) {
   while (!search_path.empty()) {
     const std::string_view directory = take_part(search_path, ':');
-    if (starts_with(directory, "/") && !is_granted(directory)) add_directory(directory);
+    if (starts_with(directory, "/"sv) && !is_granted(directory)) add_directory(directory);
   }
 }
 
@@ -82,7 +82,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users");
+  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -95,7 +95,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
     if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
   if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
   // What is in ~/.cargo/bin are fronts for what is here.
-  if (ends_with(prefix, "/.cargo"))
+  if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
@@ -109,7 +109,7 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg");
+  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {

@@ -83,7 +83,7 @@ bool is_program_file(const std::string& path) {
   char bytes[4] = {};
   if (!file || ::read(file.get(), bytes, sizeof bytes) < 2) return false;
   const std::string_view beginning(bytes, sizeof bytes);
-  return starts_with(beginning, "#!") || beginning == "\177ELF";
+  return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -182,11 +182,13 @@ bool TreeGrants::has_secret_name(const std::string& name, bool directory, int de
       ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
       "auth.json "
       "config.yaml hosts.yml .git-credentials .yarnrc.yml";
-  if (is_word_of(name, ".env.* credentials*")) return true;
-  if (starts_with(name, "id_") && name.find('.') == std::string::npos) return true;
-  if (ends_with(name, ".key") || ends_with(name, ".p12") || ends_with(name, ".pfx")) return true;
+  if (is_word_of(name, ".env.* credentials*"sv)) return true;
+  if (starts_with(name, "id_"sv) && name.find('.') == std::string::npos) return true;
+  if (ends_with(name, ".key"sv) || ends_with(name, ".p12"sv) || ends_with(name, ".pfx"sv))
+    return true;
   // But not the certificates of the world's authorities.
-  if (ends_with(name, ".pem") && name.find("cert") == std::string::npos && !starts_with(name, "ca"))
+  if (ends_with(name, ".pem"sv) && name.find("cert") == std::string::npos &&
+      !starts_with(name, "ca"sv))
     return true;
   if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
   // Parts of names say something of what lies beside tools; deeper ones are source files.
@@ -255,8 +257,8 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
-  if (target.empty() || codeexec::is_within(target, "/etc") || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"))
+  if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
+      !lies_in_one_of(target, "/run /var/lib"sv))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);

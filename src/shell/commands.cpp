@@ -213,7 +213,7 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   } else {
     skip_blanks();
     if (at_end() || (ends_word(peek()) && !at_process()))
-      return fail(ErrorCode::parse, "redirection without a target", operator_at);
+      return fail(ErrorCode::parse, "redirection without a target"sv, operator_at);
     redirection.target = parse_word();
   }
   redirections.push_back(redirection);
@@ -243,18 +243,18 @@ void ShellParser::begin_here_document(std::uint32_t order) {
       if (end == std::string_view::npos) return unterminated("quote"sv, at_);
       const std::string_view inner = text_.substr(at_ + 1, end - at_ - 1);
       if (c == '"' && inner.find_first_of("\\$`") != std::string_view::npos)
-        return fail_here("escape or expansion in the delimiter of a here-document");
+        return fail_here("escape or expansion in the delimiter of a here-document"sv);
       document.delimiter += inner;
       at_ = end + 1;
     } else if (c == '$' || c == '`') {
       // The shells do not agree on where such a delimiter ends.
-      return fail_here("expansion in the delimiter of a here-document");
+      return fail_here("expansion in the delimiter of a here-document"sv);
     } else {
       document.delimiter += c;
       ++at_;
     }
   }
-  if (at_ == begin) return fail_here("here-document without a delimiter");
+  if (at_ == begin) return fail_here("here-document without a delimiter"sv);
   here_documents_.push_back(std::move(document));
 }
 

@@ -52,7 +52,7 @@ void ShellParser::read_dollar(Quotes quotes) {
 
 bool ShellParser::joins_lines(std::size_t at) {
   if (text_.substr(at, 2) != "\\\n") return false;
-  fail(ErrorCode::parse, "line joined in the middle of an expansion", at);
+  fail(ErrorCode::parse, "line joined in the middle of an expansion"sv, at);
   return true;
 }
 
@@ -87,7 +87,7 @@ std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::
   if (!failed_ && at_end()) unterminated(what, begin);
   if (!failed_ && peek() != close) unexpected();
   if (!failed_ && !here_documents_.empty())
-    fail_here("here-document without a body before its substitution ends");
+    fail_here("here-document without a body before its substitution ends"sv);
   here_documents_.swap(outer);
   if (!at_end()) ++at_;
   --depth_;
@@ -171,7 +171,7 @@ std::uint32_t ShellParser::parse_arithmetic_text() {
   while (!failed_ && !at_end()) {
     if (peek() == '\'') {
       // Some shells take it as a quote here, some do not: where the text ends is not certain.
-      fail_here("single quote in arithmetic");
+      fail_here("single quote in arithmetic"sv);
     } else if (peek() == '"') {
       ++at_;
     } else {
@@ -234,7 +234,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
     if (at_end())
       unterminated("${"sv, begin - 2);
     else
-      fail_here("bad substitution");
+      fail_here("bad substitution"sv);
   }
 }
 

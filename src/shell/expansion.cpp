@@ -57,7 +57,7 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     written += hidden ? '\0' : text.text[i];
     if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  if (text.home && starts_with(written, "~")) fields.word.home = true;
+  if (text.home && starts_with(written, "~"sv)) fields.word.home = true;
   if (!whole) return add_split(fields, written, text.home);
   add_text(fields, written, true);
   if (!quoted && has_glob(written)) fields.word.glob = true;

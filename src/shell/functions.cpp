@@ -162,7 +162,7 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     if (running == at->first) return false;
   if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
       at->second.find("<<") != std::string::npos) {
-    stop(ErrorCode::parse, "alias that changes how the rest is read", command.begin);
+    stop(ErrorCode::parse, "alias that changes how the rest is read"sv, command.begin);
     return true;
   }
   std::string text = at->second;
@@ -173,10 +173,10 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
     if (next != aliases_.end()) {
-      text += concat({" ", next->second});
+      append_all(text, {" ", next->second});
       continue;
     }
-    text += concat({" ", shell_word(command.words[i].text)});
+    append_all(text, {" ", shell_word(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
   run_text(std::move(text), command, true);

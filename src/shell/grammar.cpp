@@ -133,7 +133,7 @@ std::uint32_t ShellParser::parse_pipeline() {
     if (peek() != '|' || peek(1) == '|') break;
     ++at_;
     if (peek() == '&') {
-      if (!bash()) fail_here("unexpected '&'");
+      if (!bash()) fail_here("unexpected '&'"sv);
       dialect_dependent_ = true;
       ++at_;
     }
@@ -292,7 +292,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   if (looking_at("(("sv) && bash()) {
     dialect_dependent_ = true;
     const std::size_t end = arithmetic_end(at_ + 2);
-    if (end == std::string_view::npos) fail_here("for (( is not closed by ))");
+    if (end == std::string_view::npos) fail_here("for (( is not closed by ))"sv);
     if (failed_) return no_index;
     node.kind = ShellNode::Kind::arithmetic_for;
     at_ += 2;
@@ -335,7 +335,7 @@ std::uint32_t ShellParser::parse_case() {
   // The words of all arms are listed first, their bodies then.
   std::vector<std::uint32_t> words;
   std::vector<std::uint32_t> bodies;
-  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word");
+  if (at_end() || (ends_word(peek()) && !at_process())) fail_here("case needs a word"sv);
   if (!failed_) words.push_back(parse_word());
   skip_newlines();
   expect("in"sv, begin, "case"sv);
@@ -348,7 +348,7 @@ std::uint32_t ShellParser::parse_case() {
     bodies.push_back(parse_list(true));
     if (failed_) break;
     if (looking_at(";;&"sv) || looking_at(";&"sv)) {
-      if (!bash()) fail_here("unexpected ';&'");
+      if (!bash()) fail_here("unexpected ';&'"sv);
       dialect_dependent_ = true;
       at_ += looking_at(";;&"sv) ? 3U : 2U;
     } else if (looking_at(";;"sv)) {
@@ -451,7 +451,7 @@ std::uint32_t ShellParser::parse_coprocess() {
   const std::size_t from = begin_list();
   const std::uint32_t body = parse_command();
   if (body != no_index) add(body);
-  if (!failed_ && at_ == begin) fail_here("coproc needs a command");
+  if (!failed_ && at_ == begin) fail_here("coproc needs a command"sv);
   --depth_;
   node.nodes = end_list(from);
   return add_node(node, at_);
@@ -468,7 +468,7 @@ std::uint32_t ShellParser::parse_function_keyword() {
   const std::size_t name_begin = at_;
   while (!at_end() && !ends_word(peek())) ++at_;
   const std::string_view name = text_.substr(name_begin, at_ - name_begin);
-  if (name.empty()) fail_here("function needs a name");
+  if (name.empty()) fail_here("function needs a name"sv);
   skip_blanks();
   at_parentheses();
   return parse_function_body(name, begin);

@@ -32,10 +32,10 @@ std::string_view ShellParser::token_here() const {
   return text_.substr(at_, end - at_);
 }
 
-void ShellParser::fail(ErrorCode code, std::string message, std::size_t at) {
+void ShellParser::fail(ErrorCode code, std::string_view message, std::size_t at) {
   if (failed_) return;
   failed_ = true;
-  error_ = make_error(code, {std::move(message)}, position(std::min(at, text_.size())));
+  error_ = make_error(code, {message}, position(std::min(at, text_.size())));
 }
 
 void ShellParser::unexpected(std::string_view where) {
@@ -118,13 +118,13 @@ void ShellParser::read_here_document(const HereDocument& document) {
     if (line == document.delimiter) {
       // bash joins lines before it looks for the delimiter, dash does not.
       if (!storage.empty())
-        fail(ErrorCode::parse, "delimiter of a here-document in joined lines", line_begin);
+        fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
       break;
     }
     // There, bash ends the document, and takes the rest of the line for the script.
     if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
         line.find(')') != std::string_view::npos)
-      return fail(ErrorCode::parse, "text behind the delimiter of a here-document", line_begin);
+      return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
     if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
   }
   std::string_view body = text_.substr(begin, end - begin);

@@ -46,8 +46,8 @@ class ShellParser {
   std::uint32_t end_position(std::size_t at) const;
   std::string_view token_here() const;
 
-  void fail(ErrorCode code, std::string message, std::size_t at);
-  void fail_here(std::string message) { fail(ErrorCode::parse, std::move(message), at_); }
+  void fail(ErrorCode code, std::string_view message, std::size_t at);
+  void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
   // What stands here cannot; `where` is for the message.
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.

@@ -123,7 +123,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   if (whole.unset) return value;
   if (whole.environment) return unknown_scalar();
   if (whole.elements.empty()) whole.elements.emplace_back();
-  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0", {});
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
   target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
@@ -221,7 +221,7 @@ void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::
 }
 
 bool ShellWalker::is_descriptor(std::string_view text) {
-  if (text == "-" || text == std::string_view("\0", 1)) return true;
+  if (text == "-"sv || text == std::string_view("\0", 1)) return true;
   if (ends_with(text, "-"sv)) text.remove_suffix(1);
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }

@@ -15,12 +15,12 @@ inline namespace inner {
 
 shell::Outcome ShellWalker::walk(std::string_view script) {
   if (script.size() > 0x7fffffff) {
-    stop(ErrorCode::limit, "longer than 2 GiB", 0);
+    stop(ErrorCode::limit, "longer than 2 GiB"sv, 0);
     return std::move(outcome_);
   }
   const std::size_t nul = script.find('\0');
   if (nul != std::string_view::npos) {
-    stop(ErrorCode::parse, "NUL byte", nul);
+    stop(ErrorCode::parse, "NUL byte"sv, nul);
     return std::move(outcome_);
   }
   syntax_.most_simple = options_.limits.max_written;
@@ -56,10 +56,10 @@ shell::Outcome ShellWalker::walk(std::string_view script) {
   return std::move(outcome_);
 }
 
-void ShellWalker::stop(ErrorCode code, std::string message, std::size_t at) {
+void ShellWalker::stop(ErrorCode code, std::string_view message, std::size_t at) {
   if (stopped()) return;
   outcome_.complete = false;
-  outcome_.error = make_error(code, {std::move(message)}, at);
+  outcome_.error = make_error(code, {message}, at);
 }
 
 }  // namespace inner

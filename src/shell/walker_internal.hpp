@@ -36,7 +36,7 @@ class ShellWalker {
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   bool stopped() const { return !outcome_.complete; }
-  void stop(ErrorCode code, std::string message, std::size_t at);
+  void stop(ErrorCode code, std::string_view message, std::size_t at);
   void over_limit(std::size_t most, std::string_view what, std::size_t at) {
     stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
   }

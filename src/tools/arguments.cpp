@@ -24,11 +24,11 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "-h") {
+    if (word == "-h"sv) {
       arguments.push_back({"--help", {}});
       continue;
     }
-    if (!starts_with(word, "--")) {
+    if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
@@ -39,7 +39,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
       arguments.back().words.emplace_back(word.substr(equals + 1));
-    else if ((word == "--run" || word == "--check") && i + 1 < argc)
+    else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
       arguments.back().words.emplace_back(argv[++i]);
   }
   return arguments;
@@ -188,7 +188,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
-      result += concat({"\n", std::string(indent, ' ')});
+      append_all(result, {"\n", std::string(indent, ' ')});
       column = indent;
     } else if (column > indent) {
       result += ' ';
@@ -220,7 +220,7 @@ std::string help_text() {
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    text += concat({left, help, "\n"});
+    append_all(text, {left, help, "\n"});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
@@ -243,7 +243,7 @@ std::string help_text() {
   }
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
-    rules += concat({rules.empty() ? "" : " ", rule.name});
+    append_all(rules, {rules.empty() ? "" : " ", rule.name});
   return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
 }
 
@@ -256,7 +256,7 @@ std::string rules_text() {
   for (const RuleInfo& rule : Policy::rules()) {
     std::string left = concat({rule.compat ? "* " : "  ", rule.name});
     left.resize(std::max(left.size() + 1, name_width), ' ');
-    text += concat({left, wrapped(rule.description, name_width), "\n"});
+    append_all(text, {left, wrapped(rule.description, name_width), "\n"});
   }
   return text;
 }

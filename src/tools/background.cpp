@@ -54,12 +54,12 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
 // Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
 Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
                                                     const ShellCursor& since) {
-  const Json& wait_for = call.argument("wait_for");
+  const Json& wait_for = call.argument("wait_for"sv);
   if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
   ShellWait until;
   until.since = since;
   until.cancel = call.cancel_token();
-  const Json& seconds = call.argument("timeout");
+  const Json& seconds = call.argument("timeout"sv);
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
@@ -155,7 +155,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   ShellCursor since;
-  if (const Json& text = call.argument("since"); text.is_string() && !text.as_string().empty()) {
+  if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
       return failed(concat({"since: ", quoted(text.as_string()),
@@ -168,9 +168,9 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!output) return failed(output.error().message);
   std::string& out = output->out.text;
   std::string& err = output->err.text;
-  const Json& tail = call.argument("tail");
+  const Json& tail = call.argument("tail"sv);
   const std::size_t most = wanted_output(set, call);
-  const bool follows = call.argument("since").is_string() && !tail.is_number();
+  const bool follows = call.argument("since"sv).is_string() && !tail.is_number();
   bool more = false;
   if (follows) {
     more = leave_the_rest(output->out, since.out, most);
@@ -251,7 +251,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
     set.executor.record(result, asked);
     if (!written) return failed(written.error().message);
   }
-  if (call.argument("close_input").as_bool()) {
+  if (call.argument("close_input"sv).as_bool()) {
     if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
   }
   const auto shell = set.shells.status(id);

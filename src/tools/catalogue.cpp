@@ -74,7 +74,7 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
               count_of_seconds(executor.options().timeout),
               "). Then everything it started is killed, also what `&` or nohup left in the "
               "background",
-              is_disabled(options, "start_background_shell")
+              is_disabled(options, "start_background_shell"sv)
                   ? ""
                   : ": for that there is start_background_shell",
               ". Standard input is empty without stdin. Directory and variables of one command are "

@@ -89,7 +89,7 @@ bool contains(const Options& options, const Option* option) {
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
                            Options& given) {
-  auto text = read_whole_file(path, longest_config, "--config:");
+  auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.error();
   JsonLimits limits;
   limits.unique_names = true;

@@ -20,7 +20,7 @@ namespace {
 // Adds a sentence.
 void say(std::string& text, Pieces sentence) {
   if (!text.empty()) text += ' ';
-  text += concat(sentence);
+  append_all(text, sentence);
 }
 
 }  // namespace
@@ -53,13 +53,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
     say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  ")), " .",
+               to_utf8(joined(policy.allowed, "  "sv)), " .",
                usual.empty() ? "" : " So may, to read or print: ", usual});
   else if (runs_commands && !usual.empty())
     say(text, {"Only these commands may run, to read or print: ", usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, {"Commands that match one of these patterns are refused: ",
-               to_utf8(joined(policy.blocked, "  ")), " ."});
+               to_utf8(joined(policy.blocked, "  "sv)), " ."});
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)

@@ -111,7 +111,7 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty() && inferred == "markdown")
-    return failed("there is no fenced block in this Markdown");
+    return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
     return failed(

@@ -37,9 +37,10 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
   std::string note = concat({"the command goes on in the background as ", shell.id});
-  if (!is_disabled(set.options, "get_background_shell_output"))
+  if (!is_disabled(set.options, "get_background_shell_output"sv))
     note += "; get_background_shell_output gives what it prints";
-  if (!is_disabled(set.options, "kill_background_shell")) note += "; kill_background_shell ends it";
+  if (!is_disabled(set.options, "kill_background_shell"sv))
+    note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
@@ -58,10 +59,10 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
-  const Json& session_id = call.argument("session_id");
+  const Json& session_id = call.argument("session_id"sv);
   if (session_id.is_string()) {
     if (!is_session_id(session_id.as_string()))
-      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -");
+      return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"sv);
     command.session = set.sessions.of(session_id.as_string());
   }
   const std::size_t most = wanted_output(set, call);
@@ -77,7 +78,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   }
   listen(command, call, raw);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
-  if (const Json& seconds = call.argument("run_in_background_after"); seconds.is_number())
+  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
     foreground = milliseconds_of(seconds);
   command.background = foreground != no_limit;
   Function<void()> ended;

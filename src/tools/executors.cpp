@@ -42,7 +42,7 @@ std::string workspace_of(const ServerConfig& config) {
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
   const auto rules = PathRules::create(allowed);
-  const auto here = canonical_path(".");
+  const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
   return may_work_here ? std::string() : allowed.roots[0].path;
 }

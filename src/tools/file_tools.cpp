@@ -51,9 +51,10 @@ inline namespace inner {
 mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
   if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
-  if (const Json& offset = call.argument("offset"); offset.is_number())
+  if (const Json& offset = call.argument("offset"sv); offset.is_number())
     range.offset = count_of(offset);
-  if (const Json& count = call.argument("count"); count.is_number()) range.count = count_of(count);
+  if (const Json& count = call.argument("count"sv); count.is_number())
+    range.count = count_of(count);
   // A byte takes at most 13 of a reply, see bytes_in_reply().
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
   const std::string& asked = argument_text(call, "file_path");
@@ -105,7 +106,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   std::string bytes = argument_text(call, "content");
   if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
-    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says");
+    if (!decoded) return failed("content is not base64 (RFC 4648), as encoding says"sv);
     bytes = std::move(*decoded);
   }
   const auto written = set.files.write(argument_text(call, "file_path"), bytes);
@@ -121,7 +122,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path");
-  const Json& depth = call.argument("depth");
+  const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
   const auto list =

@@ -68,12 +68,12 @@ const char* add_variable(std::string_view word, Variables& variables) {
 
 const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
   Mount mount;
-  if (ends_with(rest, ":rw")) mount.permission = Permission::write;
-  if (ends_with(rest, ":rw") || ends_with(rest, ":ro")) rest.remove_suffix(3);
+  if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw"sv) || ends_with(rest, ":ro"sv)) rest.remove_suffix(3);
   const std::size_t colon = std::min(rest.find(':'), rest.size());
   mount.source = rest.substr(0, colon);
   if (colon < rest.size()) mount.target = rest.substr(colon + 1);
-  const bool has_target = colon == rest.size() || starts_with(mount.target, "/");
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/"sv);
   if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
     return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
   mounts.push_back(std::move(mount));

@@ -47,7 +47,7 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
   note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
                              : "all of it is in ";
   note += file;
-  if (!is_disabled(options, "read_file")) note += ": use read_file with offset and count";
+  if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;
 }
 

@@ -123,7 +123,7 @@ Json execution_schema() {
     if (name.empty()) continue;
     const std::string_view type = take_part(row, '\t');
     Json property;
-    set_member(property, "type", name == "exit_code" ? Json::array({type, "null"}) : Json(type));
+    set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
     set_member(property, "description", row);
     properties.set(name, std::move(property));
     if (always) required.push_back(name);
@@ -144,8 +144,8 @@ std::size_t bytes_in_reply(std::string_view text) {
       bytes += 2 + 4;
     else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
       bytes += 2 + 3;
-    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85") ||
-             starts_with(rest, "\xe2\x80\xa8") || starts_with(rest, "\xe2\x80\xa9"))
+    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
+             starts_with(rest, "\xe2\x80\xa8"sv) || starts_with(rest, "\xe2\x80\xa9"sv))
       bytes += 6 + 7;
     else
       bytes += 1 + 1;
@@ -166,7 +166,7 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     // The line that tells of a cut is longer than what it would take away.
     if (longest.size() <= longest_echo) return;
-    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply");
+    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
     cut(longest, omitted);
   }
 }

@@ -105,11 +105,10 @@ namespace {
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
-    options.keep.insert(
-        options.keep.end(),
-        {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
-         "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
-         "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+    add_words(options.keep,
+              {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+               "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
+               "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -145,7 +144,7 @@ void warn_of_workspace(const Executor& executor) {
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
-  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "))}));
+  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "sv))}));
 }
 
 std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
@@ -167,8 +166,8 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   int status = 0;
   for (const EngineCheck& check : checks) {
     if (!check.ok) status = 1;
-    text += concat({check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                    check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+    append_all(text, {check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                      check.message.empty() ? "" : ": ", printable(check.message), "\n"});
   }
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
@@ -299,7 +298,7 @@ int server_main(int argc, char** argv) {
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
-  if (!place && starts_with(place.error().message, "private_spill_dir: ")) {
+  if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
     warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
     config.local.private_spill_dir = false;
     place = create_place(config);

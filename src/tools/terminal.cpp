@@ -93,8 +93,8 @@ void show_line(std::string_view line, Cells& cells) {
       if (end == std::string_view::npos)
         end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
       const std::string_view sequence = line.substr(at + 1, end - at - 1);
-      if (sequence == "[K" || sequence == "[0K") cells.erase_from_here();
-      if (sequence == "[2K") cells.erase_all();
+      if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
+      if (sequence == "[2K"sv) cells.erase_all();
       at = end;
       continue;
     } else if (c != '\a') {

@@ -39,8 +39,8 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
                               const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
-  if (const Json& given = call.argument("line_count"); given.is_number()) lines = count_of(given);
-  auto text = containers.read_file(user_id, path, count_of(call.argument("offset")), lines);
+  if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset"sv)), lines);
   if (!text) return failed(text.error().message);
   std::string content = to_utf8(*text);
   shorten({&content}, room_for_texts(call.max_result_bytes()),
@@ -122,7 +122,7 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    if (first != (line == "---")) return {};
+    if (first != (line == "---"sv)) return {};
     first = false;
     if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
       return trim_blanks(line.substr(key.size() + 1));
@@ -146,8 +146,8 @@ std::string list_skills(const std::string& folder) {
     if (!skill || ++count > most) continue;
     const std::string about =
         to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
-    text += concat({text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
-                    about, about.empty() ? "" : ")"});
+    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                      about, about.empty() ? "" : ")"});
   }
   return text;
 }
@@ -168,34 +168,34 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
   };
   mcp::Tool bash = make_tool(
       "execute_bash", "Run a command", Effect::runs,
-      "Runs a shell command in your container and returns its exit code, stdout and stderr.");
-  required(bash, "command", "The command line, for bash.");
+      "Runs a shell command in your container and returns its exit code, stdout and stderr."sv);
+  required(bash, "command", "The command line, for bash."sv);
   seconds(bash, "timeout",
           concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
   add(std::move(bash), execute_bash);
   mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
-                             "Reads a text file of your container, or some of its lines.");
+                             "Reads a text file of your container, or some of its lines."sv);
   required(read, "file_path", path_help);
-  count(read, "offset", "How many lines to skip; default: 0.");
-  count(read, "line_count", "How many lines to read; default: all.");
+  count(read, "offset", "How many lines to skip; default: 0."sv);
+  count(read, "line_count", "How many lines to read; default: all."sv);
   add(std::move(read), read_user_file);
   mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
-                              "Writes a file of your container, or replaces it.");
+                              "Writes a file of your container, or replaces it."sv);
   required(write, "file_path", path_help);
-  required(write, "content", "The whole new text.");
+  required(write, "content", "The whole new text."sv);
   add(std::move(write), write_user_file);
   mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
                                   "Reads what a Python function says of itself, without running "
                                   "it.");
-  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\").");
-  required(docstring, "function_name", "The function, or Class.method.");
+  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\")."sv);
+  required(docstring, "function_name", "The function, or Class.method."sv);
   add(std::move(docstring), read_user_docstring);
   add(make_tool("list_artifacts", "List artifacts", Effect::reads,
-                "Lists the files in /artifacts, which are what is handed over."),
+                "Lists the files in /artifacts, which are what is handed over."sv),
       list_artifacts);
   mcp::Tool get =
-      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts.");
-  required(get, "name", "Its name, without a directory.");
+      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts."sv);
+  required(get, "name", "Its name, without a directory."sv);
   add(std::move(get), get_artifact);
   return ok;
 }
