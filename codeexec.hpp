@@ -22158,11 +22158,9 @@ struct ChildPlan {
   int pass_fd = -1;
   long uid = -1;  // to become; -1: as it is
   long gid = -1;
-  // Of the child, which tells both: its number, and until it has executed its program or ended, when
-  // the kernel makes it 0.
-  long pid = 0;
-  std::uint32_t in_use = 0;
-  int report = -1;  // also told the failure, where memory might not be shared
+  long pid = 0;              // of the child, which tells it
+  std::uint32_t in_use = 0;  // until it has executed its program or ended: the kernel makes it 0
+  int report = -1;           // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
   bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
@@ -23359,8 +23357,8 @@ bool await_start(const Supervision& run) {
   return run.told_start;
 }
 
-// What became of the command of a supervisor that was killed, by that command for example, before it
-// told of the start.
+// What became of a command whose supervisor was killed, by that command for example, before it told
+// of the start.
 Failure untold_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
   while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
@@ -28817,6 +28815,7 @@ std::string git_identity() {
 //   input_closed agent   command  nothing: nobody reads standard input any more
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
+//   bye          agent   0        nothing: it ends, and all that it has started is dead
 //
 // Of each stream at most stream_window bytes may be on their way, which is 25 MiB a second to where
 // a round trip takes 20 ms; more is allowed by `credit` when somebody has taken them. So a flood of
@@ -28844,7 +28843,8 @@ enum class FrameKind : unsigned char {
   err,
   input_closed,
   told,
-  end
+  end,
+  bye
 };
 
 enum class Channel : unsigned char { out, err, input };
@@ -28900,10 +28900,6 @@ Json answers_to(const Json& nonces);
 
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
-
-// Whether this process table is that of a container whose first process has that name among its
-// arguments.
-bool is_contained_in(std::string_view container);
 
 // The name of this process's mounts, which no container shares with who makes it; empty where there
 // is none.
@@ -29056,6 +29052,7 @@ class PlaceLink {
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
+  bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
@@ -29118,7 +29115,7 @@ class PlaceCommand : public Carrier {
   virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
     wait_for_start(lock, Clock::time_point::max());
   }
-  // Nothing more comes, and its end was not told.
+  // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
 
@@ -29458,13 +29455,6 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-bool is_contained_in(std::string_view container) {
-  const auto first = read_whole_file("/proc/1/cmdline", longest_list, "file");
-  const std::string_view nul("\0", 1);
-  return !container.empty() && first &&
-         first->find(concat({nul, container, nul})) != std::string::npos;
-}
-
 std::string own_mounts() {
   char name[64];
   const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
@@ -29636,6 +29626,9 @@ int PlaceAgent::run() {
   queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
   flush();
   loop();
+  std::string bye;
+  put_frame(bye, FrameKind::bye, 0, {});
+  if (queue_.empty()) (void)write_to_pipe(out_, bye);
   ::fcntl(out_, F_SETFL, flags);
   if (problem_.empty()) return 0;
   std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
@@ -30189,7 +30182,7 @@ bool PlaceCommand::ended() const {
 
 bool PlaceCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return lost_;
+  return lost_ && !link_->has_left_;
 }
 
 bool PlaceCommand::signal(int number) {
@@ -30609,6 +30602,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
     return true;
   }
   if (!greeting_) return false;
+  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
   const auto at = commands_.find(frame.id);
   if (at == commands_.end() || !at->second->running_) {
     if (forgotten_.count(frame.id) == 0) return false;
@@ -34665,7 +34659,10 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
     if (killing_)
       return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
     message_ = "its container was stopped";
-  } else if (last->succeeded() || is_gone) {
+  } else if (is_gone) {
+    killing_ = false;
+    message_ = "its container was stopped";
+  } else if (last->succeeded()) {
     message_ = "its container had to be killed";
   } else {
     message_ = concat({"some of its processes may still be running: ",
@@ -34708,7 +34705,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     }
     link_.reset();
     PlaceLink::Wanted wanted;
-    wanted.name = concat({"the agent in the container ", state.name});
+    wanted.name = concat({"the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);

@@ -35,7 +35,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     }
     link_.reset();
     PlaceLink::Wanted wanted;
-    wanted.name = concat({"the agent in the container ", state.name});
+    wanted.name = concat({"the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);

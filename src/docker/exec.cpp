@@ -38,7 +38,10 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
     if (killing_)
       return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
     message_ = "its container was stopped";
-  } else if (last->succeeded() || is_gone) {
+  } else if (is_gone) {
+    killing_ = false;
+    message_ = "its container was stopped";
+  } else if (last->succeeded()) {
     message_ = "its container had to be killed";
   } else {
     message_ = concat({"some of its processes may still be running: ",

@@ -91,6 +91,9 @@ int PlaceAgent::run() {
   queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
   flush();
   loop();
+  std::string bye;
+  put_frame(bye, FrameKind::bye, 0, {});
+  if (queue_.empty()) (void)write_to_pipe(out_, bye);
   ::fcntl(out_, F_SETFL, flags);
   if (problem_.empty()) return 0;
   std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());

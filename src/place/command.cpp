@@ -161,7 +161,7 @@ bool PlaceCommand::ended() const {
 
 bool PlaceCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return lost_;
+  return lost_ && !link_->has_left_;
 }
 
 bool PlaceCommand::signal(int number) {

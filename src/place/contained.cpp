@@ -74,13 +74,6 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-bool is_contained_in(std::string_view container) {
-  const auto first = read_whole_file("/proc/1/cmdline", longest_list, "file");
-  const std::string_view nul("\0", 1);
-  return !container.empty() && first &&
-         first->find(concat({nul, container, nul})) != std::string::npos;
-}
-
 std::string own_mounts() {
   char name[64];
   const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);

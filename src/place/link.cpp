@@ -377,6 +377,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
     return true;
   }
   if (!greeting_) return false;
+  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
   const auto at = commands_.find(frame.id);
   if (at == commands_.end() || !at->second->running_) {
     if (forgotten_.count(frame.id) == 0) return false;

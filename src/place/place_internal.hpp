@@ -20,6 +20,7 @@
 //   input_closed agent   command  nothing: nobody reads standard input any more
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
+//   bye          agent   0        nothing: it ends, and all that it has started is dead
 //
 // Of each stream at most stream_window bytes may be on their way, which is 25 MiB a second to where
 // a round trip takes 20 ms; more is allowed by `credit` when somebody has taken them. So a flood of
@@ -61,7 +62,8 @@ enum class FrameKind : unsigned char {
   err,
   input_closed,
   told,
-  end
+  end,
+  bye
 };
 
 enum class Channel : unsigned char { out, err, input };
@@ -117,10 +119,6 @@ Json answers_to(const Json& nonces);
 
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
-
-// Whether this process table is that of a container whose first process has that name among its
-// arguments.
-bool is_contained_in(std::string_view container);
 
 // The name of this process's mounts, which no container shares with who makes it; empty where there
 // is none.
@@ -273,6 +271,7 @@ class PlaceLink {
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
+  bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
   Capture said_{4096};       // on standard error, and before the mark
   std::string unmarked_ = {};
@@ -335,7 +334,7 @@ class PlaceCommand : public Carrier {
   virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
     wait_for_start(lock, Clock::time_point::max());
   }
-  // Nothing more comes, and its end was not told.
+  // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
 

@@ -51,11 +51,9 @@ struct ChildPlan {
   int pass_fd = -1;
   long uid = -1;  // to become; -1: as it is
   long gid = -1;
-  // Of the child, which tells both: its number, and until it has executed its program or ended, when
-  // the kernel makes it 0.
-  long pid = 0;
-  std::uint32_t in_use = 0;
-  int report = -1;  // also told the failure, where memory might not be shared
+  long pid = 0;              // of the child, which tells it
+  std::uint32_t in_use = 0;  // until it has executed its program or ended: the kernel makes it 0
+  int report = -1;           // also told the failure, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
   bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants

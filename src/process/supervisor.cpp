@@ -365,8 +365,8 @@ bool await_start(const Supervision& run) {
   return run.told_start;
 }
 
-// What became of the command of a supervisor that was killed, by that command for example, before it
-// told of the start.
+// What became of a command whose supervisor was killed, by that command for example, before it told
+// of the start.
 Failure untold_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
   while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
