@@ -254,9 +254,11 @@ TEST_CASE("a command that kills its supervisor first of all has run, and is ende
   if (!has_supervisor()) return;
   for (int i = 0; i < 50; ++i) {
     LifeLine life;
-    const ProcessResult r = run_clean(supervised_shell("kill -9 $PPID; sleep 3717", life));
-    CHECK_MESSAGE(r.outcome == Outcome::unknown, describe(r));
+    const ProcessResult r =
+        run_clean(supervised_shell("kill -9 $PPID 2> /dev/null; sleep 2; exit 9", life));
     CHECK(life.all_gone());
+    if (in_sandbox() && r.exit_code == 9) return;  // which does not let it
+    CHECK_MESSAGE(r.outcome == Outcome::unknown, describe(r));
   }
 }
 
