@@ -1,21 +1,23 @@
 """Commands over ssh: the conversation of python_client.py there.
 
-$INTEROP_SSH is the folder of a server of ssh that runs (tests/helpers/sshd.sh).
+$INTEROP_SSH is the folder of a server of ssh that runs (tests/helpers/sshd.sh), with an agent.
 """
 
 import os
 
 import anyio
 from python_client import Here, scenario
-from python_support import SERVER, check, finish, processes, until
+from python_support import check, finish, processes, until
+
+AGENT = f"{os.environ['INTEROP_SSH']}/agent"
 
 
 def agents():
-    return sum(words[:2] == [SERVER, "--place"] for _, words in processes())
+    return sum(words[:2] == [AGENT, "--place"] for _, words in processes())
 
 
 class OverSsh(Here):
-    options = ["--execution-mode", "ssh", "--place-host", "box", "--place-agent-path", SERVER]
+    options = ["--execution-mode", "ssh", "--place-host", "box", "--place-agent-path", AGENT]
     variables = {"PATH": f"{os.environ['INTEROP_SSH']}/bin:{os.environ['PATH']}"}
 
     async def installs(self, run, project):

@@ -93,6 +93,8 @@ start_sshd() {
   export INTEROP_SSH
   rm -rf "$INTEROP_SSH"
   mkdir -p "$INTEROP_SSH"
+  # By this name its agents are told from those of others on this machine.
+  ln -s "$CODEEXEC_MCP" "$INTEROP_SSH/agent"
   port=$(python3 -c 'import socket
 with socket.socket() as any:
     any.bind(("127.0.0.1", 0))

@@ -1,12 +1,13 @@
 // Commands over ssh: the conversation of scenario.mjs there. $INTEROP_SSH is the folder of a server
-// of ssh that runs (tests/helpers/sshd.sh).
+// of ssh that runs (tests/helpers/sshd.sh), with an agent in it.
 import { here, scenario } from './scenario.mjs';
-import { check, server, started, until } from './support.mjs';
+import { check, started, until } from './support.mjs';
 
-const agents = () => started(server, '--place');
+const agent = `${process.env.INTEROP_SSH}/agent`;
+const agents = () => started(agent, '--place');
 
 const overSsh = {
-  options: ['--execution-mode', 'ssh', '--place-host', 'box', '--place-agent-path', server],
+  options: ['--execution-mode', 'ssh', '--place-host', 'box', '--place-agent-path', agent],
   env: { PATH: `${process.env.INTEROP_SSH}/bin:${process.env.PATH}` },
   async installs(run, project) {
     const there = await run('echo "$SSH_CONNECTION"');
