@@ -61,18 +61,6 @@ struct Configured {
 };
 Configured read_configuration(std::vector<std::string> words, std::string_view file);
 
-// A stream of an exec, cut in pieces of those sizes (over and over) and read to the end.
-struct Framed {
-  bool begun = false;
-  char end = 0;
-  std::string told = {};     // after the last mark's colon
-  std::string noise = {};    // before the start
-  std::string output = {};   // of the command
-  std::string session = {};  // of its session
-};
-Framed read_framing(const std::string& id, std::string_view bytes,
-                    const std::vector<std::size_t>& sizes);
-
 codeexec::ContainerHealth read_health(const codeexec::Json& container);
 bool says_orphan(const codeexec::Json& container);
 double read_amount(std::string_view text);

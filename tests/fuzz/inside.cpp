@@ -33,43 +33,6 @@ codeexec::Expected<void> derive(const codeexec::ServerConfig& config) {
   return options ? codeexec::Expected<void>() : options.error();
 }
 
-// An explicit instantiation may name what is private, and brings this friend with it.
-Framed read_private_framing(const std::string& id, std::string_view bytes,
-                            const std::vector<std::size_t>& sizes);
-template <class Framing>
-struct FramingReader {
-  // Pieces that come before the start has been noticed, which is a piece later for odd sizes, are
-  // kept by the framing.
-  friend Framed read_private_framing(const std::string& id, std::string_view bytes,
-                                     const std::vector<std::size_t>& sizes) {
-    Framing framing(id);
-    Framed framed;
-    const auto use = [&](std::string_view piece) { framed.output += piece; };
-    bool started = false;
-    for (std::size_t i = 0; !bytes.empty() && !framing.ended(); ++i) {
-      const bool has_begun = framing.begun();
-      const std::size_t size = sizes[i % sizes.size()];
-      const std::string_view piece = bytes.substr(0, size);
-      bytes.remove_prefix(piece.size());
-      if (started)
-        framing.take(piece, use);
-      else
-        framing.begin(piece);
-      if (started || !framing.begun() || (size % 2 != 0 && !has_begun)) continue;
-      framing.take(framing.take_rest(), use);
-      started = true;
-    }
-    if (framing.begun() && !started) framing.take(framing.take_rest(), use);
-    framed.begun = framing.begun();
-    framed.end = framing.end();
-    framed.told = framing.text();
-    framed.noise = framing.noise();
-    framed.session = framing.session();
-    return framed;
-  }
-};
-template struct FramingReader<codeexec::ContainerExecutor::Exec::Framing>;
-
 }  // namespace
 
 Configured read_configuration(std::vector<std::string> words, std::string_view file) {
@@ -90,11 +53,6 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   result.roots = config.local.roots;
   result.timeout = config.local.timeout;
   return result;
-}
-
-Framed read_framing(const std::string& id, std::string_view bytes,
-                    const std::vector<std::size_t>& sizes) {
-  return read_private_framing(id, bytes, sizes);
 }
 
 codeexec::ContainerHealth read_health(const codeexec::Json& container) {

@@ -1,5 +1,4 @@
-// What comes out of a container: the marks between what a command writes, and what its shell tells
-// of a session. Both are hostile.                          sh tests/fuzz/run.sh [seconds] session
+// What a shell tells of a session, which is hostile.     sh tests/fuzz/run.sh [seconds] session
 //   The first byte of an input chooses the reader.
 #include <algorithm>
 
@@ -8,88 +7,9 @@
 namespace {
 
 using codeexec::detail::parse_session_state;
-using fuzz::Framed;
 using fuzz::Variables;
 
 constexpr std::string_view mark = "M0";
-const std::string id = "i1";
-
-// The stream as the header's comment describes it, all of it at once: a mark is \1, one of PEKXS,
-// the id, up to 64 bytes and a newline.
-Framed read_plainly(std::string_view bytes) {
-  constexpr std::size_t longest_text = 64;
-  Framed framed;
-  bool tells_session = false;
-  const auto give = [&](std::string_view text) {
-    std::string& to = tells_session ? framed.session : framed.begun ? framed.output : framed.noise;
-    to += text;
-  };
-  while (!bytes.empty() && framed.end == 0) {
-    std::size_t size = std::min(bytes.find('\1'), bytes.size());
-    give(bytes.substr(0, size));
-    bytes.remove_prefix(size);
-    if (bytes.empty()) break;
-    const std::string_view letters = "PEKXS";
-    size = 1;
-    if (size < bytes.size() && letters.find(bytes[size]) != std::string_view::npos) ++size;
-    for (const char c : id)
-      if (size >= 2 && size < bytes.size() && bytes[size] == c && c == id[size - 2]) ++size;
-    const std::size_t prefix = 2 + id.size();
-    if (size == prefix) {
-      const std::size_t line_end = bytes.substr(0, prefix + longest_text + 1).find('\n', prefix);
-      if (line_end != std::string_view::npos) {
-        const std::string_view text = bytes.substr(prefix, line_end - prefix);
-        framed.told = text.substr(std::min<std::size_t>(1, text.size()));
-        if (bytes[1] == 'P')
-          framed.begun = true;
-        else if (bytes[1] == 'S')
-          tells_session = true;
-        else
-          framed.end = bytes[1];
-        bytes.remove_prefix(line_end + 1);
-        continue;
-      }
-      // What may still become a mark is held back.
-      if (bytes.size() <= prefix + longest_text) break;
-      size = prefix + longest_text;
-    } else if (size == bytes.size()) {
-      break;
-    }
-    give(bytes.substr(0, size));
-    bytes.remove_prefix(size);
-  }
-  constexpr std::size_t most_noise = 4096;
-  framed.noise = framed.noise.substr(0, most_noise);
-  return framed;
-}
-
-void expect_same(const Framed& got, const Framed& wanted, std::string_view input) {
-  EXPECT_WITH(got.begun == wanted.begun && got.end == wanted.end, input);
-  EXPECT_WITH(got.told == wanted.told, input);
-  EXPECT_WITH(got.noise == wanted.noise, input);
-  EXPECT_WITH(got.output == wanted.output, input);
-  EXPECT_WITH(got.session == wanted.session, input);
-}
-
-// In the bytes `~` stands for a mark's beginning, so that there are some.
-void read_stream(fuzz::Bytes bytes) {
-  std::vector<std::size_t> sizes;
-  for (int i = 0; i < 3; ++i) sizes.push_back(1 + bytes.below(70));
-  std::string stream;
-  for (const char c : bytes.rest()) {
-    if (c == '~')
-      stream += '\1';
-    else if (c == '^')
-      stream += id;
-    else
-      stream += c;
-  }
-  const Framed wanted = read_plainly(stream);
-  expect_same(fuzz::read_framing(id, stream, sizes), wanted, stream);
-  expect_same(fuzz::read_framing(id, stream, {1}), wanted, stream);
-  expect_same(fuzz::read_framing(id, stream, {2}), wanted, stream);
-  expect_same(fuzz::read_framing(id, stream, {100000}), wanted, stream);
-}
 
 // As shells write it: in single quotes, in double quotes, in $'..', with backslashes.
 std::string quoted(std::string_view value, std::size_t how) {
@@ -181,9 +101,7 @@ void read_told(fuzz::Bytes bytes) {
 
 void fuzz::session(std::string_view input) {
   Bytes bytes(input);
-  const std::size_t reader = bytes.below(4);
-  if (reader < 2) return read_stream(bytes);
-  if (reader == 2) return read_told(bytes);
+  if (bytes.below(2) == 0) return read_told(bytes);
   // `@` stands for the mark's line.
   std::string text;
   for (const char c : bytes.rest()) c == '@' ? text += std::string(mark) + "\n" : text += c;

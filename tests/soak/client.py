@@ -66,7 +66,6 @@ class Server:
 
     def start(self):
         self.generation += 1
-        self.ending = False
         self.hold_until = 0.0
         self.state = {}  # of the actions: what this process should remember
         environment = {
@@ -83,6 +82,8 @@ class Server:
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 env=environment, cwd=self.workspace,
             )  # fmt: skip
+        # Until here whoever writes finds the one that has ended.
+        self.ending = False
         told = (self.process, self.generation)
         self.reader = threading.Thread(target=self.read, args=told, daemon=True)
         self.reader.start()

@@ -629,6 +629,7 @@ TEST_CASE("an agent that a container has lost is told, without advice for other 
                   folder.path() + "/asked'\nexec " + well.program() + " \"$@\"\n");
   const Box box(support::busybox_image, [&](ContainerExecutorOptions& options) {
     options.container.engine.program = engine;
+    options.container.agent = CODEEXEC_MCP;
   });
   const Result r = box.run("echo ran");
   check_told(r, "OCI runtime exec failed: no such file");
