@@ -3345,6 +3345,18 @@ int write_all(int fd, std::string_view bytes);
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
 
+// A user of the system, or a group, whose number is `uid`; as they are written down.
+struct SystemUser {
+  std::string name = {};
+  std::string uid = {};
+  std::string gid = {};
+  std::string home = {};
+};
+
+// Those of /etc/passwd or /etc/group; none when that cannot be read or is above 1 MiB. getpwnam()
+// may load code and ask servers.
+std::vector<SystemUser> system_users(const char* path);
+
 // Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
 // invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
 struct Utf8Step {
@@ -4175,6 +4187,18 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
                         {subject, ": longer than ", std::to_string(limit), " bytes"});
     content.append(buffer, static_cast<std::size_t>(size));
   }
+}
+
+std::vector<SystemUser> system_users(const char* path) {
+  std::vector<SystemUser> users;
+  const auto list = read_whole_file(path, std::size_t{1} << 20, "list of users");
+  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    std::string fields[6];  // name, password, uid, gid, comment, home
+    for (std::string& field : fields) field = take_part(line, ':');
+    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
+  }
+  return users;
 }
 
 }  // namespace
@@ -26615,22 +26639,9 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
 
 namespace {
 
-// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
-std::string home_of_user(std::string_view user) {
-  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
-  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
-  if (!list) return {};
-  std::string_view rest = *list;
-  while (!rest.empty()) {
-    std::string_view line = take_part(rest, '\n');
-    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
-    for (int field = 0; field < 5; ++field) {
-      const std::size_t colon = line.find(':');
-      if (colon == std::string_view::npos) return {};
-      line.remove_prefix(colon + 1);
-    }
-    return std::string(line.substr(0, line.find(':')));
-  }
+std::string home_of_user(std::string_view name) {
+  for (const SystemUser& user : system_users("/etc/passwd"))
+    if (user.name == name) return user.home;
   return {};
 }
 
@@ -29398,28 +29409,6 @@ bool PlaceRequest::read(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t longest_list = std::size_t{64} << 10;
-
-// A user of the system, as /etc/passwd has it, or a group, whose number is `uid`.
-struct SystemUser {
-  std::string name = {};
-  std::string uid = {};
-  std::string gid = {};
-  std::string home = {};
-};
-
-std::vector<SystemUser> system_users(const char* path = "/etc/passwd") {
-  std::vector<SystemUser> users;
-  const auto list = read_whole_file(path, longest_list, "file");
-  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
-    std::string_view line = take_part(rest, '\n');
-    std::string fields[6];  // name, password, uid, gid, comment, home
-    for (std::string& field : fields) field = take_part(line, ':');
-    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
-  }
-  return users;
-}
-
 // Appends to a file of the system, or makes it, as far as that can be: a root that may only be read
 // is no fault.
 void add_to(const char* path, std::string_view text, mode_t mode) {
@@ -29476,7 +29465,7 @@ Json answers_to(const Json& nonces) {
 Json prepare_container(const Json& wanted) {
   const std::string& uid = wanted["uid"].as_string();
   bool is_known = uid.empty();
-  for (const SystemUser& user : system_users()) is_known = is_known || user.uid == uid;
+  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
   if (!is_known)
     add_to("/etc/passwd",
            concat({"user", uid, ":x:", uid, ":", wanted["gid"].as_string(),
@@ -29510,7 +29499,7 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   if (!becomes) user = std::to_string(::getuid());
   std::string home;
   std::string called = "user" + user;
-  for (const SystemUser& known : system_users()) {
+  for (const SystemUser& known : system_users("/etc/passwd")) {
     if (known.uid != user && (known.name != user || !becomes)) continue;
     called = known.name;
     user = known.uid;

@@ -232,6 +232,18 @@ int write_all(int fd, std::string_view bytes);
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
 
+// A user of the system, or a group, whose number is `uid`; as they are written down.
+struct SystemUser {
+  std::string name = {};
+  std::string uid = {};
+  std::string gid = {};
+  std::string home = {};
+};
+
+// Those of /etc/passwd or /etc/group; none when that cannot be read or is above 1 MiB. getpwnam()
+// may load code and ask servers.
+std::vector<SystemUser> system_users(const char* path);
+
 // Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
 // invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
 struct Utf8Step {

@@ -71,6 +71,18 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
   }
 }
 
+std::vector<SystemUser> system_users(const char* path) {
+  std::vector<SystemUser> users;
+  const auto list = read_whole_file(path, std::size_t{1} << 20, "list of users");
+  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    std::string fields[6];  // name, password, uid, gid, comment, home
+    for (std::string& field : fields) field = take_part(line, ':');
+    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
+  }
+  return users;
+}
+
 }  // namespace inner
 
 }  // namespace v0_1

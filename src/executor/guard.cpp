@@ -41,22 +41,9 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
 
 namespace {
 
-// The home directory of a user, as /etc/passwd has it: getpwnam() may load code and ask servers.
-std::string home_of_user(std::string_view user) {
-  constexpr std::size_t longest_user_list = std::size_t{1} << 20;
-  const auto list = read_whole_file("/etc/passwd", longest_user_list, "list of users");
-  if (!list) return {};
-  std::string_view rest = *list;
-  while (!rest.empty()) {
-    std::string_view line = take_part(rest, '\n');
-    if (!starts_with(line, user) || line.substr(user.size(), 1) != ":") continue;
-    for (int field = 0; field < 5; ++field) {
-      const std::size_t colon = line.find(':');
-      if (colon == std::string_view::npos) return {};
-      line.remove_prefix(colon + 1);
-    }
-    return std::string(line.substr(0, line.find(':')));
-  }
+std::string home_of_user(std::string_view name) {
+  for (const SystemUser& user : system_users("/etc/passwd"))
+    if (user.name == name) return user.home;
   return {};
 }
 

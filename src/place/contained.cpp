@@ -17,28 +17,6 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::size_t longest_list = std::size_t{64} << 10;
-
-// A user of the system, as /etc/passwd has it, or a group, whose number is `uid`.
-struct SystemUser {
-  std::string name = {};
-  std::string uid = {};
-  std::string gid = {};
-  std::string home = {};
-};
-
-std::vector<SystemUser> system_users(const char* path = "/etc/passwd") {
-  std::vector<SystemUser> users;
-  const auto list = read_whole_file(path, longest_list, "file");
-  for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
-    std::string_view line = take_part(rest, '\n');
-    std::string fields[6];  // name, password, uid, gid, comment, home
-    for (std::string& field : fields) field = take_part(line, ':');
-    if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
-  }
-  return users;
-}
-
 // Appends to a file of the system, or makes it, as far as that can be: a root that may only be read
 // is no fault.
 void add_to(const char* path, std::string_view text, mode_t mode) {
@@ -95,7 +73,7 @@ Json answers_to(const Json& nonces) {
 Json prepare_container(const Json& wanted) {
   const std::string& uid = wanted["uid"].as_string();
   bool is_known = uid.empty();
-  for (const SystemUser& user : system_users()) is_known = is_known || user.uid == uid;
+  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
   if (!is_known)
     add_to("/etc/passwd",
            concat({"user", uid, ":x:", uid, ":", wanted["gid"].as_string(),
@@ -129,7 +107,7 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   if (!becomes) user = std::to_string(::getuid());
   std::string home;
   std::string called = "user" + user;
-  for (const SystemUser& known : system_users()) {
+  for (const SystemUser& known : system_users("/etc/passwd")) {
     if (known.uid != user && (known.name != user || !becomes)) continue;
     called = known.name;
     user = known.uid;
