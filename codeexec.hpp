@@ -33535,6 +33535,8 @@ struct Container::State {
   bool is_up() const;
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
+  // What the engine said of it.
+  Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
   const char* holder() const;
   const char* agent_program() const;
@@ -33775,14 +33777,6 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
-  // The thread of callbacks, which drops an executor with its last command, waits for no program.
-  if (in_event_thread()) {
-    lifeline.reset();
-    if (made)
-      (void)run_process(
-          engine_call(options.engine, words_of({"rm", "-f", name}), options.engine.call_timeout));
-    return;
-  }
   if (made && begin_removal()) (void)finish_removal();
 }
 
@@ -34552,24 +34546,32 @@ bool Container::State::begin_removal() {
   } else if (!found->is_null() && !is_own(*found)) {
     unremoved = foreign();
   } else if (!found->is_null()) {
-    auto started = Process::start(engine_call(options.engine,
-                                              words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
-                                              options.engine.call_timeout));
-    if (started)
+    ProcessOptions call =
+        engine_call(options.engine, words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
+                    options.engine.call_timeout);
+    // The thread of callbacks, which drops an executor with its last command, waits for no handle.
+    if (in_event_thread()) {
+      unremoved = removed(run_process(call));
+    } else if (auto started = Process::start(std::move(call))) {
       removal = std::move(*started);
-    else
+    } else {
       unremoved = started.error();
+    }
   }
   return unremoved.has_value();
+}
+
+Expected<void> Container::State::removed(const ProcessResult& result) const {
+  if (result.succeeded() || says(result, "such container"sv) ||
+      says(result, "already in progress"sv))
+    return {};
+  return engine_error(options.engine, result, concat({"remove the container ", name}));
 }
 
 Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
-    const ProcessResult& result = removal->wait();
-    if (!result.succeeded() && !says(result, "such container"sv) &&
-        !says(result, "already in progress"sv))
-      done = engine_error(options.engine, result, concat({"remove the container ", name}));
+    done = removed(removal->wait());
     removal.reset();
   }
   std::optional<Process> held;

@@ -11,7 +11,6 @@
 #include "paths/paths.hpp"
 #include "process/process.hpp"
 #include "process/process_internal.hpp"
-#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -156,14 +155,6 @@ Container::State::State(ContainerOptions given)
 Container::State::~State() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
-  // The thread of callbacks, which drops an executor with its last command, waits for no program.
-  if (in_event_thread()) {
-    lifeline.reset();
-    if (made)
-      (void)run_process(
-          engine_call(options.engine, words_of({"rm", "-f", name}), options.engine.call_timeout));
-    return;
-  }
   if (made && begin_removal()) (void)finish_removal();
 }
 

@@ -120,6 +120,8 @@ struct Container::State {
   bool is_up() const;
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
+  // What the engine said of it.
+  Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
   const char* holder() const;
   const char* agent_program() const;

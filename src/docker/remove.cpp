@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
 #include "process/process.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -54,24 +55,32 @@ bool Container::State::begin_removal() {
   } else if (!found->is_null() && !is_own(*found)) {
     unremoved = foreign();
   } else if (!found->is_null()) {
-    auto started = Process::start(engine_call(options.engine,
-                                              words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
-                                              options.engine.call_timeout));
-    if (started)
+    ProcessOptions call =
+        engine_call(options.engine, words_of({"rm", "-f", (*found)["Id"sv].as_string()}),
+                    options.engine.call_timeout);
+    // The thread of callbacks, which drops an executor with its last command, waits for no handle.
+    if (in_event_thread()) {
+      unremoved = removed(run_process(call));
+    } else if (auto started = Process::start(std::move(call))) {
       removal = std::move(*started);
-    else
+    } else {
       unremoved = started.error();
+    }
   }
   return unremoved.has_value();
+}
+
+Expected<void> Container::State::removed(const ProcessResult& result) const {
+  if (result.succeeded() || says(result, "such container"sv) ||
+      says(result, "already in progress"sv))
+    return {};
+  return engine_error(options.engine, result, concat({"remove the container ", name}));
 }
 
 Expected<void> Container::State::finish_removal() {
   Expected<void> done;
   if (removal) {
-    const ProcessResult& result = removal->wait();
-    if (!result.succeeded() && !says(result, "such container"sv) &&
-        !says(result, "already in progress"sv))
-      done = engine_error(options.engine, result, concat({"remove the container ", name}));
+    done = removed(removal->wait());
     removal.reset();
   }
   std::optional<Process> held;
