@@ -3341,6 +3341,9 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
+// The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
+std::string own_namespace(const char* kind);
+
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
@@ -4168,6 +4171,12 @@ int write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return 0;
+}
+
+std::string own_namespace(const char* kind) {
+  char name[64];
+  const ssize_t size = ::readlink(concat({"/proc/self/ns/", kind}).c_str(), name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
@@ -23374,19 +23383,16 @@ int make_supervision(Supervisor& supervisor) {
   return 0;
 }
 
-// Until the supervisor has told of the start. False: it was killed before.
-bool await_start(const Supervision& run) {
-  while (__atomic_load_n(&run.life, __ATOMIC_ACQUIRE) == Supervision::starting)
-    ::syscall(SYS_futex, &run.life, FUTEX_WAIT, long{Supervision::starting}, nullptr, nullptr, 0);
-  return run.told_start;
+void wait_while(const std::uint32_t& word, std::uint32_t value) {
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
+    ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
 }
 
-// What became of a command whose supervisor was killed, by that command for example, before it told
-// of the start.
-Failure untold_start(ChildPlan& plan) {
+// What became of a command whose supervisor was killed, by that command for example, before it
+// reported the start.
+Failure unreported_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
-  while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
-    ::syscall(SYS_futex, &plan.in_use, FUTEX_WAIT, 1L, nullptr, nullptr, 0);
+  wait_while(plan.in_use, 1);
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
@@ -23441,9 +23447,10 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
   orders_end.reset();
-  const bool told = await_start(run);
+  wait_while(run.life, Supervision::starting);
+  const bool told = run.told_start;
   const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : untold_start(plan);
+  const Failure failure = told ? report.failure : unreported_start(plan);
   if (failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
     set_nonblocking(supervisor.orders);
@@ -28912,10 +28919,6 @@ Json answers_to(const Json& nonces);
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
 
-// The name of this process's mounts, which no container shares with who makes it; empty where there
-// is none.
-std::string own_mounts();
-
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
@@ -28923,6 +28926,7 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
@@ -28998,10 +29002,9 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
-    // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
-    std::string container = {};
+    bool in_container = false;
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
@@ -29014,7 +29017,7 @@ class PlaceLink {
   explicit PlaceLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.keep_alive),
-        is_container_(!wanted.container.empty()),
+        is_container_(wanted.in_container),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
@@ -29444,12 +29447,6 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-std::string own_mounts() {
-  char name[64];
-  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
-  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
-
 Json answers_to(const Json& nonces) {
   Json answers = Json::array();
   for (const Json& path : nonces.items()) {
@@ -29782,13 +29779,13 @@ bool PlaceAgent::greet(std::string_view text) {
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
   if (const Json* const wanted = hello->find("prepare")) {
-    // A container may have the machine's process table, but is never the machine.
+    // A container may have the machine's process table, but never its mounts.
     const Json& mounts = (*hello)["mounts"];
-    if (mounts.is_string() && mounts.as_string() != own_mounts())
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !(*hello)["container"].as_string().empty();
+  contained_ = (*hello)["container"].as_bool();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
@@ -30387,8 +30384,8 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
-  if (!wanted.container.empty()) {
-    set_member(hello, "container", wanted.container);
+  if (wanted.in_container) {
+    set_member(hello, "container", true);
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
@@ -33538,9 +33535,10 @@ struct Container::State {
   // What the engine said of it.
   Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
-  const char* holder() const;
+  bool held_by_root() const;
   const char* agent_program() const;
   Nonces make_nonces() const;
+  Json wanted_there() const;
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
@@ -33549,6 +33547,8 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  // Sets started_at.
+  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -33658,9 +33658,7 @@ ProgramIdentity own_identity() {
   if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
   if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
     own.boot = without_line_ends(*boot);
-  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
-  own.space = concat({std::to_string(::geteuid()), " ",
-                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
+  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
   own.pid = std::to_string(::getpid());
   own.start = start_of_process(::getpid());
   return own;
@@ -33769,7 +33767,8 @@ Container::State::State(ContainerOptions given)
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
-  words.push_back(preparation({}));
+  words.push_back(wanted_there().dump());
+  words.emplace_back(CODEEXEC_VERSION_STRING);
   digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
@@ -33828,15 +33827,22 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  const bool is_new = !is_known();
-  auto done = is_new ? make(cancel) : Expected<void>();
-  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!found->is_null()) started_at = health_of(*found).started_at;
+  Expected<void> done;
+  if (!is_known()) {
+    done = make(cancel);
+    if (done) done = learn_start(cancel);
+    if (!done) tell(done.error().message);
   }
-  if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  const std::lock_guard<std::mutex> lock(mutex);
+  started_at = health_of(*found).started_at;
+  return {};
 }
 
 std::string Container::State::incarnation() const {
@@ -34011,9 +34017,9 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 }  // namespace
 
-// Whose first process is: nobody's, where commands could kill those of root.
-const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
+// Commands of root could kill a first process that is root's, too.
+bool Container::State::held_by_root() const {
+  return user != "0" && user != "root" && !starts_with(user, "0:"sv);
 }
 
 const char* Container::State::agent_program() const {
@@ -34038,8 +34044,9 @@ Nonces Container::State::make_nonces() const {
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration() const {
   std::vector<std::string> words =
-      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
-                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+      words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
+                network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
+                "core=0:0", "--stop-signal", "KILL"});
   if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
@@ -34156,8 +34163,8 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   }
 }
 
-// One that another program works in is not taken from it. Each exec that is started ahead counts,
-// so that this is known of programs that have found it, too.
+// One that another program works in is not taken from it. An agent is an exec, so that this is also
+// known of programs that have only found the container.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
   if (label_of(found, "codeexec.pid"sv) == own.pid &&
@@ -34314,18 +34321,15 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     return engine_error(options.engine, failure, what);
   }
   if (!*answer) return engine_error(options.engine, started->wait(), what);
-  const auto found = look(cancel);
-  if (!found) return found.error();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
-  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+  return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
 
-// What an agent is told that prepares the container.
-std::string Container::State::preparation(const Nonces& nonces) const {
+// See prepare_container().
+Json Container::State::wanted_there() const {
   Json wanted = Json::object();
   const std::size_t colon = user.find(':');
   const std::string uid = user.substr(0, colon);
@@ -34351,9 +34355,14 @@ std::string Container::State::preparation(const Nonces& nonces) const {
       if (options.packages.system.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
+  return wanted;
+}
+
+// The frame for an agent that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "mounts", own_mounts());
-  set_member(hello, "prepare", std::move(wanted));
+  set_member(hello, "mounts", own_namespace("mnt"));
+  set_member(hello, "prepare", wanted_there());
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
   set_member(hello, "nonces", list_of(paths));
@@ -34702,7 +34711,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
     wanted.keep_alive = std::chrono::seconds(30);
-    wanted.container = state.name;
+    wanted.in_container = true;
     wanted.gitconfig = gitconfig;
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;

@@ -228,6 +228,9 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
+// The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
+std::string own_namespace(const char* kind);
+
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);

@@ -36,9 +36,7 @@ ProgramIdentity own_identity() {
   if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
   if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
     own.boot = without_line_ends(*boot);
-  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
-  own.space = concat({std::to_string(::geteuid()), " ",
-                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
+  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
   own.pid = std::to_string(::getpid());
   own.start = start_of_process(::getpid());
   return own;
@@ -147,7 +145,8 @@ Container::State::State(ContainerOptions given)
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
-  words.push_back(preparation({}));
+  words.push_back(wanted_there().dump());
+  words.emplace_back(CODEEXEC_VERSION_STRING);
   digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
@@ -206,15 +205,22 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  const bool is_new = !is_known();
-  auto done = is_new ? make(cancel) : Expected<void>();
-  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!found->is_null()) started_at = health_of(*found).started_at;
+  Expected<void> done;
+  if (!is_known()) {
+    done = make(cancel);
+    if (done) done = learn_start(cancel);
+    if (!done) tell(done.error().message);
   }
-  if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  const std::lock_guard<std::mutex> lock(mutex);
+  started_at = health_of(*found).started_at;
+  return {};
 }
 
 std::string Container::State::incarnation() const {

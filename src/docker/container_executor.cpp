@@ -41,7 +41,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
     wanted.keep_alive = std::chrono::seconds(30);
-    wanted.container = state.name;
+    wanted.in_container = true;
     wanted.gitconfig = gitconfig;
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;

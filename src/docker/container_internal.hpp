@@ -123,9 +123,10 @@ struct Container::State {
   // What the engine said of it.
   Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
-  const char* holder() const;
+  bool held_by_root() const;
   const char* agent_program() const;
   Nonces make_nonces() const;
+  Json wanted_there() const;
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
@@ -134,6 +135,8 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  // Sets started_at.
+  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);

@@ -49,9 +49,9 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 }  // namespace
 
-// Whose first process is: nobody's, where commands could kill those of root.
-const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
+// Commands of root could kill a first process that is root's, too.
+bool Container::State::held_by_root() const {
+  return user != "0" && user != "root" && !starts_with(user, "0:"sv);
 }
 
 const char* Container::State::agent_program() const {
@@ -76,8 +76,9 @@ Nonces Container::State::make_nonces() const {
 // The arguments of `run` that the options make, with the command.
 std::vector<std::string> Container::State::configuration() const {
   std::vector<std::string> words =
-      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
-                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+      words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
+                network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
+                "core=0:0", "--stop-signal", "KILL"});
   if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
@@ -194,8 +195,8 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   }
 }
 
-// One that another program works in is not taken from it. Each exec that is started ahead counts,
-// so that this is known of programs that have found it, too.
+// One that another program works in is not taken from it. An agent is an exec, so that this is also
+// known of programs that have only found the container.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
   if (label_of(found, "codeexec.pid"sv) == own.pid &&
@@ -352,18 +353,15 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     return engine_error(options.engine, failure, what);
   }
   if (!*answer) return engine_error(options.engine, started->wait(), what);
-  const auto found = look(cancel);
-  if (!found) return found.error();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
-  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+  return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
 
-// What an agent is told that prepares the container.
-std::string Container::State::preparation(const Nonces& nonces) const {
+// See prepare_container().
+Json Container::State::wanted_there() const {
   Json wanted = Json::object();
   const std::size_t colon = user.find(':');
   const std::string uid = user.substr(0, colon);
@@ -389,9 +387,14 @@ std::string Container::State::preparation(const Nonces& nonces) const {
       if (options.packages.system.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
+  return wanted;
+}
+
+// The frame for an agent that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "mounts", own_mounts());
-  set_member(hello, "prepare", std::move(wanted));
+  set_member(hello, "mounts", own_namespace("mnt"));
+  set_member(hello, "prepare", wanted_there());
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
   set_member(hello, "nonces", list_of(paths));

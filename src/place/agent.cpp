@@ -258,13 +258,13 @@ bool PlaceAgent::greet(std::string_view text) {
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
   if (const Json* const wanted = hello->find("prepare")) {
-    // A container may have the machine's process table, but is never the machine.
+    // A container may have the machine's process table, but never its mounts.
     const Json& mounts = (*hello)["mounts"];
-    if (mounts.is_string() && mounts.as_string() != own_mounts())
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !(*hello)["container"].as_string().empty();
+  contained_ = (*hello)["container"].as_bool();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;

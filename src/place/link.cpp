@@ -173,8 +173,8 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
-  if (!wanted.container.empty()) {
-    set_member(hello, "container", wanted.container);
+  if (wanted.in_container) {
+    set_member(hello, "container", true);
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);

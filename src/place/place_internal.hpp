@@ -120,10 +120,6 @@ Json answers_to(const Json& nonces);
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
 
-// The name of this process's mounts, which no container shares with who makes it; empty where there
-// is none.
-std::string own_mounts();
-
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
@@ -131,6 +127,7 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
@@ -206,10 +203,9 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
-    // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
-    std::string container = {};
+    bool in_container = false;
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
@@ -222,7 +218,7 @@ class PlaceLink {
   explicit PlaceLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.keep_alive),
-        is_container_(!wanted.container.empty()),
+        is_container_(wanted.in_container),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
