@@ -18,11 +18,6 @@ using namespace support;
 
 namespace {
 
-// A command that says who it is and stays, with a grandchild that has left its group and session.
-constexpr const char* staying =
-    "trap '' TERM HUP; setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon; "
-    "while :; do sleep 600; done' & echo $$; while :; do sleep 600; done";
-
 struct Fixture {
   TempDir workspace = {};
   PlaceOptions options = place_options(workspace.path());
@@ -39,7 +34,7 @@ TEST_CASE("place: an agent that is killed takes all with it, and the next comman
   if (!has_supervisor()) return;
   Fixture f;
   const PlaceExecutor there = make_place(f.options);
-  const Execution started = there.start(Command::shell(staying));
+  const Execution started = there.start(Command::shell(staying()));
   const pid_t command = started.pid();
   const pid_t daemon = f.daemon();
   REQUIRE(::kill(agent_of(there), SIGKILL) == 0);
@@ -75,7 +70,7 @@ TEST_CASE("place: when the transport is killed, or this side ends, nothing runs 
   pid_t agent = -1;
   {
     const PlaceExecutor there = make_place(f.options);
-    const Execution started = there.start(Command::shell(staying));
+    const Execution started = there.start(Command::shell(staying()));
     command = started.pid();
     daemon = f.daemon();
     SUBCASE("the transport") {
@@ -93,12 +88,13 @@ TEST_CASE("place: when the transport is killed, or this side ends, nothing runs 
 
 TEST_CASE("place: the server that is killed leaves nothing there") {
   Fixture f;
+  const std::string script = staying();
   const pid_t server = ::fork();
   REQUIRE(server >= 0);
   if (server == 0) {
     ::execl(CODEEXEC_MCP, CODEEXEC_MCP, "--execution-mode", "command", "--place-command",
-            CODEEXEC_MCP " --place", "--workspace", f.workspace.path().c_str(), "--run", staying,
-            nullptr);
+            CODEEXEC_MCP " --place", "--workspace", f.workspace.path().c_str(), "--run",
+            script.c_str(), nullptr);
     ::_exit(97);
   }
   const pid_t daemon = f.daemon();
@@ -112,7 +108,7 @@ TEST_CASE("place: an agent that says nothing any more is given up, and gives up"
   Fixture f;
   f.options.keep_alive = std::chrono::seconds(1);
   const PlaceExecutor there = make_place(f.options);
-  const Execution started = there.start(Command::shell(staying));
+  const Execution started = there.start(Command::shell(staying()));
   const pid_t command = started.pid();
   const pid_t daemon = f.daemon();
   const pid_t agent = agent_of(there);

@@ -37,6 +37,14 @@ inline codeexec::Error place_error(const codeexec::PlaceOptions& options) {
   return made.error();
 }
 
+// A command that prints its number and stays, with a grandchild that has left its group and session
+// and writes its own number to the file `daemon`. It runs `then` before it stays.
+inline std::string staying(const std::string& then = {}) {
+  return "trap '' TERM HUP; setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon; "
+         "while :; do sleep 600; done' & echo $$; " +
+         then + "while :; do sleep 600; done";
+}
+
 // The number that a command has printed for itself.
 inline pid_t pid_in(const std::string& text) { return first_number(text); }
 
