@@ -592,6 +592,8 @@ if [ $sanitizers = yes ]; then
   # What the images have in them does not depend on the compiler.
   exclude='unit\.docker\.images'
   asan_leg leg
+  # Thousands of scripts of this system are judged in one thread, for minutes under this sanitizer.
+  exclude="$exclude|unit\\.policy\\.scripts"
   tsan_leg leg
 fi
 if [ $compilers = yes ]; then
