@@ -3144,8 +3144,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The pieces of a message, without a temporary text of all.
-using Pieces = std::initializer_list<std::string_view>;
+// A piece of a text: a text that it borrows, as it is or in quotes, or a number. More than a
+// thousand are made, each of which would weigh more than a call if its constructor was inlined.
+class Piece {
+ public:
+  enum class Kind { text, in_quotes, number, below_zero };
+
+  Piece(const char* text);
+  [[gnu::noinline]] Piece(const std::string& text);
+  [[gnu::noinline]] Piece(std::string_view text, Kind kind = Kind::text);
+  [[gnu::noinline]] Piece(unsigned long long number);
+  Piece(unsigned long number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(unsigned number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(long long number);
+  Piece(long number) : Piece(static_cast<long long>(number)) {}
+  Piece(int number) : Piece(static_cast<long long>(number)) {}
+  Piece(char) = delete;
+  Piece(bool) = delete;
+
+  void append_to(std::string& out) const;
+  // Of a number or of what is put in quotes, a guess.
+  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  operator std::string() const;
+
+ private:
+  Kind kind_;
+  union {
+    std::string_view text_;
+    unsigned long long number_;  // without its sign
+  };
+};
+
+// The pieces of a message, without a temporary text of each.
+using Pieces = std::initializer_list<Piece>;
 
 // One allocation for any number of pieces.
 std::string concat(Pieces pieces);
@@ -3181,8 +3212,8 @@ std::string sha256(std::string_view bytes);
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
 
-// The same in quotes, and at most 200 bytes of the text.
-std::string quoted(std::string_view text);
+// The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
+Piece quoted(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;
@@ -3515,13 +3546,44 @@ void detail::used_without_value(const Error& error) {
 
 namespace {
 
+Piece::Piece(const char* text) : Piece(std::string_view(text)) {}
+Piece::Piece(const std::string& text) : Piece(std::string_view(text)) {}
+Piece::Piece(std::string_view text, Kind kind) : kind_(kind), text_(text) {}
+Piece::Piece(unsigned long long number) : kind_(Kind::number), number_(number) {}
+Piece::Piece(long long number)
+    : kind_(number < 0 ? Kind::below_zero : Kind::number),
+      number_(static_cast<unsigned long long>(number)) {
+  if (number < 0) number_ = 0 - number_;
+}
+
+void Piece::append_to(std::string& out) const {
+  constexpr std::size_t longest_quote = 200;
+  switch (kind_) {
+    case Kind::text:
+      out += text_;
+      break;
+    case Kind::in_quotes:
+      out += '\'';
+      out += printable(utf8_prefix(text_, longest_quote));
+      out += text_.size() > longest_quote ? "...'" : "'";
+      break;
+    case Kind::below_zero:
+      out += '-';
+      [[fallthrough]];
+    case Kind::number:
+      out += std::to_string(number_);
+  }
+}
+
+Piece::operator std::string() const { return concat({*this}); }
+
 void append_all(std::string& text, Pieces pieces) {
-  for (std::string_view piece : pieces) text.append(piece);
+  for (const Piece& piece : pieces) piece.append_to(text);
 }
 
 std::string concat(Pieces pieces) {
   std::size_t size = 0;
-  for (std::string_view piece : pieces) size += piece.size();
+  for (const Piece& piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
   append_all(text, pieces);
@@ -3529,7 +3591,7 @@ std::string concat(Pieces pieces) {
 }
 
 void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  for (const Piece& word : more) words.push_back(word);
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -3567,10 +3629,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 200;
-  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
-}
+Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -4988,8 +5047,7 @@ class Json::Parser {
     Json root;
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
-        fail(concat({"more than ", std::to_string(limits_.max_values), " values"}),
-             ErrorCode::limit);
+        fail(concat({"more than ", limits_.max_values, " values"}), ErrorCode::limit);
         return std::move(error_);
       }
       if (!read_value(*place)) return std::move(error_);
@@ -5005,7 +5063,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
+    error_ = make_error(code, {what, end, " at byte ", offset}, offset);
     return false;
   }
 
@@ -5048,8 +5106,7 @@ class Json::Parser {
 
   bool open(Json& place) {
     if (depth_ == limits_.max_depth)
-      return fail(concat({"nested deeper than ", std::to_string(limits_.max_depth), " levels"}),
-                  ErrorCode::limit);
+      return fail(concat({"nested deeper than ", limits_.max_depth, " levels"}), ErrorCode::limit);
     ++depth_;
     ++at_;
     place.link() = open_;
@@ -16944,7 +17001,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     if (++links > most_links) return system_error(ELOOP, {quoted(path)});
     if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
-      todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
+      todo =
+          concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
     else
       todo.assign(target, static_cast<std::size_t>(size));
     at = 0;
@@ -17738,10 +17796,9 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(
-          ErrorCode::limit,
-          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
-           std::to_string(max_scan), " bytes; read that part by bytes"});
+      return make_error(ErrorCode::limit,
+                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
+                         max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -17920,7 +17977,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,
-        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+        {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);
@@ -18133,7 +18190,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ = make_error(ErrorCode::parse, {"line ", std::to_string(line), ": ", what}, offset);
+  error_ = make_error(ErrorCode::parse, {"line ", line, ": ", what}, offset);
   at_ = source_.size();
 }
 
@@ -18730,15 +18787,14 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
                         {"secret: ", quoted(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error(
-          "secret", variable,
-          concat({"has a value of fewer than ", std::to_string(shortest_secret),
-                  " bytes, which cannot be masked"}));
+      return environment_error("secret", variable,
+                               concat({"has a value of fewer than ", shortest_secret,
+                                       " bytes, which cannot be masked"}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, {"secret: the values have more than ",
-                                         std::to_string(longest_secrets), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"secret: the values have more than ", longest_secrets, " bytes"});
   return {};
 }
 
@@ -20734,7 +20790,7 @@ int walk_by_name(const std::string& path,
     if (size < 0) return errno;
     if (++links > most_links_followed) return ELOOP;
     const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
-    todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
+    todo = concat({std::string_view(target, static_cast<std::size_t>(size)), "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
@@ -22668,10 +22724,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
                              int error, std::string_view file) {
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
-    const std::string place = options.work_dir_fd >= 0
-                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
-                                  : quoted(options.work_dir);
-    return concat({"cannot enter work_dir ", place, ": ", reason});
+    if (options.work_dir_fd >= 0)
+      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
+    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
@@ -29255,7 +29310,7 @@ void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_v
 
 void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
   const char which = static_cast<char>(channel);
-  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+  put_frame(out, FrameKind::credit, id, concat({std::string_view(&which, 1), number_bytes(bytes)}));
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
@@ -31283,10 +31338,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(ErrorCode::limit,
-                      {"as many background shells are running as may run at once (",
-                       std::to_string(options.max_running),
-                       "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(
+        ErrorCode::limit,
+        {"as many background shells are running as may run at once (", options.max_running,
+         "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -32027,8 +32082,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit,
-                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
+    return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
   auto path = canonical_path(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
@@ -32085,7 +32139,7 @@ class CodeRun {
     if (language->shell && language->program.size() != 1)
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
-      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+      return stop(concat({"the code has a NUL byte (at byte ", nul, ")"}));
     const bool passing = is_passing(block.code, *language);
     const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
@@ -35331,7 +35385,7 @@ Expected<std::string> UserContainers::User::shell() const {
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
-  for (const std::string_view word : words)
+  for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
@@ -37107,7 +37161,7 @@ std::string reply_text(std::string_view id, std::string_view result) {
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_all(text, {"\"error\":{\"code\":", error.code, ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -37269,14 +37323,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     scanner.feed(line);
     id = scanner.id();
   }
-  refuse_line(id, parse_error,
-              concat({"Parse error: invalid UTF-8 at byte ", std::to_string(bad)}));
+  refuse_line(id, parse_error, concat({"Parse error: invalid UTF-8 at byte ", bad}));
 }
 
 void Session::on_too_long(const Id& id) {
   refuse_line(id, parse_error,
-              concat({"Parse error: the message is longer than ", std::to_string(options_.max_line),
-                      " bytes"}));
+              concat({"Parse error: the message is longer than ", options_.max_line, " bytes"}));
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
@@ -37294,9 +37346,8 @@ void Session::refuse_line(const Id& id, int code, std::string_view message) {
 void Session::on_batch(Json messages) {
   const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
   if (messages.size() > most)
-    return refuse_line(
-        Id(), invalid_request,
-        concat({"Invalid request: more than ", std::to_string(most), " messages in a batch"}));
+    return refuse_line(Id(), invalid_request,
+                       concat({"Invalid request: more than ", most, " messages in a batch"}));
   const auto batch = std::make_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
@@ -37515,7 +37566,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
   }
   if (full)
     return fail(batch, id.spelling, internal_error,
-                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
+                concat({"Too many subscriptions: at most ", most_subscriptions}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -37584,11 +37635,11 @@ CallPtr Session::dispatch(CallPtr call) {
       return nullptr;
     }
   }
-  answer(call, ToolResult::error(
-                   ending ? server_ends
-                          : concat({"The server is busy: ", std::to_string(options_.max_concurrent),
-                                    " calls are running and ", std::to_string(options_.max_waiting),
-                                    " are waiting. Try again when some have ended."})));
+  answer(call,
+         ToolResult::error(ending ? server_ends
+                                  : concat({"The server is busy: ", options_.max_concurrent,
+                                            " calls are running and ", options_.max_waiting,
+                                            " are waiting. Try again when some have ended."})));
   return nullptr;
 }
 
@@ -37744,10 +37795,9 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
   }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
-  return of_result(
-      failure_of(tool, concat({"was dropped, because it is ", std::to_string(text.size()),
-                               " bytes long as JSON and at most ", std::to_string(call.max_reply),
-                               " can be sent; ask for less"})));
+  return of_result(failure_of(
+      tool, concat({"was dropped, because it is ", text.size(), " bytes long as JSON and at most ",
+                    call.max_reply, " can be sent; ask for less"})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -38176,8 +38226,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem =
-        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
     if (!problem.empty()) return problem;
   }
   return {};
@@ -38694,7 +38743,7 @@ namespace {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {
@@ -38874,9 +38923,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
-                 " times in a minute (calls_per_minute); try again in ",
-                 std::to_string(left.count()), " seconds"});
+  return concat({tool, " may be called ", bounds_.calls_per_minute,
+                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
@@ -39040,9 +39088,7 @@ Json shell_exit_code(const ShellStatus& shell) {
   return json_exit_code(shell.result);
 }
 
-std::string cursor_text(const ShellCursor& cursor) {
-  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
-}
+std::string cursor_text(const ShellCursor& cursor) { return concat({cursor.out, ":", cursor.err}); }
 
 std::optional<ShellCursor> parse_cursor(std::string_view text) {
   ShellCursor cursor;
@@ -39084,7 +39130,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, {std::to_string(others),
+    return make_error(ErrorCode::limit, {others,
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }
@@ -39397,9 +39443,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(
-        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
-                std::to_string(most_blocks), " at most"}));
+    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
+                          most_blocks, " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;
@@ -39502,7 +39547,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({quoted(path), " is an image of ", std::to_string(image.size),
+      return failed(concat({quoted(path), " is an image of ", image.size,
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     remember_read(set, image);
@@ -39513,7 +39558,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file.size),
+    return failed(concat({quoted(path), " is a binary file of ", file.size,
                           " bytes; read it with encoding base64"}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
@@ -39590,7 +39635,7 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
+    return failed(concat({quoted(file->path), " is longer than ", longest_source,
                           " bytes, too long for a source file"}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
@@ -39657,8 +39702,7 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   set_member(object, "success", true);
   set_member(object, "file_path", path);
   set_member(object, "bytes", *bytes);
-  set_member(object, "message",
-             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  set_member(object, "message", concat({"Successfully wrote ", *bytes, " bytes to ", path}));
   return answer_with(std::move(object));
 }
 
@@ -39700,7 +39744,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+    return failed(concat({quoted(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);
@@ -39831,8 +39875,7 @@ void add_timeout(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output",
-        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
       .minimum = 1;
 }
 
@@ -40067,7 +40110,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". They have no terminal. Of each stream ", std::to_string(options.max_output),
+               ". They have no terminal. Of each stream ", options.max_output,
                " bytes are shown, the beginning and the end",
                settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -40075,7 +40118,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
                " goes on in the background."});
   if (has_tool("start_background_shell"))
     say(text, {"For servers and long work use start_background_shell (at most ",
-               std::to_string(options.shells.max_running), " at a time)",
+               options.shells.max_running, " at a time)",
                has_tool("get_background_shell_output")
                    ? ", and get_background_shell_output with wait_for and since to follow it."
                    : "."});
@@ -40099,8 +40142,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    say(text,
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
+    say(text, {"Each tool may be called ", use.calls_per_minute, " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
     say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
@@ -40659,7 +40701,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+                      {label, " needs exactly one value, and not ", words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
@@ -41536,8 +41578,7 @@ class InputLines {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
-  if (lines.too_long())
-    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
+  if (lines.too_long()) return make_error(ErrorCode::limit, {"longer than ", longest, " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
@@ -41561,8 +41602,7 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      set_member(answer, "error",
-                 concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error", concat({"line ", number, ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
@@ -41612,15 +41652,15 @@ int verify_audit(const std::string& path) {
       continue;
     }
     if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      print(concat({path, ": line ", number, " ", problem, "\n"}));
       return 1;
     }
   }
   if (lines.error() != 0)
     return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
   const std::string text =
-      concat({path, ": ", std::to_string(number - older), " records as they were written",
-              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+      concat({path, ": ", number - older, " records as they were written",
+              older > 0 ? concat({", after ", older, " lines without a hash"}) : "",
               start.empty() ? "" : ", the first after a record that is not here and has the hash ",
               start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
@@ -41789,7 +41829,7 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   std::to_string(facts.uid), ", home ", facts.home})},
+                   facts.uid, ", home ", facts.home})},
           {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
 }
 
@@ -42110,8 +42150,7 @@ std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why
   const std::string_view head = utf8_prefix(text, most / 2);
   const std::string_view tail = utf8_suffix(text, most / 2);
   const std::size_t omitted = text.size() - head.size() - tail.size();
-  text = concat({head, "\n... (truncated", why, ": ", std::to_string(omitted),
-                 " bytes omitted) ...\n", tail});
+  text = concat({head, "\n... (truncated", why, ": ", omitted, " bytes omitted) ...\n", tail});
   return omitted;
 }
 
@@ -42119,16 +42158,15 @@ std::size_t cut_output(std::string& text, std::size_t most) {
   // Text that was cut to so many bytes before has a line that says so.
   constexpr std::size_t longest_line = 256;
   if (text.size() <= most + longest_line) return 0;
-  return cut_middle(text, most, concat({", exceeded ", std::to_string(most), " bytes"}));
+  return cut_middle(text, most, concat({", exceeded ", most, " bytes"}));
 }
 
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes) {
-  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ",
-                             std::to_string(total), " bytes, and not all of them are here; "});
+  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ", total,
+                             " bytes, and not all of them are here; "});
   if (file.empty()) return note + "send it to a file to read it in parts";
-  note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
-                             : "all of it is in ";
+  note += file_bytes < total ? concat({"the first ", file_bytes, " are in "}) : "all of it is in ";
   note += file;
   if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;

@@ -31,8 +31,39 @@ inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
 
-// The pieces of a message, without a temporary text of all.
-using Pieces = std::initializer_list<std::string_view>;
+// A piece of a text: a text that it borrows, as it is or in quotes, or a number. More than a
+// thousand are made, each of which would weigh more than a call if its constructor was inlined.
+class Piece {
+ public:
+  enum class Kind { text, in_quotes, number, below_zero };
+
+  Piece(const char* text);
+  [[gnu::noinline]] Piece(const std::string& text);
+  [[gnu::noinline]] Piece(std::string_view text, Kind kind = Kind::text);
+  [[gnu::noinline]] Piece(unsigned long long number);
+  Piece(unsigned long number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(unsigned number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(long long number);
+  Piece(long number) : Piece(static_cast<long long>(number)) {}
+  Piece(int number) : Piece(static_cast<long long>(number)) {}
+  Piece(char) = delete;
+  Piece(bool) = delete;
+
+  void append_to(std::string& out) const;
+  // Of a number or of what is put in quotes, a guess.
+  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  operator std::string() const;
+
+ private:
+  Kind kind_;
+  union {
+    std::string_view text_;
+    unsigned long long number_;  // without its sign
+  };
+};
+
+// The pieces of a message, without a temporary text of each.
+using Pieces = std::initializer_list<Piece>;
 
 // One allocation for any number of pieces.
 std::string concat(Pieces pieces);
@@ -68,8 +99,8 @@ std::string sha256(std::string_view bytes);
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
 
-// The same in quotes, and at most 200 bytes of the text.
-std::string quoted(std::string_view text);
+// The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
+Piece quoted(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;

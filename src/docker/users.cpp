@@ -245,7 +245,7 @@ Expected<std::string> UserContainers::User::shell() const {
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
-  for (const std::string_view word : words)
+  for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});

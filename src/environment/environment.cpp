@@ -97,15 +97,14 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
                         {"secret: ", quoted(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error(
-          "secret", variable,
-          concat({"has a value of fewer than ", std::to_string(shortest_secret),
-                  " bytes, which cannot be masked"}));
+      return environment_error("secret", variable,
+                               concat({"has a value of fewer than ", shortest_secret,
+                                       " bytes, which cannot be masked"}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, {"secret: the values have more than ",
-                                         std::to_string(longest_secrets), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"secret: the values have more than ", longest_secrets, " bytes"});
   return {};
 }
 

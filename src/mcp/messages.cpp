@@ -45,7 +45,7 @@ std::string reply_text(std::string_view id, std::string_view result) {
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_all(text, {"\"error\":{\"code\":", error.code, ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";

@@ -71,8 +71,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem =
-        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
     if (!problem.empty()) return problem;
   }
   return {};

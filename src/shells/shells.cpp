@@ -104,10 +104,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(ErrorCode::limit,
-                      {"as many background shells are running as may run at once (",
-                       std::to_string(options.max_running),
-                       "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(
+        ErrorCode::limit,
+        {"as many background shells are running as may run at once (", options.max_running,
+         "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }

@@ -44,8 +44,7 @@ void add_timeout(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output",
-        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
       .minimum = 1;
 }
 

@@ -114,9 +114,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(
-        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
-                std::to_string(most_blocks), " at most"}));
+    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
+                          most_blocks, " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;

@@ -49,7 +49,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+                      {label, " needs exactly one value, and not ", words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");

@@ -241,7 +241,7 @@ inline namespace inner {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {

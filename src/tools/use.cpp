@@ -28,9 +28,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
-                 " times in a minute (calls_per_minute); try again in ",
-                 std::to_string(left.count()), " seconds"});
+  return concat({tool, " may be called ", bounds_.calls_per_minute,
+                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
