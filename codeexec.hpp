@@ -3204,6 +3204,17 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The owner of an object; the last copy calls `destroy`.
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
+
+// As std::make_shared, which costs half a KiB of code for each type. Not for one that has
+// shared_from_this().
+template <class T, class... Args>
+std::shared_ptr<T> new_shared(Args&&... args) {
+  auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
+  return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 
@@ -4092,6 +4103,10 @@ int moved_above(int last, int fd) {
   return moved;
 }
 
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
+  return std::shared_ptr<void>(object, destroy);
+}
+
 }  // namespace
 
 namespace {
@@ -4150,7 +4165,7 @@ struct CancelToken::State {
   }
 };
 
-CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+CancelToken::CancelToken() : state_(new_shared<State>()) {}
 
 void CancelToken::cancel() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -31001,7 +31016,7 @@ struct BackgroundShells::Shell {
   std::string start_time = utc_timestamp();
   Clock::time_point started = Clock::now();
   std::vector<std::string> notes = {};
-  std::shared_ptr<Events> events = std::make_shared<Events>();
+  std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
   // This is the State's, and so is its mutex.
@@ -31279,7 +31294,7 @@ struct BackgroundShells::State {
 // A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
     Command& command) const {
-  auto shell = std::make_shared<Shell>();
+  auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
@@ -31403,7 +31418,7 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
 }
 
 BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
-    : state_(std::make_shared<State>(executor, options)) {}
+    : state_(new_shared<State>(executor, options)) {}
 
 BackgroundShells::~BackgroundShells() {
   if (state_->owner != ::getpid()) {
@@ -37348,7 +37363,7 @@ void Session::on_batch(Json messages) {
   if (messages.size() > most)
     return refuse_line(Id(), invalid_request,
                        concat({"Invalid request: more than ", most, " messages in a batch"}));
-  const auto batch = std::make_shared<Batch>();
+  const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
     CallPtr call = on_message(message, batch);
@@ -37575,7 +37590,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
-  const auto call = std::make_shared<OpenCall>();
+  const auto call = new_shared<OpenCall>();
   call->message = std::move(message);
   const Json& params = call->message["params"sv];
   const Json& name = params["name"sv];
@@ -38131,7 +38146,7 @@ Expected<void> Server::add(Tool tool) {
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
     if (other->name == tool.name) return refuse("is there already"sv);
-  state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
+  state_->tools.push_back(new_shared<const Tool>(std::move(tool)));
   return {};
 }
 
@@ -38406,7 +38421,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.file_rules(), where.workspace()),
-        use(std::make_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
   const Executor& executor;
@@ -38857,7 +38872,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = std::make_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }
@@ -38945,7 +38960,7 @@ Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
   counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
     if (!over->exchange(true)) counter->end(begin);
   };
 }
@@ -39032,7 +39047,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (argument_text(call, "encoding") == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
+    raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);
@@ -40078,7 +40093,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options) {
   if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto set = std::make_shared<ToolSet>(executor, options);
+  const auto set = new_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
     bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {

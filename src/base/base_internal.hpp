@@ -91,6 +91,17 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The owner of an object; the last copy calls `destroy`.
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
+
+// As std::make_shared, which costs half a KiB of code for each type. Not for one that has
+// shared_from_this().
+template <class T, class... Args>
+std::shared_ptr<T> new_shared(Args&&... args) {
+  auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
+  return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 

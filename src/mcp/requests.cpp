@@ -157,7 +157,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
-  const auto call = std::make_shared<OpenCall>();
+  const auto call = new_shared<OpenCall>();
   call->message = std::move(message);
   const Json& params = call->message["params"sv];
   const Json& name = params["name"sv];

@@ -88,7 +88,7 @@ void Session::on_batch(Json messages) {
   if (messages.size() > most)
     return refuse_line(Id(), invalid_request,
                        concat({"Invalid request: more than ", most, " messages in a batch"}));
-  const auto batch = std::make_shared<Batch>();
+  const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
     CallPtr call = on_message(message, batch);

@@ -45,7 +45,7 @@ struct BackgroundShells::State {
 // A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
     Command& command) const {
-  auto shell = std::make_shared<Shell>();
+  auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
@@ -169,7 +169,7 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
 }
 
 BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
-    : state_(std::make_shared<State>(executor, options)) {}
+    : state_(new_shared<State>(executor, options)) {}
 
 BackgroundShells::~BackgroundShells() {
   if (state_->owner != ::getpid()) {

@@ -247,7 +247,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options) {
   if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto set = std::make_shared<ToolSet>(executor, options);
+  const auto set = new_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
     bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {

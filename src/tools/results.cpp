@@ -355,7 +355,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = std::make_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }

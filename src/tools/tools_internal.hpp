@@ -187,7 +187,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.file_rules(), where.workspace()),
-        use(std::make_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
   const Executor& executor;

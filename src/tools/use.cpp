@@ -50,7 +50,7 @@ Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
   counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
     if (!over->exchange(true)) counter->end(begin);
   };
 }
