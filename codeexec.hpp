@@ -5818,7 +5818,7 @@ class Regex::Parser {
   bool at_start_ = true;  // nothing but flags and comments so far
   std::vector<std::string_view> names_ = {};
   std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
-  std::shared_ptr<Program> program_ = std::make_shared<Program>();
+  std::shared_ptr<Program> program_ = new_shared<Program>();
   std::optional<Error> error_ = {};
 
   // errors and input ------------------------------------------------------------------------------
@@ -16003,7 +16003,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       {"allow_usual: compat judges a script by its first words: use strict"});
-  auto compiled = std::make_shared<Compiled>();
+  auto compiled = new_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
   std::string_view texts = all_compat_texts;
@@ -17328,7 +17328,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(new_shared<State>()) {
   state_->roots = std::move(roots);
 }
 
@@ -22176,7 +22176,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = new_shared<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();
@@ -24222,7 +24222,7 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  table_ = std::make_shared<const Table>(wanted);
+  table_ = new_shared<const Table>(wanted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -25583,7 +25583,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = std::make_shared<Reactor>();
+  reactor = new_shared<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -25680,7 +25680,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = new_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
@@ -26288,9 +26288,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = std::make_shared<Execution::State>();
+  execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = std::make_shared<Result>(std::move(admission.result));
+  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
@@ -27272,7 +27272,7 @@ std::string read_session_text(const UniqueFd& told) {
 
 }  // namespace
 
-Session::Session() : state_(std::make_shared<State>()) {}
+Session::Session() : state_(new_shared<State>()) {}
 
 std::string Session::work_dir() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -27617,7 +27617,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -28141,7 +28141,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+      return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
@@ -28565,8 +28565,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place =
-      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -28603,7 +28602,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = std::make_shared<const SandboxReport>(std::move(report));
+  place.report = new_shared<const SandboxReport>(std::move(report));
   return {};
 }
 
@@ -30383,7 +30382,7 @@ std::optional<Json> answer_in(std::string_view printed) {
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = std::make_shared<PlaceLink>(wanted);
+  auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   if (!make_pipe(link->wake_out_, link->wake_in_))
@@ -30876,7 +30875,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place =
-      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
+      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -30940,7 +30939,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.result.notes.push_back(
         concat({"the connection to ", place_->wanted.name,
                 " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
+  auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
   admission.process.secrets = place_->settings.environment.secrets();
@@ -33598,7 +33597,7 @@ struct Container::State {
   const ContainerOptions options;
   const std::string name;
   const std::string user;  // of its commands, for `exec --user`
-  const std::shared_ptr<Log> events = std::make_shared<Log>();
+  const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;
@@ -33849,8 +33848,7 @@ Container::State::~State() {
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options)
-    : state_(std::make_shared<State>(std::move(options))) {}
+Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 
@@ -34066,7 +34064,7 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
-  auto answer = std::make_shared<std::optional<Json>>();
+  auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
   call.on_output = [told, answer, heard = std::string()](Stream stream,
                                                          std::string_view bytes) mutable {
@@ -34826,7 +34824,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  auto place = std::make_shared<Place>(
+  auto place = new_shared<Place>(
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
@@ -34895,7 +34893,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec =
-      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
+      new_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;
@@ -34931,7 +34929,7 @@ struct ContainerManager::State {
   Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
-ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 
@@ -35380,8 +35378,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
+  auto place = new_shared<Place>(std::move(container),
+                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -35452,7 +35450,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = std::make_shared<State>(given);
+  auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");

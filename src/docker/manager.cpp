@@ -20,7 +20,7 @@ struct ContainerManager::State {
   Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
-ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 

@@ -225,8 +225,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
+  auto place = new_shared<Place>(std::move(container),
+                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -297,7 +297,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = std::make_shared<State>(given);
+  auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
