@@ -3235,10 +3235,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-template <class Texts = std::initializer_list<std::string_view>>
-bool is_one_of(std::string_view text, const Texts& texts) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+// The place of the first that passes, or the end. The loops of std::find_if and its like are
+// unrolled four times.
+template <class Range, class Test>
+auto find_where(Range& range, Test passes) {
+  auto place = std::begin(range);
+  while (place != std::end(range) && !passes(*place)) ++place;
+  return place;
 }
+
+template <class Range, class Value>
+auto find_in(Range& range, const Value& value) {
+  return find_where(range, [&value](const auto& other) { return other == value; });
+}
+
+template <class Texts>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return find_in(texts, text) != std::end(texts);
+}
+
+bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
@@ -3683,9 +3699,14 @@ bool is_word_of(std::string_view text, std::string_view words) {
   return false;
 }
 
+bool all_are(std::string_view text, bool (*test)(char)) {
+  for (const char c : text)
+    if (!test(c)) return false;
+  return true;
+}
+
 bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && is_name_start(text[0]) && all_are(text, is_name_char);
 }
 
 std::string shell_word(std::string_view text) {
@@ -17567,7 +17588,7 @@ Expected<void> check_file_system(int fd, const std::string& path) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+  if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
         {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
@@ -18766,7 +18787,7 @@ const char* problem_of_kept(std::string_view pattern) {
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
-  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+  return is_one_of(variable, options.secret);
 }
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
@@ -31887,17 +31908,14 @@ std::vector<CodeBlock> extract_code(std::string_view markdown) {
 
 namespace {
 
-constexpr std::string_view common_commands[] = {
-    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
-    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
-    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
-    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
-    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
-};
+constexpr std::string_view common_commands =
+    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
+    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
+    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+         all_are(text, [](char c) { return is_name_char(c) || c == '.'; });
 }
 
 // The first word of a line of a shell.
@@ -31922,18 +31940,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
+  if (has_entry("if for while until case"sv, word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until" ||
            (word == "case" && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  const auto* const end = std::end(common_commands);
-  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  if (!has_entry(common_commands, word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(
-      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
 }
 
 enum class Guess { yes, no, open };
@@ -31972,13 +31988,11 @@ Guess guess_python(std::string_view line) {
   if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
   if (word == "import"sv)
-    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
-      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
-    }));
+    return decided(all_are(
+        rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word,
-                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
+  if (has_entry("async class def for if match try: try while with"sv, word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -32001,7 +32015,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
+  if (has_entry("sh ash dash"sv, program)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -32063,7 +32077,7 @@ std::string_view comment_of(std::string_view line) {
 bool is_bare_path(std::string_view comment, const std::string& extension) {
   if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
-  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+  return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
     return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });
@@ -36656,7 +36670,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
   if (!parameter.choices.empty()) {
     const auto& choices = parameter.choices;
-    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+    if (!is_one_of(value.as_string(), choices))
       return concat({"must be one of ", list_of_choices(choices)});
   }
   if (parameter.items) {
@@ -36717,8 +36731,7 @@ namespace {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
+  return all_are(name, [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
@@ -37158,9 +37171,7 @@ void append_content(std::string& out, const ToolResult& result) {
 }
 
 bool is_log_level(const Json& value) {
-  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -37427,7 +37438,7 @@ void Session::cancel(const std::string& key) {
     if (found == open_.end()) return;
     call = found->second;
     open_.erase(found);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
     if (was_waiting) waiting_.erase(place);
   }
@@ -38030,7 +38041,8 @@ void Session::cancel_everything() {
 bool Session::join_workers() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
-    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+    const auto at_work = [](const Worker& worker) { return !worker.ended; };
+    return find_where(workers_, at_work) == workers_.end();
   };
   const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
   for (const Worker& worker : workers_) {
@@ -38194,8 +38206,9 @@ bool is_of_type(const Json& value, std::string_view type) {
 // Whether one of the items, or the only one, is as wanted.
 bool matches_type(const Json& types, const Json& value) {
   if (types.is_string()) return is_of_type(value, types.as_string());
-  return std::any_of(types.items().begin(), types.items().end(),
-                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+  for (const Json& type : types.items())
+    if (is_of_type(value, type.as_string())) return true;
+  return false;
 }
 
 // Bounds of a number; what is no number in the schema is no bound.
@@ -38217,8 +38230,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
   const Json& choices = schema["enum"sv];
-  if (choices.is_array() &&
-      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+  if (choices.is_array() && find_in(choices.items(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
   if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
@@ -38395,8 +38407,7 @@ class SessionTable {
  public:
   Session of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                              [&](const auto& known) { return known.first == id; });
+    auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
       found = sessions_.emplace(sessions_.end(), id, Session());
@@ -38808,8 +38819,7 @@ std::uint64_t count_of(const Json& number) {
 }
 
 bool is_disabled(const ToolOptions& options, std::string_view tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+  return is_one_of(tool, options.disabled_tools);
 }
 
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
@@ -38923,8 +38933,7 @@ namespace {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = std::find_if(calls_.begin(), calls_.end(),
-                            [&](const auto& known) { return known.first == tool; });
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
   std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
@@ -39429,7 +39438,7 @@ class BlockSum {
   }
   static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
     for (const std::string& text : texts)
-      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+      if (!is_one_of(text, sum)) sum.push_back(text);
   }
 
   const ToolOptions& options_;
@@ -40075,10 +40084,9 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
   if (options.disabled_tools.empty()) return {};
   const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
-    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
-      return bound.tool.name == disabled;
-    });
-    if (!is_known)
+    const auto known =
+        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
+    if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
                         {"disabled_tools: there is no tool ", quoted(disabled)});
   }
@@ -40727,7 +40735,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
-  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
   return nullptr;
 }
 
@@ -40926,7 +40934,7 @@ const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
 namespace {
 
 bool contains(const Options& options, const Option* option) {
-  return std::find(options.begin(), options.end(), option) != options.end();
+  return find_in(options, option) != options.end();
 }
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
@@ -40944,7 +40952,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+    const auto option = find_where(table, [&](const Option& candidate) {
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
@@ -40995,15 +41003,15 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
-      arguments.back().words.emplace_back(word);
+      add_words(arguments.back().words, {word});
       continue;
     }
     const std::size_t equals = word.find('=');
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
-      arguments.back().words.emplace_back(word.substr(equals + 1));
+      add_words(arguments.back().words, {word.substr(equals + 1)});
     else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
-      arguments.back().words.emplace_back(argv[++i]);
+      add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
 }
@@ -41107,8 +41115,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Options given;
   for (const Argument& argument : *arguments) {
     const Special* const special =
-        std::find_if(std::begin(specials), std::end(specials),
-                     [&](const Special& known) { return argument.name == known.name; });
+        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
       continue;
@@ -41303,7 +41310,7 @@ void set_terminal(EnvironmentOptions& options) {
     bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
                   std::getenv(setting.name) != nullptr;
     for (const auto& given : options.set) is_set |= given.first == setting.name;
-    if (!is_set) options.set.emplace_back(setting.name, setting.value);
+    if (!is_set) options.set.push_back({setting.name, setting.value});
   }
 }
 

@@ -122,10 +122,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-template <class Texts = std::initializer_list<std::string_view>>
-bool is_one_of(std::string_view text, const Texts& texts) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+// The place of the first that passes, or the end. The loops of std::find_if and its like are
+// unrolled four times.
+template <class Range, class Test>
+auto find_where(Range& range, Test passes) {
+  auto place = std::begin(range);
+  while (place != std::end(range) && !passes(*place)) ++place;
+  return place;
 }
+
+template <class Range, class Value>
+auto find_in(Range& range, const Value& value) {
+  return find_where(range, [&value](const auto& other) { return other == value; });
+}
+
+template <class Texts>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return find_in(texts, text) != std::end(texts);
+}
+
+bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);

@@ -134,9 +134,14 @@ bool is_word_of(std::string_view text, std::string_view words) {
   return false;
 }
 
+bool all_are(std::string_view text, bool (*test)(char)) {
+  for (const char c : text)
+    if (!test(c)) return false;
+  return true;
+}
+
 bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && is_name_start(text[0]) && all_are(text, is_name_char);
 }
 
 std::string shell_word(std::string_view text) {

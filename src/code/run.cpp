@@ -50,7 +50,7 @@ std::string_view comment_of(std::string_view line) {
 bool is_bare_path(std::string_view comment, const std::string& extension) {
   if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
-  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+  return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
     return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });

@@ -61,7 +61,7 @@ const char* problem_of_kept(std::string_view pattern) {
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
-  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+  return is_one_of(variable, options.secret);
 }
 
 // The host's variables that commands may see. Of two with one name the first counts, as for

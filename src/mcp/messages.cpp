@@ -29,9 +29,7 @@ void append_content(std::string& out, const ToolResult& result) {
 }
 
 bool is_log_level(const Json& value) {
-  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace

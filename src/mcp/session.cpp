@@ -154,7 +154,7 @@ void Session::cancel(const std::string& key) {
     if (found == open_.end()) return;
     call = found->second;
     open_.erase(found);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
     if (was_waiting) waiting_.erase(place);
   }

@@ -231,10 +231,9 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
   if (options.disabled_tools.empty()) return {};
   const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
-    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
-      return bound.tool.name == disabled;
-    });
-    if (!is_known)
+    const auto known =
+        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
+    if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
                         {"disabled_tools: there is no tool ", quoted(disabled)});
   }

@@ -87,7 +87,7 @@ class BlockSum {
   }
   static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
     for (const std::string& text : texts)
-      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+      if (!is_one_of(text, sum)) sum.push_back(text);
   }
 
   const ToolOptions& options_;

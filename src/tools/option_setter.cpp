@@ -62,7 +62,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
-  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
   return nullptr;
 }
 

@@ -293,8 +293,7 @@ std::uint64_t count_of(const Json& number) {
 }
 
 bool is_disabled(const ToolOptions& options, std::string_view tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+  return is_one_of(tool, options.disabled_tools);
 }
 
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,

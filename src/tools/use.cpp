@@ -15,8 +15,7 @@ inline namespace inner {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = std::find_if(calls_.begin(), calls_.end(),
-                            [&](const auto& known) { return known.first == tool; });
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
   std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
