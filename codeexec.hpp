@@ -1828,7 +1828,7 @@ struct ExecutorOptions {
   // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
   // is not writable is refused, as far as its words tell the files it changes.
   std::vector<Root> roots = {};
-  PolicyOptions policy = {};
+  PolicyOptions policy = PolicyOptions();
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
@@ -1963,10 +1963,11 @@ enum class PrivateHome {
 const char* name(PrivateHome home) noexcept;
 
 struct LocalOptions : ExecutorOptions {
-  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  // Its `workspace` is taken from the executor's.
+  EnvironmentOptions environment = EnvironmentOptions();
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -2032,7 +2033,7 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  SandboxReport sandbox = {};
+  SandboxReport sandbox = SandboxReport();
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -2050,10 +2051,10 @@ struct PlaceOptions : ExecutorOptions {
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
@@ -2134,7 +2135,7 @@ struct ShellStatus {
   ShellState state = ShellState::running;
   // While it runs: what is known so far, outcome `unknown`. Afterwards all but out and err, which
   // BackgroundShells::read() gives.
-  Result result = {};
+  Result result = Result();
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or its end
 };
@@ -2149,7 +2150,7 @@ struct ShellCursor {
 // is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
 // line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
-  ShellStatus status = {};
+  ShellStatus status = ShellStatus();
   Capture::Chunk out = {};
   Capture::Chunk err = {};
 };
@@ -2172,8 +2173,8 @@ const char* name(ShellWaitEnd end) noexcept;
 // What became of a command that was given some time in the foreground.
 struct ForegroundRun {
   bool ended = false;  // `result` has everything, and the shell is not known any more
-  Result result = {};
-  ShellStatus shell = {};  // otherwise it goes on as this one
+  Result result = Result();
+  ShellStatus shell = ShellStatus();  // otherwise it goes on as this one
 };
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
@@ -2288,7 +2289,7 @@ struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
-  Command command = {};
+  Command command = Command();
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;
@@ -2415,7 +2416,7 @@ struct PackageOptions {
 // for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
 struct ContainerOptions {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
   ImagePolicy image_policy = ImagePolicy::missing;
   // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
@@ -2446,9 +2447,9 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = {};
+  CredentialOptions credentials = CredentialOptions();
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = {};
+  PackageOptions packages = PackageOptions();
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -2512,7 +2513,7 @@ struct ContainerInfo {
   std::string name = {};
   std::string image = {};
   std::string created = {};  // RFC 3339
-  ContainerHealth health = {};
+  ContainerHealth health = ContainerHealth();
   Json to_json() const;
 };
 struct ContainerStats {
@@ -2568,9 +2569,9 @@ class Container {
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
   // become mounts by their permission, at the same path as on the host.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -2632,7 +2633,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 struct UserContainerOptions {
   // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
   // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
   // ./tools and ./skills, when these are there.
   std::string tools_dir = {};
@@ -2641,8 +2642,8 @@ struct UserContainerOptions {
   std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
   std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
-  PolicyOptions policy = {};    // of commands; its enable_sudo is set
-  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
+  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
   std::size_t audit_output = 0;
 };
 
@@ -2750,7 +2751,7 @@ class ToolReply {
   const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
 
  private:
-  ToolResult result_ = {};
+  ToolResult result_ = ToolResult();
   std::optional<RpcError> error_ = {};
 };
 
@@ -2924,7 +2925,7 @@ struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
   // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
   std::size_t max_output = 30000;
-  ShellOptions shells = {};
+  ShellOptions shells = ShellOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
@@ -19118,13 +19119,13 @@ struct SandboxGrant {
 
 // One policy; the plan points into it.
 struct SandboxState {
-  SandboxOptions options = {};
-  SandboxReport report = {};
+  SandboxOptions options = SandboxOptions();
+  SandboxReport report = SandboxReport();
   std::vector<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
   std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
-  SandboxPlan plan = {};
+  SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
   // the same directory.
   CgroupBase memory_base = {};
@@ -22452,7 +22453,7 @@ class Launch {
   const std::vector<std::string>& candidates() const { return candidates_; }
   const std::string& search_path() const { return search_path_; }
 
-  ChildPlan plan = {};
+  ChildPlan plan = ChildPlan();
 
  private:
   char** next() { return pointers_.data() + pointers_.size(); }
@@ -24405,7 +24406,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -24450,7 +24451,7 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     // So much may be read now. Who passes on what is read has the program wait, at its end, too.
     std::size_t room = std::size_t(-1);
-    Spill spill = {};
+    Spill spill = Spill();
     Capture capture;
     Redactor redactor;
     detail::Sha256 hash = {};
@@ -24521,7 +24522,7 @@ struct Process::State {
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
-  Supervisor supervisor = {};
+  Supervisor supervisor = Supervisor();
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -24559,7 +24560,7 @@ struct Process::State {
   bool input_ends = true;  // when everything queued is written
   bool reaped = false;
   bool done = false;
-  ProcessResult result = {};
+  ProcessResult result = ProcessResult();
   std::unique_ptr<State> measure = {};  // while recovering
 
  private:
@@ -26133,7 +26134,7 @@ struct Executor::Gate {
   ExecutorOptions options;
   Policy policy;
   PathRules paths;
-  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
@@ -26188,13 +26189,13 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};                     // of a refusal, or what is known before the start
-  ProcessOptions process = {};            // filled by place()
-  OpenDirectory directory = {};           // pins the work_dir until the child is in it
-  UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
+  Result result = Result();                   // of a refusal, or what is known before the start
+  ProcessOptions process = ProcessOptions();  // filled by place()
+  OpenDirectory directory = OpenDirectory();  // pins the work_dir until the child is in it
+  UniqueFd script = {};                       // a script too long for an argument
+  std::shared_ptr<const void> home = {};      // what it runs in: removed when it goes away
   std::string time = {};
-  Ending ending = {};
+  Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
   std::vector<std::string> unset = {};
@@ -26298,7 +26299,7 @@ std::string Result::summary() const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
-  Result asked = {};
+  Result asked = Result();
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
@@ -27950,7 +27951,7 @@ struct LocalExecutor::Place {
   bool gives_temporary = true;
   std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
-  PathRules file_rules = {};
+  PathRules file_rules = PathRules();
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
@@ -29082,11 +29083,11 @@ class PlaceLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
-    ProcessOptions transport = {};
+    ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = {};
+    SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
     // Of an agent in a container: a word that its first process alone was started with. Such an
     // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
@@ -29141,7 +29142,7 @@ class PlaceLink {
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-  PlaceFacts facts_ = {};
+  PlaceFacts facts_ = PlaceFacts();
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -29162,7 +29163,7 @@ class PlaceLink {
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  PlaceQueue queue_ = {};  // for the agent
+  PlaceQueue queue_ = PlaceQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -29227,7 +29228,7 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = {};             // does not fit into the pipe
+    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -29240,8 +29241,8 @@ class PlaceCommand : public Carrier {
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = {};
-  Flow err_ = {};
+  Flow out_ = Flow();
+  Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
   std::size_t input_window_ = stream_window;
@@ -29695,7 +29696,7 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = {};
+  PlaceQueue queue_ = PlaceQueue();
   std::list<Running> commands_ = {};
 };
 
@@ -32303,7 +32304,7 @@ class CodeRun {
   const Executor& executor_;
   const CodeOptions& options_;
   const Expected<std::string> work_dir_;  // canonical
-  CodeResult result_ = {};
+  CodeResult result_ = CodeResult();
 };
 
 struct UsualLanguage {
@@ -33003,7 +33004,7 @@ class CredentialReader {
 
   const CredentialOptions& options_;
   std::string_view home_;
-  Credentials result_ = {};
+  Credentials result_ = Credentials();
   std::map<std::string, std::string> values_ = {};
   std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
@@ -34936,7 +34937,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 // Containers of many agents.
 
 struct ContainerManager::State {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
@@ -38136,7 +38137,7 @@ class MovedStreams {
 }  // namespace
 
 struct Server::State {
-  ServerOptions options = {};
+  ServerOptions options = ServerOptions();
   Tools tools = {};
   std::atomic<bool> serving{false};
 };
@@ -39445,7 +39446,7 @@ class BlockSum {
   const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
-  Result all_ = {};  // but for the output
+  Result all_ = Result();  // but for the output
   std::vector<std::string> files_ = {};
   std::size_t blocks_ = 0;
 };
@@ -40206,9 +40207,9 @@ struct ServerConfig {
   }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-  LocalOptions local = {};
+  LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
-  ToolOptions tools = {};
+  ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
@@ -40227,7 +40228,7 @@ struct ServerConfig {
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
   std::string runtime = {};
@@ -40237,7 +40238,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  UserContainerOptions user = {};
+  UserContainerOptions user = UserContainerOptions();
   // Places
   std::string place_command = {};
   std::string place_host = {};
@@ -40361,7 +40362,7 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // where they run, but for containers
+  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
   std::optional<PlaceFacts> facts = {};                 // of a place
 };

@@ -276,7 +276,7 @@ class CodeRun {
   const Executor& executor_;
   const CodeOptions& options_;
   const Expected<std::string> work_dir_;  // canonical
-  CodeResult result_ = {};
+  CodeResult result_ = CodeResult();
 };
 
 struct UsualLanguage {

@@ -13,7 +13,7 @@ namespace codeexec {
 inline namespace v0_1 {
 
 struct ContainerManager::State {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 

@@ -56,7 +56,7 @@ class MovedStreams {
 }  // namespace
 
 struct Server::State {
-  ServerOptions options = {};
+  ServerOptions options = ServerOptions();
   Tools tools = {};
   std::atomic<bool> serving{false};
 };

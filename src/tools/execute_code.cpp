@@ -94,7 +94,7 @@ class BlockSum {
   const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
-  Result all_ = {};  // but for the output
+  Result all_ = Result();  // but for the output
   std::vector<std::string> files_ = {};
   std::size_t blocks_ = 0;
 };
