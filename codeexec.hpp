@@ -1828,7 +1828,7 @@ struct ExecutorOptions {
   // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
   // is not writable is refused, as far as its words tell the files it changes.
   std::vector<Root> roots = {};
-  PolicyOptions policy = {};
+  PolicyOptions policy = PolicyOptions();
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
@@ -1963,10 +1963,11 @@ enum class PrivateHome {
 const char* name(PrivateHome home) noexcept;
 
 struct LocalOptions : ExecutorOptions {
-  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  // Its `workspace` is taken from the executor's.
+  EnvironmentOptions environment = EnvironmentOptions();
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -2032,7 +2033,7 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  SandboxReport sandbox = {};
+  SandboxReport sandbox = SandboxReport();
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -2050,10 +2051,10 @@ struct PlaceOptions : ExecutorOptions {
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
@@ -2134,7 +2135,7 @@ struct ShellStatus {
   ShellState state = ShellState::running;
   // While it runs: what is known so far, outcome `unknown`. Afterwards all but out and err, which
   // BackgroundShells::read() gives.
-  Result result = {};
+  Result result = Result();
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or its end
 };
@@ -2149,7 +2150,7 @@ struct ShellCursor {
 // is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
 // line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
-  ShellStatus status = {};
+  ShellStatus status = ShellStatus();
   Capture::Chunk out = {};
   Capture::Chunk err = {};
 };
@@ -2172,8 +2173,8 @@ const char* name(ShellWaitEnd end) noexcept;
 // What became of a command that was given some time in the foreground.
 struct ForegroundRun {
   bool ended = false;  // `result` has everything, and the shell is not known any more
-  Result result = {};
-  ShellStatus shell = {};  // otherwise it goes on as this one
+  Result result = Result();
+  ShellStatus shell = ShellStatus();  // otherwise it goes on as this one
 };
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
@@ -2288,7 +2289,7 @@ struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
-  Command command = {};
+  Command command = Command();
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;
@@ -2415,7 +2416,7 @@ struct PackageOptions {
 // for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
 struct ContainerOptions {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
   ImagePolicy image_policy = ImagePolicy::missing;
   // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
@@ -2446,9 +2447,9 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = {};
+  CredentialOptions credentials = CredentialOptions();
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = {};
+  PackageOptions packages = PackageOptions();
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -2512,7 +2513,7 @@ struct ContainerInfo {
   std::string name = {};
   std::string image = {};
   std::string created = {};  // RFC 3339
-  ContainerHealth health = {};
+  ContainerHealth health = ContainerHealth();
   Json to_json() const;
 };
 struct ContainerStats {
@@ -2568,9 +2569,9 @@ class Container {
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
   // become mounts by their permission, at the same path as on the host.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -2632,7 +2633,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 struct UserContainerOptions {
   // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
   // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
   // ./tools and ./skills, when these are there.
   std::string tools_dir = {};
@@ -2641,8 +2642,8 @@ struct UserContainerOptions {
   std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
   std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
-  PolicyOptions policy = {};    // of commands; its enable_sudo is set
-  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
+  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
   std::size_t audit_output = 0;
 };
 
@@ -2750,7 +2751,7 @@ class ToolReply {
   const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
 
  private:
-  ToolResult result_ = {};
+  ToolResult result_ = ToolResult();
   std::optional<RpcError> error_ = {};
 };
 
@@ -2924,7 +2925,7 @@ struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
   // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
   std::size_t max_output = 30000;
-  ShellOptions shells = {};
+  ShellOptions shells = ShellOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
@@ -3144,8 +3145,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The pieces of a message, without a temporary text of all.
-using Pieces = std::initializer_list<std::string_view>;
+// A piece of a text: a text that it borrows, as it is or in quotes, or a number. More than a
+// thousand are made, each of which would weigh more than a call if its constructor was inlined.
+class Piece {
+ public:
+  enum class Kind { text, in_quotes, number, below_zero };
+
+  Piece(const char* text);
+  [[gnu::noinline]] Piece(const std::string& text);
+  [[gnu::noinline]] Piece(std::string_view text, Kind kind = Kind::text);
+  [[gnu::noinline]] Piece(unsigned long long number);
+  Piece(unsigned long number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(unsigned number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(long long number);
+  Piece(long number) : Piece(static_cast<long long>(number)) {}
+  Piece(int number) : Piece(static_cast<long long>(number)) {}
+  Piece(char) = delete;
+  Piece(bool) = delete;
+
+  void append_to(std::string& out) const;
+  // Of a number or of what is put in quotes, a guess.
+  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  operator std::string() const;
+
+ private:
+  Kind kind_;
+  union {
+    std::string_view text_;
+    unsigned long long number_;  // without its sign
+  };
+};
+
+// The pieces of a message, without a temporary text of each.
+using Pieces = std::initializer_list<Piece>;
 
 // One allocation for any number of pieces.
 std::string concat(Pieces pieces);
@@ -3173,6 +3205,17 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The owner of an object; the last copy calls `destroy`.
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
+
+// As std::make_shared, which costs half a KiB of code for each type. Not for one that has
+// shared_from_this().
+template <class T, class... Args>
+std::shared_ptr<T> new_shared(Args&&... args) {
+  auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
+  return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 
@@ -3181,8 +3224,8 @@ std::string sha256(std::string_view bytes);
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
 
-// The same in quotes, and at most 200 bytes of the text.
-std::string quoted(std::string_view text);
+// The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
+Piece quoted(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;
@@ -3193,10 +3236,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-template <class Texts = std::initializer_list<std::string_view>>
-bool is_one_of(std::string_view text, const Texts& texts) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+// The place of the first that passes, or the end. The loops of std::find_if and its like are
+// unrolled four times.
+template <class Range, class Test>
+auto find_where(Range& range, Test passes) {
+  auto place = std::begin(range);
+  while (place != std::end(range) && !passes(*place)) ++place;
+  return place;
 }
+
+template <class Range, class Value>
+auto find_in(Range& range, const Value& value) {
+  return find_where(range, [&value](const auto& other) { return other == value; });
+}
+
+template <class Texts>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return find_in(texts, text) != std::end(texts);
+}
+
+bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
@@ -3518,13 +3577,44 @@ void detail::used_without_value(const Error& error) {
 
 namespace {
 
+Piece::Piece(const char* text) : Piece(std::string_view(text)) {}
+Piece::Piece(const std::string& text) : Piece(std::string_view(text)) {}
+Piece::Piece(std::string_view text, Kind kind) : kind_(kind), text_(text) {}
+Piece::Piece(unsigned long long number) : kind_(Kind::number), number_(number) {}
+Piece::Piece(long long number)
+    : kind_(number < 0 ? Kind::below_zero : Kind::number),
+      number_(static_cast<unsigned long long>(number)) {
+  if (number < 0) number_ = 0 - number_;
+}
+
+void Piece::append_to(std::string& out) const {
+  constexpr std::size_t longest_quote = 200;
+  switch (kind_) {
+    case Kind::text:
+      out += text_;
+      break;
+    case Kind::in_quotes:
+      out += '\'';
+      out += printable(utf8_prefix(text_, longest_quote));
+      out += text_.size() > longest_quote ? "...'" : "'";
+      break;
+    case Kind::below_zero:
+      out += '-';
+      [[fallthrough]];
+    case Kind::number:
+      out += std::to_string(number_);
+  }
+}
+
+Piece::operator std::string() const { return concat({*this}); }
+
 void append_all(std::string& text, Pieces pieces) {
-  for (std::string_view piece : pieces) text.append(piece);
+  for (const Piece& piece : pieces) piece.append_to(text);
 }
 
 std::string concat(Pieces pieces) {
   std::size_t size = 0;
-  for (std::string_view piece : pieces) size += piece.size();
+  for (const Piece& piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
   append_all(text, pieces);
@@ -3532,7 +3622,7 @@ std::string concat(Pieces pieces) {
 }
 
 void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  for (const Piece& word : more) words.push_back(word);
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -3570,10 +3660,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 200;
-  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
-}
+Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -3616,9 +3703,14 @@ bool is_word_of(std::string_view text, std::string_view words) {
   return false;
 }
 
+bool all_are(std::string_view text, bool (*test)(char)) {
+  for (const char c : text)
+    if (!test(c)) return false;
+  return true;
+}
+
 bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && is_name_start(text[0]) && all_are(text, is_name_char);
 }
 
 std::string shell_word(std::string_view text) {
@@ -4036,6 +4128,10 @@ int moved_above(int last, int fd) {
   return moved;
 }
 
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
+  return std::shared_ptr<void>(object, destroy);
+}
+
 }  // namespace
 
 namespace {
@@ -4094,7 +4190,7 @@ struct CancelToken::State {
   }
 };
 
-CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+CancelToken::CancelToken() : state_(new_shared<State>()) {}
 
 void CancelToken::cancel() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -4997,8 +5093,7 @@ class Json::Parser {
     Json root;
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
-        fail(concat({"more than ", std::to_string(limits_.max_values), " values"}),
-             ErrorCode::limit);
+        fail(concat({"more than ", limits_.max_values, " values"}), ErrorCode::limit);
         return std::move(error_);
       }
       if (!read_value(*place)) return std::move(error_);
@@ -5014,7 +5109,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
+    error_ = make_error(code, {what, end, " at byte ", offset}, offset);
     return false;
   }
 
@@ -5057,8 +5152,7 @@ class Json::Parser {
 
   bool open(Json& place) {
     if (depth_ == limits_.max_depth)
-      return fail(concat({"nested deeper than ", std::to_string(limits_.max_depth), " levels"}),
-                  ErrorCode::limit);
+      return fail(concat({"nested deeper than ", limits_.max_depth, " levels"}), ErrorCode::limit);
     ++depth_;
     ++at_;
     place.link() = open_;
@@ -5755,7 +5849,7 @@ class Regex::Parser {
   bool at_start_ = true;  // nothing but flags and comments so far
   std::vector<std::string_view> names_ = {};
   std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
-  std::shared_ptr<Program> program_ = std::make_shared<Program>();
+  std::shared_ptr<Program> program_ = new_shared<Program>();
   std::optional<Error> error_ = {};
 
   // errors and input ------------------------------------------------------------------------------
@@ -15940,7 +16034,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       {"allow_usual: compat judges a script by its first words: use strict"});
-  auto compiled = std::make_shared<Compiled>();
+  auto compiled = new_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
   std::string_view texts = all_compat_texts;
@@ -16953,7 +17047,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     if (++links > most_links) return system_error(ELOOP, {quoted(path)});
     if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
-      todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
+      todo =
+          concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
     else
       todo.assign(target, static_cast<std::size_t>(size));
     at = 0;
@@ -17264,7 +17359,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(new_shared<State>()) {
   state_->roots = std::move(roots);
 }
 
@@ -17503,7 +17598,7 @@ Expected<void> check_file_system(int fd, const std::string& path) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+  if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
         {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
@@ -17747,10 +17842,9 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(
-          ErrorCode::limit,
-          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
-           std::to_string(max_scan), " bytes; read that part by bytes"});
+      return make_error(ErrorCode::limit,
+                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
+                         max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -17929,7 +18023,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,
-        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+        {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);
@@ -18142,7 +18236,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ = make_error(ErrorCode::parse, {"line ", std::to_string(line), ": ", what}, offset);
+  error_ = make_error(ErrorCode::parse, {"line ", line, ": ", what}, offset);
   at_ = source_.size();
 }
 
@@ -18703,7 +18797,7 @@ const char* problem_of_kept(std::string_view pattern) {
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
-  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+  return is_one_of(variable, options.secret);
 }
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
@@ -18739,15 +18833,14 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
                         {"secret: ", quoted(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error(
-          "secret", variable,
-          concat({"has a value of fewer than ", std::to_string(shortest_secret),
-                  " bytes, which cannot be masked"}));
+      return environment_error("secret", variable,
+                               concat({"has a value of fewer than ", shortest_secret,
+                                       " bytes, which cannot be masked"}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, {"secret: the values have more than ",
-                                         std::to_string(longest_secrets), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"secret: the values have more than ", longest_secrets, " bytes"});
   return {};
 }
 
@@ -19035,13 +19128,13 @@ struct SandboxGrant {
 
 // One policy; the plan points into it.
 struct SandboxState {
-  SandboxOptions options = {};
-  SandboxReport report = {};
+  SandboxOptions options = SandboxOptions();
+  SandboxReport report = SandboxReport();
   std::vector<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
   std::vector<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
-  SandboxPlan plan = {};
+  SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
   // the same directory.
   CgroupBase memory_base = {};
@@ -20743,7 +20836,7 @@ int walk_by_name(const std::string& path,
     if (size < 0) return errno;
     if (++links > most_links_followed) return ELOOP;
     const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
-    todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
+    todo = concat({std::string_view(target, static_cast<std::size_t>(size)), "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
@@ -22114,7 +22207,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = new_shared<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();
@@ -22369,7 +22462,7 @@ class Launch {
   const std::vector<std::string>& candidates() const { return candidates_; }
   const std::string& search_path() const { return search_path_; }
 
-  ChildPlan plan = {};
+  ChildPlan plan = ChildPlan();
 
  private:
   char** next() { return pointers_.data() + pointers_.size(); }
@@ -22677,10 +22770,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
                              int error, std::string_view file) {
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
-    const std::string place = options.work_dir_fd >= 0
-                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
-                                  : quoted(options.work_dir);
-    return concat({"cannot enter work_dir ", place, ": ", reason});
+    if (options.work_dir_fd >= 0)
+      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
+    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
@@ -24159,7 +24251,7 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  table_ = std::make_shared<const Table>(wanted);
+  table_ = new_shared<const Table>(wanted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -24321,7 +24413,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -24366,7 +24458,7 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     // So much may be read now. Who passes on what is read has the program wait, at its end, too.
     std::size_t room = std::size_t(-1);
-    Spill spill = {};
+    Spill spill = Spill();
     Capture capture;
     Redactor redactor;
     detail::Sha256 hash = {};
@@ -24437,7 +24529,7 @@ struct Process::State {
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
-  Supervisor supervisor = {};
+  Supervisor supervisor = Supervisor();
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -24475,7 +24567,7 @@ struct Process::State {
   bool input_ends = true;  // when everything queued is written
   bool reaped = false;
   bool done = false;
-  ProcessResult result = {};
+  ProcessResult result = ProcessResult();
   std::unique_ptr<State> measure = {};  // while recovering
 
  private:
@@ -25520,7 +25612,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = std::make_shared<Reactor>();
+  reactor = new_shared<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -25617,7 +25709,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = new_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
@@ -26049,7 +26141,7 @@ struct Executor::Gate {
   ExecutorOptions options;
   Policy policy;
   PathRules paths;
-  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
@@ -26104,13 +26196,13 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};                     // of a refusal, or what is known before the start
-  ProcessOptions process = {};            // filled by place()
-  OpenDirectory directory = {};           // pins the work_dir until the child is in it
-  UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
+  Result result = Result();                   // of a refusal, or what is known before the start
+  ProcessOptions process = ProcessOptions();  // filled by place()
+  OpenDirectory directory = OpenDirectory();  // pins the work_dir until the child is in it
+  UniqueFd script = {};                       // a script too long for an argument
+  std::shared_ptr<const void> home = {};      // what it runs in: removed when it goes away
   std::string time = {};
-  Ending ending = {};
+  Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
   std::vector<std::string> unset = {};
@@ -26214,7 +26306,7 @@ std::string Result::summary() const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
-  Result asked = {};
+  Result asked = Result();
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
@@ -26225,9 +26317,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = std::make_shared<Execution::State>();
+  execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = std::make_shared<Result>(std::move(admission.result));
+  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
@@ -27209,7 +27301,7 @@ std::string read_session_text(const UniqueFd& told) {
 
 }  // namespace
 
-Session::Session() : state_(std::make_shared<State>()) {}
+Session::Session() : state_(new_shared<State>()) {}
 
 std::string Session::work_dir() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -27554,7 +27646,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -27866,7 +27958,7 @@ struct LocalExecutor::Place {
   bool gives_temporary = true;
   std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
-  PathRules file_rules = {};
+  PathRules file_rules = PathRules();
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
@@ -28078,7 +28170,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+      return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
@@ -28502,8 +28594,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place =
-      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -28540,7 +28631,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = std::make_shared<const SandboxReport>(std::move(report));
+  place.report = new_shared<const SandboxReport>(std::move(report));
   return {};
 }
 
@@ -28996,11 +29087,11 @@ class PlaceLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
-    ProcessOptions transport = {};
+    ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = {};
+    SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
     // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
@@ -29054,7 +29145,7 @@ class PlaceLink {
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-  PlaceFacts facts_ = {};
+  PlaceFacts facts_ = PlaceFacts();
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -29075,7 +29166,7 @@ class PlaceLink {
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  PlaceQueue queue_ = {};  // for the agent
+  PlaceQueue queue_ = PlaceQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -29140,7 +29231,7 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = {};             // does not fit into the pipe
+    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -29153,8 +29244,8 @@ class PlaceCommand : public Carrier {
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = {};
-  Flow err_ = {};
+  Flow out_ = Flow();
+  Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
   std::size_t input_window_ = stream_window;
@@ -29258,7 +29349,7 @@ void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_v
 
 void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
   const char which = static_cast<char>(channel);
-  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+  put_frame(out, FrameKind::credit, id, concat({std::string_view(&which, 1), number_bytes(bytes)}));
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
@@ -29602,7 +29693,7 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = {};
+  PlaceQueue queue_ = PlaceQueue();
   std::list<Running> commands_ = {};
 };
 
@@ -30310,7 +30401,7 @@ std::optional<Json> answer_in(std::string_view printed) {
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = std::make_shared<PlaceLink>(wanted);
+  auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   if (!make_pipe(link->wake_out_, link->wake_in_))
@@ -30803,7 +30894,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place =
-      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
+      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -30867,7 +30958,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.result.notes.push_back(
         concat({"the connection to ", place_->wanted.name,
                 " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
+  auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
   admission.process.secrets = place_->settings.environment.secrets();
@@ -30943,7 +31034,7 @@ struct BackgroundShells::Shell {
   std::string start_time = utc_timestamp();
   Clock::time_point started = Clock::now();
   std::vector<std::string> notes = {};
-  std::shared_ptr<Events> events = std::make_shared<Events>();
+  std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
   // This is the State's, and so is its mutex.
@@ -31221,7 +31312,7 @@ struct BackgroundShells::State {
 // A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
     Command& command) const {
-  auto shell = std::make_shared<Shell>();
+  auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
@@ -31280,10 +31371,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(ErrorCode::limit,
-                      {"as many background shells are running as may run at once (",
-                       std::to_string(options.max_running),
-                       "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(
+        ErrorCode::limit,
+        {"as many background shells are running as may run at once (", options.max_running,
+         "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -31345,7 +31436,7 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
 }
 
 BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
-    : state_(std::make_shared<State>(executor, options)) {}
+    : state_(new_shared<State>(executor, options)) {}
 
 BackgroundShells::~BackgroundShells() {
   if (state_->owner != ::getpid()) {
@@ -31815,17 +31906,14 @@ std::vector<CodeBlock> extract_code(std::string_view markdown) {
 
 namespace {
 
-constexpr std::string_view common_commands[] = {
-    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
-    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
-    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
-    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
-    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
-};
+constexpr std::string_view common_commands =
+    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
+    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
+    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+         all_are(text, [](char c) { return is_name_char(c) || c == '.'; });
 }
 
 // The first word of a line of a shell.
@@ -31850,18 +31938,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
+  if (has_entry("if for while until case"sv, word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until" ||
            (word == "case" && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  const auto* const end = std::end(common_commands);
-  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  if (!has_entry(common_commands, word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(
-      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
 }
 
 enum class Guess { yes, no, open };
@@ -31900,13 +31986,11 @@ Guess guess_python(std::string_view line) {
   if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
   if (word == "import"sv)
-    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
-      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
-    }));
+    return decided(all_are(
+        rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word,
-                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
+  if (has_entry("async class def for if match try: try while with"sv, word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -31929,7 +32013,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
+  if (has_entry("sh ash dash"sv, program)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -31991,7 +32075,7 @@ std::string_view comment_of(std::string_view line) {
 bool is_bare_path(std::string_view comment, const std::string& extension) {
   if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
-  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+  return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
     return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });
@@ -32024,8 +32108,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit,
-                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
+    return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
   auto path = canonical_path(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
@@ -32082,7 +32165,7 @@ class CodeRun {
     if (language->shell && language->program.size() != 1)
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
-      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+      return stop(concat({"the code has a NUL byte (at byte ", nul, ")"}));
     const bool passing = is_passing(block.code, *language);
     const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
@@ -32218,7 +32301,7 @@ class CodeRun {
   const Executor& executor_;
   const CodeOptions& options_;
   const Expected<std::string> work_dir_;  // canonical
-  CodeResult result_ = {};
+  CodeResult result_ = CodeResult();
 };
 
 struct UsualLanguage {
@@ -32918,7 +33001,7 @@ class CredentialReader {
 
   const CredentialOptions& options_;
   std::string_view home_;
-  Credentials result_ = {};
+  Credentials result_ = Credentials();
   std::map<std::string, std::string> values_ = {};
   std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
@@ -33526,7 +33609,7 @@ struct Container::State {
   const ContainerOptions options;
   const std::string name;
   const std::string user;  // of its commands, for `exec --user`
-  const std::shared_ptr<Log> events = std::make_shared<Log>();
+  const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;
@@ -33779,8 +33862,7 @@ Container::State::~State() {
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options)
-    : state_(std::make_shared<State>(std::move(options))) {}
+Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 
@@ -34003,7 +34085,7 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
-  auto answer = std::make_shared<std::optional<Json>>();
+  auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
   call.on_output = [told, answer, heard = std::string()](Stream stream,
                                                          std::string_view bytes) mutable {
@@ -34766,7 +34848,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  auto place = std::make_shared<Place>(
+  auto place = new_shared<Place>(
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
@@ -34835,7 +34917,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec =
-      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
+      new_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;
@@ -34864,14 +34946,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 // Containers of many agents.
 
 struct ContainerManager::State {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
   Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
-ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 
@@ -35320,8 +35402,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
+  auto place = new_shared<Place>(std::move(container),
+                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -35340,7 +35422,7 @@ Expected<std::string> UserContainers::User::shell() const {
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
-  for (const std::string_view word : words)
+  for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
@@ -35392,7 +35474,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = std::make_shared<State>(given);
+  auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
@@ -36598,7 +36680,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
   if (!parameter.choices.empty()) {
     const auto& choices = parameter.choices;
-    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+    if (!is_one_of(value.as_string(), choices))
       return concat({"must be one of ", list_of_choices(choices)});
   }
   if (parameter.items) {
@@ -36659,8 +36741,7 @@ namespace {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
+  return all_are(name, [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
@@ -37100,9 +37181,7 @@ void append_content(std::string& out, const ToolResult& result) {
 }
 
 bool is_log_level(const Json& value) {
-  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -37116,7 +37195,7 @@ std::string reply_text(std::string_view id, std::string_view result) {
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_all(text, {"\"error\":{\"code\":", error.code, ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -37278,14 +37357,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     scanner.feed(line);
     id = scanner.id();
   }
-  refuse_line(id, parse_error,
-              concat({"Parse error: invalid UTF-8 at byte ", std::to_string(bad)}));
+  refuse_line(id, parse_error, concat({"Parse error: invalid UTF-8 at byte ", bad}));
 }
 
 void Session::on_too_long(const Id& id) {
   refuse_line(id, parse_error,
-              concat({"Parse error: the message is longer than ", std::to_string(options_.max_line),
-                      " bytes"}));
+              concat({"Parse error: the message is longer than ", options_.max_line, " bytes"}));
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
@@ -37303,10 +37380,9 @@ void Session::refuse_line(const Id& id, int code, std::string_view message) {
 void Session::on_batch(Json messages) {
   const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
   if (messages.size() > most)
-    return refuse_line(
-        Id(), invalid_request,
-        concat({"Invalid request: more than ", std::to_string(most), " messages in a batch"}));
-  const auto batch = std::make_shared<Batch>();
+    return refuse_line(Id(), invalid_request,
+                       concat({"Invalid request: more than ", most, " messages in a batch"}));
+  const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
     CallPtr call = on_message(message, batch);
@@ -37372,7 +37448,7 @@ void Session::cancel(const std::string& key) {
     if (found == open_.end()) return;
     call = found->second;
     open_.erase(found);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
     if (was_waiting) waiting_.erase(place);
   }
@@ -37524,7 +37600,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
   }
   if (full)
     return fail(batch, id.spelling, internal_error,
-                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
+                concat({"Too many subscriptions: at most ", most_subscriptions}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -37533,7 +37609,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
-  const auto call = std::make_shared<OpenCall>();
+  const auto call = new_shared<OpenCall>();
   call->message = std::move(message);
   const Json& params = call->message["params"sv];
   const Json& name = params["name"sv];
@@ -37593,11 +37669,11 @@ CallPtr Session::dispatch(CallPtr call) {
       return nullptr;
     }
   }
-  answer(call, ToolResult::error(
-                   ending ? server_ends
-                          : concat({"The server is busy: ", std::to_string(options_.max_concurrent),
-                                    " calls are running and ", std::to_string(options_.max_waiting),
-                                    " are waiting. Try again when some have ended."})));
+  answer(call,
+         ToolResult::error(ending ? server_ends
+                                  : concat({"The server is busy: ", options_.max_concurrent,
+                                            " calls are running and ", options_.max_waiting,
+                                            " are waiting. Try again when some have ended."})));
   return nullptr;
 }
 
@@ -37753,10 +37829,9 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
   }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
-  return of_result(
-      failure_of(tool, concat({"was dropped, because it is ", std::to_string(text.size()),
-                               " bytes long as JSON and at most ", std::to_string(call.max_reply),
-                               " can be sent; ask for less"})));
+  return of_result(failure_of(
+      tool, concat({"was dropped, because it is ", text.size(), " bytes long as JSON and at most ",
+                    call.max_reply, " can be sent; ask for less"})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -37976,7 +38051,8 @@ void Session::cancel_everything() {
 bool Session::join_workers() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
-    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+    const auto at_work = [](const Worker& worker) { return !worker.ended; };
+    return find_where(workers_, at_work) == workers_.end();
   };
   const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
   for (const Worker& worker : workers_) {
@@ -38070,7 +38146,7 @@ class MovedStreams {
 }  // namespace
 
 struct Server::State {
-  ServerOptions options = {};
+  ServerOptions options = ServerOptions();
   Tools tools = {};
   std::atomic<bool> serving{false};
 };
@@ -38090,7 +38166,7 @@ Expected<void> Server::add(Tool tool) {
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
     if (other->name == tool.name) return refuse("is there already"sv);
-  state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
+  state_->tools.push_back(new_shared<const Tool>(std::move(tool)));
   return {};
 }
 
@@ -38140,8 +38216,9 @@ bool is_of_type(const Json& value, std::string_view type) {
 // Whether one of the items, or the only one, is as wanted.
 bool matches_type(const Json& types, const Json& value) {
   if (types.is_string()) return is_of_type(value, types.as_string());
-  return std::any_of(types.items().begin(), types.items().end(),
-                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+  for (const Json& type : types.items())
+    if (is_of_type(value, type.as_string())) return true;
+  return false;
 }
 
 // Bounds of a number; what is no number in the schema is no bound.
@@ -38163,8 +38240,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
   const Json& choices = schema["enum"sv];
-  if (choices.is_array() &&
-      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+  if (choices.is_array() && find_in(choices.items(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
   if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
@@ -38185,8 +38261,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem =
-        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
     if (!problem.empty()) return problem;
   }
   return {};
@@ -38342,8 +38417,7 @@ class SessionTable {
  public:
   Session of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                              [&](const auto& known) { return known.first == id; });
+    auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
       found = sessions_.emplace(sessions_.end(), id, Session());
@@ -38366,7 +38440,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.file_rules(), where.workspace()),
-        use(std::make_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
   const Executor& executor;
@@ -38703,7 +38777,7 @@ namespace {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {
@@ -38755,8 +38829,7 @@ std::uint64_t count_of(const Json& number) {
 }
 
 bool is_disabled(const ToolOptions& options, std::string_view tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+  return is_one_of(tool, options.disabled_tools);
 }
 
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
@@ -38817,7 +38890,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = std::make_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }
@@ -38870,8 +38943,7 @@ namespace {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = std::find_if(calls_.begin(), calls_.end(),
-                            [&](const auto& known) { return known.first == tool; });
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
   std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
@@ -38883,9 +38955,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
-                 " times in a minute (calls_per_minute); try again in ",
-                 std::to_string(left.count()), " seconds"});
+  return concat({tool, " may be called ", bounds_.calls_per_minute,
+                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
@@ -38906,7 +38977,7 @@ Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
   counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
     if (!over->exchange(true)) counter->end(begin);
   };
 }
@@ -38993,7 +39064,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (argument_text(call, "encoding") == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
+    raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);
@@ -39049,9 +39120,7 @@ Json shell_exit_code(const ShellStatus& shell) {
   return json_exit_code(shell.result);
 }
 
-std::string cursor_text(const ShellCursor& cursor) {
-  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
-}
+std::string cursor_text(const ShellCursor& cursor) { return concat({cursor.out, ":", cursor.err}); }
 
 std::optional<ShellCursor> parse_cursor(std::string_view text) {
   ShellCursor cursor;
@@ -39093,7 +39162,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, {std::to_string(others),
+    return make_error(ErrorCode::limit, {others,
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }
@@ -39379,14 +39448,14 @@ class BlockSum {
   }
   static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
     for (const std::string& text : texts)
-      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+      if (!is_one_of(text, sum)) sum.push_back(text);
   }
 
   const ToolOptions& options_;
   const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
-  Result all_ = {};  // but for the output
+  Result all_ = Result();  // but for the output
   std::vector<std::string> files_ = {};
   std::size_t blocks_ = 0;
 };
@@ -39406,9 +39475,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(
-        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
-                std::to_string(most_blocks), " at most"}));
+    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
+                          most_blocks, " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;
@@ -39511,7 +39579,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({quoted(path), " is an image of ", std::to_string(image.size),
+      return failed(concat({quoted(path), " is an image of ", image.size,
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     remember_read(set, image);
@@ -39522,7 +39590,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file.size),
+    return failed(concat({quoted(path), " is a binary file of ", file.size,
                           " bytes; read it with encoding base64"}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
@@ -39599,7 +39667,7 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
+    return failed(concat({quoted(file->path), " is longer than ", longest_source,
                           " bytes, too long for a source file"}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
@@ -39666,8 +39734,7 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   set_member(object, "success", true);
   set_member(object, "file_path", path);
   set_member(object, "bytes", *bytes);
-  set_member(object, "message",
-             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  set_member(object, "message", concat({"Successfully wrote ", *bytes, " bytes to ", path}));
   return answer_with(std::move(object));
 }
 
@@ -39709,7 +39776,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+    return failed(concat({quoted(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);
@@ -39840,8 +39907,7 @@ void add_timeout(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output",
-        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
       .minimum = 1;
 }
 
@@ -40028,10 +40094,9 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
   if (options.disabled_tools.empty()) return {};
   const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
-    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
-      return bound.tool.name == disabled;
-    });
-    if (!is_known)
+    const auto known =
+        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
+    if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
                         {"disabled_tools: there is no tool ", quoted(disabled)});
   }
@@ -40044,7 +40109,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options) {
   if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto set = std::make_shared<ToolSet>(executor, options);
+  const auto set = new_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
     bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {
@@ -40076,7 +40141,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". They have no terminal. Of each stream ", std::to_string(options.max_output),
+               ". They have no terminal. Of each stream ", options.max_output,
                " bytes are shown, the beginning and the end",
                settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -40084,7 +40149,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
                " goes on in the background."});
   if (has_tool("start_background_shell"))
     say(text, {"For servers and long work use start_background_shell (at most ",
-               std::to_string(options.shells.max_running), " at a time)",
+               options.shells.max_running, " at a time)",
                has_tool("get_background_shell_output")
                    ? ", and get_background_shell_output with wait_for and since to follow it."
                    : "."});
@@ -40108,8 +40173,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    say(text,
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
+    say(text, {"Each tool may be called ", use.calls_per_minute, " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
     say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
@@ -40152,9 +40216,9 @@ struct ServerConfig {
   }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-  LocalOptions local = {};
+  LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
-  ToolOptions tools = {};
+  ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
@@ -40173,7 +40237,7 @@ struct ServerConfig {
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
   std::string runtime = {};
@@ -40183,7 +40247,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  UserContainerOptions user = {};
+  UserContainerOptions user = UserContainerOptions();
   // Places
   std::string place_command = {};
   std::string place_host = {};
@@ -40307,7 +40371,7 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // where they run, but for containers
+  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
   std::optional<PlaceFacts> facts = {};                 // of a place
 };
@@ -40668,7 +40732,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+                      {label, " needs exactly one value, and not ", words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
@@ -40681,7 +40745,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
-  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
   return nullptr;
 }
 
@@ -40880,7 +40944,7 @@ const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
 namespace {
 
 bool contains(const Options& options, const Option* option) {
-  return std::find(options.begin(), options.end(), option) != options.end();
+  return find_in(options, option) != options.end();
 }
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
@@ -40898,7 +40962,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+    const auto option = find_where(table, [&](const Option& candidate) {
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
@@ -40949,15 +41013,15 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
-      arguments.back().words.emplace_back(word);
+      add_words(arguments.back().words, {word});
       continue;
     }
     const std::size_t equals = word.find('=');
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
-      arguments.back().words.emplace_back(word.substr(equals + 1));
+      add_words(arguments.back().words, {word.substr(equals + 1)});
     else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
-      arguments.back().words.emplace_back(argv[++i]);
+      add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
 }
@@ -41061,8 +41125,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Options given;
   for (const Argument& argument : *arguments) {
     const Special* const special =
-        std::find_if(std::begin(specials), std::end(specials),
-                     [&](const Special& known) { return argument.name == known.name; });
+        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
       continue;
@@ -41257,7 +41320,7 @@ void set_terminal(EnvironmentOptions& options) {
     bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
                   std::getenv(setting.name) != nullptr;
     for (const auto& given : options.set) is_set |= given.first == setting.name;
-    if (!is_set) options.set.emplace_back(setting.name, setting.value);
+    if (!is_set) options.set.push_back({setting.name, setting.value});
   }
 }
 
@@ -41545,8 +41608,7 @@ class InputLines {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
-  if (lines.too_long())
-    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
+  if (lines.too_long()) return make_error(ErrorCode::limit, {"longer than ", longest, " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
@@ -41570,8 +41632,7 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      set_member(answer, "error",
-                 concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error", concat({"line ", number, ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
@@ -41621,15 +41682,15 @@ int verify_audit(const std::string& path) {
       continue;
     }
     if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      print(concat({path, ": line ", number, " ", problem, "\n"}));
       return 1;
     }
   }
   if (lines.error() != 0)
     return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
   const std::string text =
-      concat({path, ": ", std::to_string(number - older), " records as they were written",
-              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+      concat({path, ": ", number - older, " records as they were written",
+              older > 0 ? concat({", after ", older, " lines without a hash"}) : "",
               start.empty() ? "" : ", the first after a record that is not here and has the hash ",
               start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
@@ -41798,7 +41859,7 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   std::to_string(facts.uid), ", home ", facts.home})},
+                   facts.uid, ", home ", facts.home})},
           {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
 }
 
@@ -42119,8 +42180,7 @@ std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why
   const std::string_view head = utf8_prefix(text, most / 2);
   const std::string_view tail = utf8_suffix(text, most / 2);
   const std::size_t omitted = text.size() - head.size() - tail.size();
-  text = concat({head, "\n... (truncated", why, ": ", std::to_string(omitted),
-                 " bytes omitted) ...\n", tail});
+  text = concat({head, "\n... (truncated", why, ": ", omitted, " bytes omitted) ...\n", tail});
   return omitted;
 }
 
@@ -42128,16 +42188,15 @@ std::size_t cut_output(std::string& text, std::size_t most) {
   // Text that was cut to so many bytes before has a line that says so.
   constexpr std::size_t longest_line = 256;
   if (text.size() <= most + longest_line) return 0;
-  return cut_middle(text, most, concat({", exceeded ", std::to_string(most), " bytes"}));
+  return cut_middle(text, most, concat({", exceeded ", most, " bytes"}));
 }
 
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes) {
-  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ",
-                             std::to_string(total), " bytes, and not all of them are here; "});
+  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ", total,
+                             " bytes, and not all of them are here; "});
   if (file.empty()) return note + "send it to a file to read it in parts";
-  note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
-                             : "all of it is in ";
+  note += file_bytes < total ? concat({"the first ", file_bytes, " are in "}) : "all of it is in ";
   note += file;
   if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;

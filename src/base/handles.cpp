@@ -17,6 +17,10 @@ int moved_above(int last, int fd) {
   return moved;
 }
 
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
+  return std::shared_ptr<void>(object, destroy);
+}
+
 }  // namespace inner
 
 namespace {
@@ -75,7 +79,7 @@ struct CancelToken::State {
   }
 };
 
-CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+CancelToken::CancelToken() : state_(new_shared<State>()) {}
 
 void CancelToken::cancel() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);

@@ -157,8 +157,7 @@ Container::State::~State() {
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options)
-    : state_(std::make_shared<State>(std::move(options))) {}
+Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 

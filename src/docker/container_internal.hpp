@@ -114,7 +114,7 @@ struct Container::State {
   const ContainerOptions options;
   const std::string name;
   const std::string user;  // of its commands, for `exec --user`
-  const std::shared_ptr<Log> events = std::make_shared<Log>();
+  const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;

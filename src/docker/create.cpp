@@ -35,7 +35,7 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
-  auto answer = std::make_shared<std::optional<Json>>();
+  auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
   call.on_output = [told, answer, heard = std::string()](Stream stream,
                                                          std::string_view bytes) mutable {

@@ -209,7 +209,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(new_shared<State>()) {
   state_->roots = std::move(roots);
 }
 

@@ -81,7 +81,7 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = {};
+  PlaceQueue queue_ = PlaceQueue();
   std::list<Running> commands_ = {};
 };
 

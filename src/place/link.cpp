@@ -99,7 +99,7 @@ std::optional<Json> answer_in(std::string_view printed) {
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = std::make_shared<PlaceLink>(wanted);
+  auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   if (!make_pipe(link->wake_out_, link->wake_in_))

@@ -17,7 +17,7 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  SandboxReport sandbox = {};
+  SandboxReport sandbox = SandboxReport();
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -35,10 +35,10 @@ struct PlaceOptions : ExecutorOptions {
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);

@@ -84,7 +84,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place =
-      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
+      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -148,7 +148,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.result.notes.push_back(
         concat({"the connection to ", place_->wanted.name,
                 " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
+  auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
   admission.process.secrets = place_->settings.environment.secrets();

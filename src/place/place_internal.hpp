@@ -197,11 +197,11 @@ class PlaceLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
-    ProcessOptions transport = {};
+    ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = {};
+    SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
     // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
@@ -255,7 +255,7 @@ class PlaceLink {
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-  PlaceFacts facts_ = {};
+  PlaceFacts facts_ = PlaceFacts();
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -276,7 +276,7 @@ class PlaceLink {
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  PlaceQueue queue_ = {};  // for the agent
+  PlaceQueue queue_ = PlaceQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -341,7 +341,7 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = {};             // does not fit into the pipe
+    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -354,8 +354,8 @@ class PlaceCommand : public Carrier {
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = {};
-  Flow err_ = {};
+  Flow out_ = Flow();
+  Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
   std::size_t input_window_ = stream_window;

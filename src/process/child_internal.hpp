@@ -58,7 +58,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -103,7 +103,7 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     // So much may be read now. Who passes on what is read has the program wait, at its end, too.
     std::size_t room = std::size_t(-1);
-    Spill spill = {};
+    Spill spill = Spill();
     Capture capture;
     Redactor redactor;
     detail::Sha256 hash = {};
@@ -174,7 +174,7 @@ struct Process::State {
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
-  Supervisor supervisor = {};
+  Supervisor supervisor = Supervisor();
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -212,7 +212,7 @@ struct Process::State {
   bool input_ends = true;  // when everything queued is written
   bool reaped = false;
   bool done = false;
-  ProcessResult result = {};
+  ProcessResult result = ProcessResult();
   std::unique_ptr<State> measure = {};  // while recovering
 
  private:

@@ -125,7 +125,7 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
   }
   if (wanted.empty()) return;
   std::sort(wanted.begin(), wanted.end());
-  table_ = std::make_shared<const Table>(wanted);
+  table_ = new_shared<const Table>(wanted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {

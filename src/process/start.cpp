@@ -207,10 +207,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
                              int error, std::string_view file) {
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
-    const std::string place = options.work_dir_fd >= 0
-                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
-                                  : quoted(options.work_dir);
-    return concat({"cannot enter work_dir ", place, ": ", reason});
+    if (options.work_dir_fd >= 0)
+      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
+    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {

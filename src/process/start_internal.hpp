@@ -105,7 +105,7 @@ class Launch {
   const std::vector<std::string>& candidates() const { return candidates_; }
   const std::string& search_path() const { return search_path_; }
 
-  ChildPlan plan = {};
+  ChildPlan plan = ChildPlan();
 
  private:
   char** next() { return pointers_.data() + pointers_.size(); }

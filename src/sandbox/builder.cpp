@@ -596,7 +596,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = new_shared<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();

@@ -93,7 +93,7 @@ void set_terminal(EnvironmentOptions& options) {
     bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
                   std::getenv(setting.name) != nullptr;
     for (const auto& given : options.set) is_set |= given.first == setting.name;
-    if (!is_set) options.set.emplace_back(setting.name, setting.value);
+    if (!is_set) options.set.push_back({setting.name, setting.value});
   }
 }
 

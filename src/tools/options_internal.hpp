@@ -31,9 +31,9 @@ struct ServerConfig {
   }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-  LocalOptions local = {};
+  LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
-  ToolOptions tools = {};
+  ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
@@ -52,7 +52,7 @@ struct ServerConfig {
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
   std::string runtime = {};
@@ -62,7 +62,7 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  UserContainerOptions user = {};
+  UserContainerOptions user = UserContainerOptions();
   // Places
   std::string place_command = {};
   std::string place_host = {};
@@ -186,7 +186,7 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // where they run, but for containers
+  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
   std::optional<PlaceFacts> facts = {};                 // of a place
 };

@@ -176,7 +176,7 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   std::to_string(facts.uid), ", home ", facts.home})},
+                   facts.uid, ", home ", facts.home})},
           {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
 }
 
