@@ -31,6 +31,18 @@ inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
 
+// Counts who owns an object, and destroys it behind the last one.
+std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*));
+
+// As std::make_shared(), which compiles a count of its own for each type. (push_back(T(x)) is such
+// a saving, too, where a list takes temporaries elsewhere.)
+template <class T, class... Arguments>
+std::shared_ptr<T> make_owned(Arguments&&... arguments) {
+  T* const object = new T(std::forward<Arguments>(arguments)...);
+  return std::static_pointer_cast<T>(
+      owned_object(object, [](void* it) { delete static_cast<T*>(it); }));
+}
+
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 

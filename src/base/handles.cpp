@@ -8,6 +8,10 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*)) {
+  return {object, destroy};
+}
+
 int moved_above(int last, int fd) {
   if (fd < 0 || fd > last) return fd;
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, last + 1);

@@ -90,9 +90,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = std::make_shared<Execution::State>();
+  execution.state_ = make_owned<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = std::make_shared<Result>(std::move(admission.result));
+  state.known = make_owned<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);

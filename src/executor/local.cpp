@@ -35,8 +35,8 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
   Variables extra;
-  if (gives_home) extra.emplace_back("HOME", home->path());
-  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  if (gives_home) extra.push_back({"HOME", home->path()});
+  if (gives_temporary) extra.push_back({"TMPDIR", home->temporary()});
   extra.insert(extra.end(), command.environment.begin(), command.environment.end());
   return environment.resolve(work_dir, extra);
 }
@@ -89,8 +89,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place =
-      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = make_owned<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -127,7 +126,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = std::make_shared<const SandboxReport>(std::move(report));
+  place.report = make_owned<SandboxReport>(std::move(report));
   return {};
 }
 

@@ -165,7 +165,7 @@ struct DeleteGuard::State {
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
   Files files = {};
-  std::deque<Files::iterator> order = {};
+  std::list<Files::iterator> order = {};
   std::size_t path_bytes = 0;
   std::size_t created = 0;
 
@@ -209,7 +209,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(make_owned<State>()) {
   state_->roots = std::move(roots);
 }
 

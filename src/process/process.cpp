@@ -78,9 +78,9 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::vector<std::shared_ptr<State>> running = {};
+  std::list<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
-  std::vector<std::shared_ptr<State>> incoming = {};
+  std::list<std::shared_ptr<State>> incoming = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
@@ -95,7 +95,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = std::make_shared<Reactor>();
+  reactor = make_owned<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -167,8 +167,7 @@ void Process::Reactor::loop() {
       // What was asked of a new one may have woken this thread before it was here: the wake-up is
       // spent, so it is looked at once without waiting.
       if (!incoming.empty()) deadline = Clock::now();
-      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
-      incoming.clear();
+      running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
     }
     last.reset();
@@ -181,10 +180,8 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    std::size_t left = 0;
-    for (std::shared_ptr<State>& state : running)
-      if (!state->over()) running[left++].swap(state);
-    while (running.size() > left) running.pop_back();
+    for (auto at = running.begin(); at != running.end();)
+      at = (*at)->over() ? running.erase(at) : std::next(at);
   }
 }
 
@@ -192,7 +189,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = make_owned<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);

@@ -81,7 +81,7 @@ struct Redactor::Table {
  private:
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
-    rows.emplace_back(0, secrets.size());
+    rows.push_back({0, secrets.size()});
     for (std::size_t state = 0; state < rows.size(); ++state) {
       first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
@@ -94,11 +94,11 @@ struct Redactor::Table {
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.emplace_back(begin, at);
+        rows.push_back({begin, at});
         label += byte;
         depth.push_back(level + 1);
         match.push_back(0);
-        fallback.push_back(root);
+        fallback.push_back(Index{root});
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -118,14 +118,15 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string> wanted;
+  std::set<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(std::string(text));
+    if (text.size() >= min_size) wanted.insert(std::string(text));
   }
   if (wanted.empty()) return;
-  std::sort(wanted.begin(), wanted.end());
-  table_ = std::make_shared<const Table>(wanted);
+  std::vector<std::string> sorted;
+  for (const std::string& text : wanted) sorted.push_back(text);
+  table_ = make_owned<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -205,7 +206,7 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.emplace_back(begin, end);
+    spans_.push_back({begin, end});
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
