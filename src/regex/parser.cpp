@@ -97,8 +97,10 @@ bool Regex::Parser::append_shorthand(char letter) {
 
 bool Regex::Parser::append_dot() {
   constexpr std::size_t index = 2 * shorthands.size();
-  if (flags_.dot_matches_newline) return append_common(index, {{0, regex_last_code}});
-  return append_common(index + 1, {{0, '\n' - 1}, {'\n' + 1, regex_last_code}});
+  std::vector<RegexRange> none;
+  if (flags_.dot_matches_newline) return append_common(index, complement(none));
+  none.push_back({'\n', '\n'});
+  return append_common(index + 1, complement(none));
 }
 
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
