@@ -58,7 +58,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -109,12 +109,6 @@ struct Process::State {
     detail::Sha256 hash = {};
     Output(Stream which, std::size_t max_bytes, bool only_end, const Redactor& masking)
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
-  };
-
-  // A descendant outside the process group. Its start tells it from a later one of that number.
-  struct Escaped {
-    pid_t pid = -1;
-    std::uint64_t start = 0;
   };
 
   static constexpr std::size_t buffer_size = 65536;
@@ -186,7 +180,7 @@ struct Process::State {
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
-  std::vector<Escaped> escaped = {};
+  std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;
   std::string run_variable = {};  // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks = 0;
