@@ -3144,6 +3144,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Counts who owns an object, and destroys it behind the last one.
+std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*));
+
+// As std::make_shared(), which compiles a count of its own for each type. (push_back(T(x)) is such
+// a saving, too, where a list takes temporaries elsewhere.)
+template <class T, class... Arguments>
+std::shared_ptr<T> make_owned(Arguments&&... arguments) {
+  T* const object = new T(std::forward<Arguments>(arguments)...);
+  return std::static_pointer_cast<T>(
+      owned_object(object, [](void* it) { delete static_cast<T*>(it); }));
+}
+
 // The pieces of a message, without a temporary text of all.
 using Pieces = std::initializer_list<std::string_view>;
 
@@ -4023,6 +4035,10 @@ std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept {
 // Descriptors, directories, and the token that cancels.
 
 namespace {
+
+std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*)) {
+  return {object, destroy};
+}
 
 int moved_above(int last, int fd) {
   if (fd < 0 || fd > last) return fd;
@@ -5440,7 +5456,19 @@ void Json::dump_to(std::string& out) const { Writer(out).write(*this); }
 // regex/regex_internal.hpp ------------------------------------------------------------------------
 // Characters and ranges of characters.
 
+namespace detail {
+
+// The first and the last of a row of numbers: of characters, of places in a text.
+struct NumberRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
+}  // namespace detail
+
 namespace {
+
+using detail::NumberRange;
 
 // One character of a text: a code point, or one byte of malformed UTF-8, which gets the lone
 // surrogate that Python's surrogateescape gives it. No well-formed text contains one.
@@ -5454,8 +5482,13 @@ RegexChar regex_char_at(std::string_view text, std::size_t at);
 // The character that ends at `end`, which is not 0.
 RegexChar regex_char_before(std::string_view text, std::size_t end);
 
-// The first and the last character of a range.
-using RegexRange = std::pair<std::uint32_t, std::uint32_t>;
+// By their first numbers.
+void sort_ranges(std::vector<NumberRange>& ranges);
+
+// Whether a number is in the last one, of sorted ranges, that does not begin behind `from`.
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number);
+
+using RegexRange = NumberRange;
 
 inline constexpr std::uint32_t regex_last_code = 0x10ffff;
 
@@ -5550,12 +5583,35 @@ constexpr RegexRange regex_non_words[] = {
 
 namespace {
 
+void sort_ranges(std::vector<NumberRange>& ranges) {
+  const auto compare = [](const void* left, const void* right) {
+    const auto& a = *static_cast<const NumberRange*>(left);
+    const auto& b = *static_cast<const NumberRange*>(right);
+    const bool less = a.first < b.first || (a.first == b.first && a.last < b.last);
+    return less ? -1 : a.first != b.first || a.last != b.last ? 1 : 0;
+  };
+  if (!ranges.empty()) std::qsort(ranges.data(), ranges.size(), sizeof(NumberRange), compare);
+}
+
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number) {
+  std::size_t begin = 0;
+  std::size_t end = ranges.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (ranges[middle].first <= from)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin > 0 && number <= ranges[begin - 1].last;
+}
+
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end());
+  sort_ranges(ranges);
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
-    if (size > 0 && range.first <= ranges[size - 1].second + 1)
-      ranges[size - 1].second = std::max(ranges[size - 1].second, range.second);
+    if (size > 0 && range.first <= ranges[size - 1].last + 1)
+      ranges[size - 1].last = std::max(ranges[size - 1].last, range.last);
     else
       ranges[size++] = range;
   }
@@ -5567,7 +5623,7 @@ std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
   std::uint32_t next = 0;
   for (const RegexRange& range : ranges) {
     if (range.first > next) rest.push_back({next, range.first - 1});
-    next = range.second + 1;
+    next = range.last + 1;
   }
   if (next <= regex_last_code) rest.push_back({next, regex_last_code});
   return rest;
@@ -5586,18 +5642,18 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
       ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
+      for (const auto& [first, last] : regex_spaces) ranges.push_back({first, last});
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
+        for (const auto& [first, last] : regex_non_words) ranges.push_back({first, last});
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
-      for (const RegexRange& range :
-           {RegexRange{'0', '9'}, RegexRange{'A', 'Z'}, RegexRange{'_', '_'}, RegexRange{'a', 'z'}})
-        ranges.push_back(range);
+      for (const char* bounds = "09AZ__az"; *bounds; bounds += 2)
+        ranges.push_back(
+            {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
   return letter < 'a' ? complement(ranges) : ranges;
@@ -5610,7 +5666,7 @@ bool is_ascii_word(std::uint32_t code) {
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
   for (const RegexRange& range : regex_non_words)
-    if (code >= range.first && code <= range.second) return false;
+    if (code >= range.first && code <= range.last) return false;
   return true;
 }
 
@@ -5644,17 +5700,14 @@ struct Regex::Program {
     // Takes normalized ranges.
     explicit Set(const std::vector<RegexRange>& ranges) {
       for (const RegexRange& range : ranges) {
-        for (std::uint32_t code = range.first; code <= range.second && code < 0x80; ++code)
+        for (std::uint32_t code = range.first; code <= range.last && code < 0x80; ++code)
           ascii_[code >> 6] |= std::uint64_t{1} << (code & 63);
-        if (range.second >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.second});
+        if (range.last >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.last});
       }
     }
     bool contains(std::uint32_t code) const {
       if (code < 0x80) return (ascii_[code >> 6] >> (code & 63) & 1) != 0;
-      const auto behind = std::upper_bound(
-          ranges_.begin(), ranges_.end(), code,
-          [](std::uint32_t c, const RegexRange& range) { return c < range.first; });
-      return behind != ranges_.begin() && code <= std::prev(behind)->second;
+      return is_in_ranges(ranges_, code, code);
     }
     bool has_non_ascii() const { return !ranges_.empty(); }
 
@@ -5746,7 +5799,7 @@ class Regex::Parser {
   bool at_start_ = true;  // nothing but flags and comments so far
   std::vector<std::string_view> names_ = {};
   std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
-  std::shared_ptr<Program> program_ = std::make_shared<Program>();
+  std::shared_ptr<Program> program_ = make_owned<Program>();
   std::optional<Error> error_ = {};
 
   // errors and input ------------------------------------------------------------------------------
@@ -5937,8 +5990,10 @@ bool Regex::Parser::append_shorthand(char letter) {
 
 bool Regex::Parser::append_dot() {
   constexpr std::size_t index = 2 * shorthands.size();
-  if (flags_.dot_matches_newline) return append_common(index, {{0, regex_last_code}});
-  return append_common(index + 1, {{0, '\n' - 1}, {'\n' + 1, regex_last_code}});
+  std::vector<RegexRange> none;
+  if (flags_.dot_matches_newline) return append_common(index, complement(none));
+  none.push_back({'\n', '\n'});
+  return append_common(index + 1, complement(none));
 }
 
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
@@ -6260,21 +6315,21 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
   RegexRange range;
   char shorthand = 0;
   if (!set_bound(set_offset, range.first, shorthand)) return false;
-  range.second = range.first;
+  range.last = range.first;
   const bool is_range = next_is('-') && at_ + 1 < pattern_.size() && pattern_[at_ + 1] != ']';
   if (is_range) {
     ++at_;
     char other_shorthand = 0;
-    if (!set_bound(set_offset, range.second, other_shorthand)) return false;
-    if (shorthand || other_shorthand || range.second < range.first)
+    if (!set_bound(set_offset, range.last, other_shorthand)) return false;
+    if (shorthand || other_shorthand || range.last < range.first)
       return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
-    ranges.push_back(range);
+    ranges.push_back({range.first, range.last});
     return true;
   }
-  const std::vector<RegexRange> more = shorthand_ranges(shorthand, flags_.ascii);
-  ranges.insert(ranges.end(), more.begin(), more.end());
+  for (const auto& [first, last] : shorthand_ranges(shorthand, flags_.ascii))
+    ranges.push_back({first, last});
   return true;
 }
 
@@ -6292,7 +6347,7 @@ void Regex::Parser::add_other_case(std::vector<RegexRange>& ranges) {
   for (std::size_t i = 0; i < size; ++i) {
     const RegexRange range = ranges[i];
     for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
-         code <= std::min<std::uint32_t>(range.second, 'z'); ++code)
+         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
       if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
   }
 }
@@ -6933,7 +6988,7 @@ class ShellParser {
   // lists of indices ------------------------------------------------------------------------------
 
   std::size_t begin_list() const { return syntax_.pending.size(); }
-  void add(std::uint32_t index) { syntax_.pending.push_back(index); }
+  void add(std::uint32_t index) { syntax_.pending.push_back(std::uint32_t{index}); }
   ShellRange end_list(std::size_t from);
   std::uint32_t add_node(ShellNode node, std::size_t end);
   ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;
@@ -7203,7 +7258,7 @@ bool ShellParser::room() {
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
   for (std::size_t i = from; i < syntax_.pending.size(); ++i)
-    syntax_.lists.push_back(syntax_.pending[i]);
+    syntax_.lists.push_back(std::uint32_t{syntax_.pending[i]});
   cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
@@ -8814,18 +8869,18 @@ class ShellWalker {
     bool comma = false;     // of a {: a comma belongs to it
   };
   using BraceWord = std::vector<ShellPart>;
+  using BraceWords = std::list<BraceWord>;
 
   void expand_braces(const ShellWord& word, Fields& fields);
   // A ~ that begins a word only after the expansion of braces. `alone`: nothing follows the part.
   void expand_leading_tilde(const ShellPart& part, bool alone, Fields& fields);
   static void add_brace_pieces(const ShellPart& part, std::vector<BracePiece>& pieces);
 
-  std::vector<BraceWord> brace_words(const std::vector<BracePiece>& pieces, std::size_t from,
-                                     std::size_t to, std::size_t at);
-  std::vector<BraceWord> brace_list(const std::vector<BracePiece>& pieces, std::size_t open,
-                                    std::size_t at);
+  BraceWords brace_words(const std::vector<BracePiece>& pieces, std::size_t from, std::size_t to,
+                         std::size_t at);
+  BraceWords brace_list(const std::vector<BracePiece>& pieces, std::size_t open, std::size_t at);
   // {1..3}, {a..e}, {1..9..2}
-  std::vector<BraceWord> brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
+  BraceWords brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
   static bool read_integer(std::string_view text, long long& value);
   // In arithmetic, a 0 in front makes a number octal.
   static bool read_decimal(std::string_view text, long long& value) {
@@ -9217,7 +9272,7 @@ class ShellWalker {
   bool too_many_choices_ = false;
   std::size_t only_choice_ = 0;  // that is made, where there are too many
   bool widened_ = false;         // a variable has been read as unknown for that
-  std::map<std::string, std::string, std::less<>> attributes_ = {};
+  std::map<std::string, std::string> attributes_ = {};
   // By break and continue, or by return.
   enum class Left : char { nothing, loop, function };
   Left left_ = Left::nothing;
@@ -9234,7 +9289,7 @@ class ShellWalker {
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> later_ = {};
   bool functions_lost_ = false;  // by unset -f of a name that is not known
   unsigned shells_ = 0;          // started by the script, around what runs
-  std::map<std::string, std::string, std::less<>> aliases_ = {};
+  std::map<std::string, std::string> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
   struct Trap {
     std::string text = {};
@@ -9360,14 +9415,17 @@ Outcome walk(std::string_view script, const Options& options,
 
 Script parse(std::string_view script, const Options& options) {
   Script result;
-  // Commands of loops and functions are come to more than once.
-  std::map<std::size_t, std::vector<std::size_t>> seen;
+  // Commands of loops and functions are come to more than once. By place in the script the last
+  // one that begins there, by command the one before it: numbers from 1, or 0.
+  std::vector<std::size_t> last(script.size() + 1);
+  std::vector<std::size_t> before;
   static_cast<Outcome&>(result) = walk(script, options, [&](const Visit& visit) {
-    std::vector<std::size_t>& same_place = seen[visit.command.begin];
-    for (const std::size_t index : same_place)
-      if (same_command(result.commands[index], visit.command)) return;
-    same_place.push_back(result.commands.size());
+    std::size_t& here = last[std::min(visit.command.begin, script.size())];
+    for (std::size_t i = here; i != 0; i = before[i - 1])
+      if (same_command(result.commands[i - 1], visit.command)) return;
+    before.push_back(std::size_t{here});
     result.commands.push_back(visit.command);
+    here = result.commands.size();
   });
   return result;
 }
@@ -9411,7 +9469,7 @@ void ShellWalker::assign(std::string_view name, ShellValue value) {
 
 bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
   if (attributes_.empty()) return false;
-  const auto at = attributes_.find(name);
+  const auto at = attributes_.find(std::string(name));
   return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
 }
 
@@ -9446,7 +9504,7 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(unknown_value_);
+  variable.values.push_back(ShellValue(unknown_value_));
   set_variable(name, std::move(variable));
 }
 
@@ -9751,7 +9809,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
     add_brace_pieces(syntax_.parts[i], pieces);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].mark == '{') open.push_back(i);
+    if (pieces[i].mark == '{') open.push_back(std::size_t{i});
     if (pieces[i].mark == ',' && !open.empty()) pieces[open.back()].comma = true;
     if (pieces[i].mark == '}' && !open.empty()) {
       pieces[open.back()].close = i;
@@ -9800,14 +9858,13 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
   }
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
-                                                             std::size_t from, std::size_t to,
-                                                             std::size_t at) {
-  std::vector<BraceWord> words;
+ShellWalker::BraceWords ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
+                                                 std::size_t from, std::size_t to, std::size_t at) {
+  BraceWords words;
   words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
-    std::vector<BraceWord> alternatives;
+    BraceWords alternatives;
     if (piece.mark == '{' && piece.close != 0 && piece.close < to) {
       if (piece.comma)
         alternatives = brace_list(pieces, i, at);
@@ -9818,7 +9875,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (BraceWord& word : words) word.push_back(piece.part);
       if (words.size() > 1) brace_parts_ += words.size();
     } else {
-      std::vector<BraceWord> product;
+      BraceWords product;
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
@@ -9836,9 +9893,9 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
   return words;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
-                                                            std::size_t open, std::size_t at) {
-  std::vector<BraceWord> all;
+ShellWalker::BraceWords ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
+                                                std::size_t open, std::size_t at) {
+  BraceWords all;
   if (++brace_depth_ > options_.limits.max_depth) {
     stop(ErrorCode::limit, too_deep(options_), at);
     return all;
@@ -9850,15 +9907,15 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
       continue;
     }
     if (pieces[i].mark != ',' && i != pieces[open].close) continue;
-    for (BraceWord& word : brace_words(pieces, from, i, at)) all.push_back(std::move(word));
+    all.splice(all.end(), brace_words(pieces, from, i, at));
     from = i + 1;
   }
   --brace_depth_;
   return all;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
-    const std::vector<BracePiece>& pieces, std::size_t open) {
+ShellWalker::BraceWords ShellWalker::brace_sequence(const std::vector<BracePiece>& pieces,
+                                                    std::size_t open) {
   if (pieces[open].close != open + 2 || pieces[open + 1].part.kind != ShellPart::Kind::literal ||
       pieces[open + 1].part.quoted)
     return {};
@@ -9887,7 +9944,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
   step = std::max(step < 0 ? -step : step, 1LL);
   const bool padded = !letters && (is_padded(first) || is_padded(last));
   const std::size_t width = padded ? std::max(first.size(), last.size()) : 0;
-  std::vector<BraceWord> words;
+  BraceWords words;
   for (long long value = from; from <= to ? value <= to : value >= to;
        value += from <= to ? step : -step) {
     std::string member =
@@ -10002,7 +10059,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     if (!value.indexes.empty() && value.indexes[0] != 0)
       parameter.state = Parameter::State::unset;
     else
-      parameter.elements.push_back(value.elements[0]);
+      parameter.elements.push_back(ShellText(value.elements[0]));
     return parameter;
   }
   read_elements(value, parameter);
@@ -10035,7 +10092,7 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   if (is_uncertain(value, index + 1))
     parameter.state = Parameter::State::unknown;
   else if (index < value.elements.size())
-    parameter.elements.push_back(value.elements[index]);
+    parameter.elements.push_back(ShellText(value.elements[index]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -10077,7 +10134,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
     parameter.state = Parameter::State::unknown;
   else if (index >= 0 && index < size && !value.unset)
-    parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
+    parameter.elements.push_back(ShellText(value.elements[static_cast<std::size_t>(index)]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -10614,7 +10671,7 @@ void ShellWalker::run_for(const ShellNode& node) {
   });
   // Without words the body does not run; it is told all the same, as that of a function is.
   const bool runs = !parts.front().values.empty();
-  if (!runs) parts.front().values.push_back(unknown_value_);
+  if (!runs) parts.front().values.push_back(ShellValue(unknown_value_));
   const bool outer = std::exchange(defined_, defined_ || !runs);
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
@@ -10800,7 +10857,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   bool defined = false;
   for (const std::uint32_t body : bodies) defined = defined || body == index;
   if (!defined) {
-    bodies.push_back(index);
+    bodies.push_back(std::uint32_t{index});
     ++definitions_;
   }
   // In a function, a return before it may have left it out.
@@ -10902,8 +10959,10 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
     ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
     // What the script had not set would be not known in all that follows.
     if (former.values == initial_variable(name).values) former.values.clear();
-    if (former.values.size() + variable.values.size() > max_former)
-      former.values.assign(1, unknown_value_);
+    if (former.values.size() + variable.values.size() > max_former) {
+      former.values.clear();
+      former.values.push_back(ShellValue(unknown_value_));
+    }
     set_variable(name, std::move(variable));
     for (const ShellValue& value : former.values) add_value(name, value);
   }
@@ -11234,7 +11293,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
+  if (keep_ != nullptr) *keep_ = make_owned<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -11692,7 +11751,7 @@ void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) 
   if (has_nul(separators)) return;
   std::vector<ShellVariable> read(names.size());
   if (!sure)
-    for (ShellVariable& variable : read) variable.values.push_back(unknown_value_);
+    for (ShellVariable& variable : read) variable.values.push_back(ShellValue(unknown_value_));
   const std::string_view unknown("\0", 1);
   std::string_view rest = command.input.text;
   do {
@@ -13686,9 +13745,9 @@ inline std::string shown(std::string_view text) {
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
-  const std::vector<Regex>& allowed;
+  const std::list<Regex>& allowed;
   bool allow_usual = false;
-  const std::vector<Regex>& blocked;
+  const std::list<Regex>& blocked;
   std::string_view allowed_message = {};
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
@@ -13713,13 +13772,11 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
+  std::vector<NumberRange> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
-    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
-    return after != tests.begin() && end <= std::prev(after)->second;
+    return is_in_ranges(tests, static_cast<std::uint32_t>(begin), end);
   }
 
   bool charge_words(std::size_t count) {
@@ -14050,7 +14107,7 @@ void Judge::note_variables() {
   trapped_ |= name == "trap"sv;
   may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
-    if (tests && word.unset) set_names_.push_back(word.unset);
+    if (tests && word.unset) set_names_.push_back(std::uint32_t{word.unset});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
@@ -14326,7 +14383,7 @@ void Judge::add_payload(const Form& form, std::string text, bool same_shell,
   payload.holes = form.holes;
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 
@@ -14547,7 +14604,7 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
   if (program.word && !program.text.empty()) {
     std::vector<shell::Word> words;
     words.push_back(word_like(*program.word, std::string(program.text)));
-    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(shell::Word(rest.words[k]));
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
@@ -14839,7 +14896,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(shell::Word(roots.words[k]));
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}"sv, worst));
@@ -14956,7 +15013,8 @@ std::vector<shell::Word> Judge::protected_producers() {
   bool tested = false;
   const auto add = [&](const Part& part) {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
-    if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
+    if (!tested || !in_places(path_of(part), scratch_places, false))
+      words.push_back(shell::Word(*part.word));
   };
   if (name == "find"sv) {
     const Roots roots = roots_of(form);
@@ -15050,7 +15108,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  for (const shell::Word& root : roots) words.push_back(root);
+  for (const shell::Word& root : roots) words.push_back(shell::Word(root));
   add_form(command, std::move(words));
 }
 
@@ -15077,7 +15135,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
         files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
-        arguments.push_back(form.words[i]);
+        arguments.push_back(shell::Word(form.words[i]));
       }
     }
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
@@ -15088,7 +15146,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    for (const shell::Word& root : roots) arguments.push_back(root);
+    for (const shell::Word& root : roots) arguments.push_back(shell::Word(root));
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {
@@ -15199,9 +15257,9 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
-  if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
+  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 
@@ -15759,7 +15817,7 @@ namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
-                                const Regex::Options& options, std::vector<Regex>& compiled) {
+                                const Regex::Options& options, std::list<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -15802,11 +15860,11 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;            // strict: the bits of those in force
-  std::vector<Regex> sanitizer = {};  // compat: of those in force
-  std::vector<Regex> allowed = {};
+  std::uint32_t rules = 0;          // strict: the bits of those in force
+  std::list<Regex> sanitizer = {};  // compat: of those in force
+  std::list<Regex> allowed = {};
   bool allow_usual = false;
-  std::vector<Regex> blocked = {};
+  std::list<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
 
@@ -15833,7 +15891,7 @@ struct Policy::Compiled {
   }
   Verdict check_sanitizer(std::string_view script) const {
     std::string_view texts = all_compat_texts;
-    const Regex* regex = sanitizer.data();
+    auto regex = sanitizer.begin();
     for (const Rule rule : compat_rules) {
       take_part(texts, '\0');
       const std::string_view message = take_part(texts, '\0');
@@ -15881,7 +15939,7 @@ struct Policy::Compiled {
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
       judged.posix = true;
-      std::sort(judged.tests.begin(), judged.tests.end());
+      sort_ranges(judged.tests);
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
@@ -15931,7 +15989,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       {"allow_usual: compat judges a script by its first words: use strict"});
-  auto compiled = std::make_shared<Compiled>();
+  auto compiled = make_owned<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
   std::string_view texts = all_compat_texts;
@@ -15990,13 +16048,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 }
 
 std::vector<RuleInfo> Policy::rules() {
-  std::vector<RuleInfo> infos;
+  std::vector<RuleInfo> infos(rule_count);
   std::uint32_t compat = 0;
   for (const Rule rule : compat_rules) compat |= bit(rule);
   for (std::size_t i = 0; i < rule_count; ++i) {
     const auto rule = static_cast<Rule>(i);
     const RuleTexts row = texts_of(rule);
-    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+    infos[i] = {row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0};
   }
   return infos;
 }
@@ -17211,7 +17269,7 @@ struct DeleteGuard::State {
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
   Files files = {};
-  std::deque<Files::iterator> order = {};
+  std::list<Files::iterator> order = {};
   std::size_t path_bytes = 0;
   std::size_t created = 0;
 
@@ -17255,7 +17313,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(std::make_shared<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(make_owned<State>()) {
   state_->roots = std::move(roots);
 }
 
@@ -19028,9 +19086,9 @@ struct SandboxGrant {
 struct SandboxState {
   SandboxOptions options = {};
   SandboxReport report = {};
-  std::vector<SandboxGrant> grants = {};
+  std::list<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
-  std::vector<UniqueFd> disk_roots = {};
+  std::list<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = {};
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -19039,7 +19097,7 @@ struct SandboxState {
   CgroupBase process_base = {};
 
   UniqueFd ruleset = UniqueFd();
-  std::vector<UniqueFd> rule_files = {};
+  std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
@@ -20507,7 +20565,7 @@ class Ruleset {
   std::size_t size() const { return size_; }
 
   std::vector<LandlockRule> rules = {};
-  std::vector<UniqueFd> files = {};
+  std::list<UniqueFd> files = {};
 
  private:
   UniqueFd fd_ = UniqueFd();
@@ -20624,7 +20682,7 @@ class SystemGrants {
 // link leads to has to look like a tool itself, by its place and by what is in it.
 class ToolGrants {
  public:
-  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::vector<SandboxGrant>& grants,
+  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::list<SandboxGrant>& grants,
              std::vector<std::string> writable)
       : ruleset_(ruleset), trees_(trees), grants_(grants), writable_(std::move(writable)) {}
 
@@ -20673,7 +20731,7 @@ class ToolGrants {
 
   Ruleset& ruleset_;
   TreeGrants& trees_;
-  const std::vector<SandboxGrant>& grants_;
+  const std::list<SandboxGrant>& grants_;
   std::vector<std::string> writable_;
   std::string home_ = own_home();
 };
@@ -20860,7 +20918,7 @@ std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
   for_each_entry(path, [&names](const char* entry) {
-    names.emplace_back(entry);
+    names.push_back(entry);
     return names.size() < most_names;
   });
   return names;
@@ -20984,7 +21042,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
                                           int depth, std::size_t& budget) {
   if (depth > deepest) return Finding::unknown;
   const bool installed = is_installed_part(base_name(directory));
-  std::vector<std::pair<std::string, struct stat>> below;
+  std::list<std::pair<std::string, struct stat>> below;
   for (const std::string& entry : names_in(directory)) {
     if (budget == 0) return Finding::unknown;
     --budget;
@@ -20992,7 +21050,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
     struct stat found {};
     if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
     if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
-    if (!installed && S_ISDIR(found.st_mode)) below.emplace_back(path, found);
+    if (!installed && S_ISDIR(found.st_mode)) below.push_back({path, found});
   }
   // Near ones first: what is at hand is what an owner put there.
   Finding worst = Finding::nothing;
@@ -21496,9 +21554,9 @@ std::vector<std::string> RunCgroup::finish() {
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
-      reached.emplace_back("memory");
+      reached.push_back("memory");
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
-      reached.emplace_back("processes");
+      reached.push_back("processes");
     leaf.processes.reset();
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
@@ -21532,9 +21590,9 @@ bool wants_mounts(const SandboxOptions& options) {
 
 // What a report tells of besides sandbox_features, where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
-  if (options.pid_namespace) features.emplace_back("pid_namespace");
-  if (wants_mounts(options)) features.emplace_back("metadata");
-  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+  if (options.pid_namespace) features.push_back("pid_namespace");
+  if (wants_mounts(options)) features.push_back("metadata");
+  if (!options.protected_paths.empty()) features.push_back("protected_paths");
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -21592,7 +21650,8 @@ class SandboxBuilder {
   std::string& reason_for(std::string_view feature) {
     for (auto& [missing, why] : missing_)
       if (missing == feature) return why;
-    return missing_.emplace_back(feature, std::string()).second;
+    missing_.push_back({std::string(feature), {}});
+    return missing_.back().second;
   }
 
   Expected<void> open_grants() {
@@ -22044,8 +22103,8 @@ class SandboxBuilder {
       add_features(options_, features);
     }
     for (const NamedLimit& limit : limit_names)
-      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
+      if (options_.limits.*limit.value != 0) features.push_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
       const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -22068,7 +22127,7 @@ class SandboxBuilder {
   SandboxState& state_;
   const SandboxOptions& options_;
   Network network_ = options_.network;
-  std::vector<Grant> grants_ = {};
+  std::list<Grant> grants_ = {};
   std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
@@ -22092,7 +22151,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
     add_features(options, features);
   }
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
@@ -22105,7 +22164,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = make_owned<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();
@@ -23467,7 +23526,19 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
 // process/process_internal.hpp --------------------------------------------------------------------
 // Killing and reaping, and what /proc tells of processes.
 
+namespace detail {
+
+// A process, and when it was started: numbers are used again.
+struct KnownProcess {
+  pid_t pid = -1;
+  std::uint64_t start = 0;  // as ProcessStat has it
+};
+
+}  // namespace detail
+
 namespace {
+
+using detail::KnownProcess;
 
 #if defined(__linux__)
 // What /proc/<pid>/stat says about a process.
@@ -23482,6 +23553,9 @@ struct ProcessStat {
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat);
+
+// 0: it is none of them. They are searched one by one, which takes less than a look into /proc.
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid);
 
 // Needs CONFIG_PROC_CHILDREN, which distributions have; without it none are found.
 std::vector<pid_t> children_of(pid_t pid);
@@ -23625,6 +23699,12 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid) {
+  for (std::size_t i = known.size(); i-- > 0;)
+    if (known[i].pid == pid) return known[i].start;
+  return 0;
+}
+
 bool signal_pidfd(int pidfd, int number, unsigned flags) {
   return ::syscall(SYS_pidfd_send_signal, static_cast<long>(pidfd), static_cast<long>(number), 0L,
                    static_cast<long>(flags)) == 0;
@@ -23658,9 +23738,9 @@ bool kill_marked(const RunMarks& marks) {
   const pid_t self = ::getpid();
   ProcessStat own;
   if (!read_stat(self, own)) return false;
-  std::map<pid_t, std::uint64_t> killed;  // with the time of its start
+  std::vector<KnownProcess> killed;
   for (int round = 0; round < most_rounds; ++round) {
-    std::vector<std::pair<pid_t, std::uint64_t>> found;
+    const std::size_t before = killed.size();
     std::vector<pid_t> all;
     const bool whole = read_numbers("/proc", all);
     for (const pid_t pid : all) {
@@ -23668,8 +23748,7 @@ bool kill_marked(const RunMarks& marks) {
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       if (stat.session == own.session) continue;
-      const auto before = killed.find(pid);
-      if (before != killed.end() && before->second == stat.start) continue;
+      if (start_of(killed, pid) == stat.start) continue;
       // Known before its pipes are looked at, which are gone when it has executed its program; as
       // long as it does that it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
@@ -23678,13 +23757,11 @@ bool kill_marked(const RunMarks& marks) {
       if (!marked) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
-      found.emplace_back(pid, stat.start);
+      killed.push_back({pid, stat.start});
     }
-    if (found.empty() && whole) return true;
-    for (const auto& [pid, start] : found) {
-      signal_same(pid, start, SIGKILL);
-      killed[pid] = start;
-    }
+    if (killed.size() == before && whole) return true;
+    for (std::size_t i = before; i < killed.size(); ++i)
+      signal_same(killed[i].pid, killed[i].start, SIGKILL);
   }
   return false;
 }
@@ -24108,7 +24185,7 @@ struct Redactor::Table {
  private:
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
-    rows.emplace_back(0, secrets.size());
+    rows.push_back({0, secrets.size()});
     for (std::size_t state = 0; state < rows.size(); ++state) {
       first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
@@ -24121,11 +24198,11 @@ struct Redactor::Table {
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.emplace_back(begin, at);
+        rows.push_back({begin, at});
         label += byte;
         depth.push_back(level + 1);
         match.push_back(0);
-        fallback.push_back(root);
+        fallback.push_back(Index{root});
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -24145,14 +24222,15 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string> wanted;
+  std::set<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(std::string(text));
+    if (text.size() >= min_size) wanted.insert(std::string(text));
   }
   if (wanted.empty()) return;
-  std::sort(wanted.begin(), wanted.end());
-  table_ = std::make_shared<const Table>(wanted);
+  std::vector<std::string> sorted;
+  for (const std::string& text : wanted) sorted.push_back(text);
+  table_ = make_owned<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -24232,7 +24310,7 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.emplace_back(begin, end);
+    spans_.push_back({begin, end});
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
@@ -24314,7 +24392,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -24365,12 +24443,6 @@ struct Process::State {
     detail::Sha256 hash = {};
     Output(Stream which, std::size_t max_bytes, bool only_end, const Redactor& masking)
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
-  };
-
-  // A descendant outside the process group. Its start tells it from a later one of that number.
-  struct Escaped {
-    pid_t pid = -1;
-    std::uint64_t start = 0;
   };
 
   static constexpr std::size_t buffer_size = 65536;
@@ -24442,7 +24514,7 @@ struct Process::State {
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
-  std::vector<Escaped> escaped = {};
+  std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;
   std::string run_variable = {};  // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks = 0;
@@ -24700,11 +24772,13 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_)
-    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
-      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+  if (options.sandbox.state_) {
+    std::uint64_t* free = free_disk.data();
+    for (const UniqueFd& root : options.sandbox.state_->disk_roots) {
+      *free++ = free_bytes(root);
       disk_check_at = started;
     }
+  }
   return true;
 }
 
@@ -25071,9 +25145,11 @@ void Process::State::close_input() {
 
 bool Process::State::disk_filled() const {
   const Sandbox::State& sandbox = *options.sandbox.state_;
-  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
-    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
-    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  const std::uint64_t* before = free_disk.data();
+  for (const UniqueFd& root : sandbox.disk_roots) {
+    const std::uint64_t now = free_bytes(root);
+    if (now<*before&& * before - now> sandbox.options.limits.disk) return true;
+    ++before;
   }
   return false;
 }
@@ -25179,31 +25255,26 @@ void Process::State::drain_further(Clock::time_point now) {
 bool Process::State::find_escaped() {
   bool found = false;
 #if defined(__linux__)
-  std::map<pid_t, std::uint64_t> seen;  // with the time of its start
-  std::vector<pid_t> parents;
+  std::vector<KnownProcess> seen;
   const pid_t group = command();
-  const auto visit = [&](pid_t process) {
+  const auto visit = [&seen](pid_t process, std::uint64_t start) {
     ProcessStat stat;
-    if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
-      parents.push_back(process);
+    if (start_of(seen, process) == 0 && read_stat(process, stat) &&
+        (start == 0 || stat.start == start))
+      seen.push_back({process, stat.start});
   };
-  visit(pid);
-  for (const Escaped& process : escaped) {
-    ProcessStat stat;
-    if (read_stat(process.pid, stat) && stat.start == process.start) visit(process.pid);
-  }
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    for (const pid_t child : children_of(parent)) {
-      if (seen.count(child)) continue;
+  visit(pid, 0);
+  for (const KnownProcess& process : escaped) visit(process.pid, process.start);
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    const KnownProcess parent = seen[at];
+    for (const pid_t child : children_of(parent.pid)) {
+      if (start_of(seen, child) != 0) continue;
       // Numbers are used again: it is a child only if its parent is still the one that was asked.
       ProcessStat stat;
       ProcessStat parent_stat;
-      if (!read_stat(child, stat) || stat.parent != parent) continue;
-      if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
-      seen.emplace(child, stat.start);
-      parents.push_back(child);
+      if (!read_stat(child, stat) || stat.parent != parent.pid) continue;
+      if (!read_stat(parent.pid, parent_stat) || parent_stat.start != parent.start) continue;
+      seen.push_back({child, stat.start});
       if (stat.group == group) continue;
       escaped.push_back({child, stat.start});
       found = true;
@@ -25215,7 +25286,7 @@ bool Process::State::find_escaped() {
 
 void Process::State::signal_escaped(int number) {
 #if defined(__linux__)
-  for (const Escaped& process : escaped) signal_same(process.pid, process.start, number);
+  for (const KnownProcess& process : escaped) signal_same(process.pid, process.start, number);
 #else
   (void)number;
 #endif
@@ -25496,9 +25567,9 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::vector<std::shared_ptr<State>> running = {};
+  std::list<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
-  std::vector<std::shared_ptr<State>> incoming = {};
+  std::list<std::shared_ptr<State>> incoming = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
@@ -25513,7 +25584,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = std::make_shared<Reactor>();
+  reactor = make_owned<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -25585,8 +25656,7 @@ void Process::Reactor::loop() {
       // What was asked of a new one may have woken this thread before it was here: the wake-up is
       // spent, so it is looked at once without waiting.
       if (!incoming.empty()) deadline = Clock::now();
-      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
-      incoming.clear();
+      running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
     }
     last.reset();
@@ -25599,10 +25669,8 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    std::size_t left = 0;
-    for (std::shared_ptr<State>& state : running)
-      if (!state->over()) running[left++].swap(state);
-    while (running.size() > left) running.pop_back();
+    for (auto at = running.begin(); at != running.end();)
+      at = (*at)->over() ? running.erase(at) : std::next(at);
   }
 }
 
@@ -25610,7 +25678,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = std::make_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = make_owned<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
@@ -26218,9 +26286,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = std::make_shared<Execution::State>();
+  execution.state_ = make_owned<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = std::make_shared<Result>(std::move(admission.result));
+  state.known = make_owned<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
@@ -27028,7 +27096,7 @@ class ExportList {
     if (!next_is('\n')) return false;
     const std::size_t equals = variable.find('=');
     if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
-      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+      variables.push_back({variable.substr(0, equals), variable.substr(equals + 1)});
     return true;
   }
 
@@ -27202,7 +27270,7 @@ std::string read_session_text(const UniqueFd& told) {
 
 }  // namespace
 
-Session::Session() : state_(std::make_shared<State>()) {}
+Session::Session() : state_(make_owned<State>()) {}
 
 std::string Session::work_dir() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -27213,7 +27281,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
+    if (!value.empty()) variables.push_back({variable, value.substr(1)});
   return variables;
 }
 
@@ -27547,7 +27615,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = make_owned<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -28071,7 +28139,8 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return std::make_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+      return std::shared_ptr<const PrivateFolder>(
+          make_owned<PrivateFolder>(concat({parent, "/", name}), std::move(fd)));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
@@ -28196,7 +28265,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     // What an empty one takes, so that their number is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
-    spilled.emplace_back(base_name(file), size);
+    spilled.push_back({std::string(base_name(file)), size});
     spilled_bytes += size;
   }
   for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {
@@ -28441,8 +28510,8 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
   Variables extra;
-  if (gives_home) extra.emplace_back("HOME", home->path());
-  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
+  if (gives_home) extra.push_back({"HOME", home->path()});
+  if (gives_temporary) extra.push_back({"TMPDIR", home->temporary()});
   extra.insert(extra.end(), command.environment.begin(), command.environment.end());
   return environment.resolve(work_dir, extra);
 }
@@ -28495,8 +28564,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place =
-      std::make_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = make_owned<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -28533,7 +28601,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   report.missing.insert(report.missing.end(), missing.begin(), missing.end());
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = std::make_shared<const SandboxReport>(std::move(report));
+  place.report = make_owned<SandboxReport>(std::move(report));
   return {};
 }
 

@@ -23,9 +23,9 @@ bool wants_mounts(const SandboxOptions& options) {
 
 // What a report tells of besides sandbox_features, where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
-  if (options.pid_namespace) features.emplace_back("pid_namespace");
-  if (wants_mounts(options)) features.emplace_back("metadata");
-  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+  if (options.pid_namespace) features.push_back("pid_namespace");
+  if (wants_mounts(options)) features.push_back("metadata");
+  if (!options.protected_paths.empty()) features.push_back("protected_paths");
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -83,7 +83,8 @@ class SandboxBuilder {
   std::string& reason_for(std::string_view feature) {
     for (auto& [missing, why] : missing_)
       if (missing == feature) return why;
-    return missing_.emplace_back(feature, std::string()).second;
+    missing_.push_back({std::string(feature), {}});
+    return missing_.back().second;
   }
 
   Expected<void> open_grants() {
@@ -535,8 +536,8 @@ class SandboxBuilder {
       add_features(options_, features);
     }
     for (const NamedLimit& limit : limit_names)
-      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
+      if (options_.limits.*limit.value != 0) features.push_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
       const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -559,7 +560,7 @@ class SandboxBuilder {
   SandboxState& state_;
   const SandboxOptions& options_;
   Network network_ = options_.network;
-  std::vector<Grant> grants_ = {};
+  std::list<Grant> grants_ = {};
   std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
@@ -583,7 +584,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
     add_features(options, features);
   }
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
@@ -596,7 +597,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = std::make_shared<State>();
+  auto state = make_owned<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();

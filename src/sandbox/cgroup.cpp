@@ -244,9 +244,9 @@ std::vector<std::string> RunCgroup::finish() {
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
-      reached.emplace_back("memory");
+      reached.push_back("memory");
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
-      reached.emplace_back("processes");
+      reached.push_back("processes");
     leaf.processes.reset();
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
