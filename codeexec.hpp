@@ -6161,7 +6161,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
       const std::size_t left = copies - copy;
       code.push_back(split(1, left * (size + 1) + (endless ? 1 : 0), quantifier.lazy));
     }
-    code.insert(code.end(), body.begin(), body.end());
+    for (const Step& step : body) code.push_back(Step(step));
   }
   if (!endless) return true;
   const auto back = -static_cast<std::int32_t>(size);
@@ -6425,9 +6425,8 @@ bool Regex::Parser::named_group(std::size_t offset) {
       return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
-  if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name"sv);
-  names_.push_back(group_name);
+  if (is_one_of(group_name, names_)) return fail(at_, "redefinition of group name"sv);
+  names_.push_back(std::string_view(group_name));
   at_ = end + 1;
   return true;
 }
@@ -6571,7 +6570,8 @@ class Regex::Matcher {
   // Goes from a thread's place to all that can be reached without a character. False when this was
   // the match: what is less preferred counts no more.
   bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
-    todo_.assign(1, thread.step);
+    todo_.clear();
+    todo_.push_back(std::size_t{thread.step});
     while (!todo_.empty()) {
       const std::size_t place = todo_.back();
       todo_.pop_back();
@@ -6924,7 +6924,7 @@ struct ShellSyntax {
   std::vector<ShellRedirection> redirections = {};
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
-  std::deque<std::string> texts = {};         // what the views of the above point into
+  std::list<std::string> texts = {};          // what the views of the above point into
   bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
   bool plain_quotes = false;                  // it does not, as a POSIX shell
   std::size_t simple = 0;                     // commands
@@ -9567,8 +9567,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.emplace_back();
-    variable.values.emplace_back();
+    variable.values.push_back(ShellValue());
+    variable.values.push_back(ShellValue());
     variable.values[1].unset = true;
     return variable;
   }
@@ -10150,7 +10150,7 @@ ShellWalker::Parameter ShellWalker::indirect_parameter(const ShellPart& part) {
   if (part.operation == '*' || part.operation == '@' || named.state != Parameter::State::set ||
       named.elements.size() != 1 || !is_name(named.elements[0].text))
     return parameter;
-  syntax_.texts.push_back(named.elements[0].text);
+  syntax_.texts.push_back(std::string(named.elements[0].text));
   direct.text = syntax_.texts.back();
   direct.subscript = no_index;
   return read_parameter(direct);
@@ -10385,8 +10385,9 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
-  elements = std::vector<ShellText>(elements.begin() + static_cast<std::ptrdiff_t>(from),
-                                    elements.begin() + static_cast<std::ptrdiff_t>(from + count));
+  const auto begin = elements.begin() + static_cast<std::ptrdiff_t>(from);
+  elements.erase(begin + static_cast<std::ptrdiff_t>(count), elements.end());
+  elements.erase(elements.begin(), begin);
   return true;
 }
 
@@ -11177,7 +11178,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     for (shell::Word& word : words) {
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
-      if (!array.indexes.empty()) array.indexes.push_back(next);
+      if (!array.indexes.empty()) array.indexes.push_back(+next);
       array.elements.push_back(text_of(word));
     }
   }
@@ -11192,19 +11193,23 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
   }
   const auto count = static_cast<long long>(array.elements.size());
   if (array.indexes.empty() && number != count)
-    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(+i);
   charge(array.indexes.size());
   if (array.indexes.empty() && number == count) {
     array.elements.push_back(std::move(text));
     return;
   }
   const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
-  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  std::size_t i = array.indexes.size();
   if (at != array.indexes.end() && *at == number) {
-    *element = std::move(text);
-  } else {
-    array.indexes.insert(at, number);
-    array.elements.insert(element, std::move(text));
+    array.elements[static_cast<std::size_t>(at - array.indexes.begin())] = std::move(text);
+    return;
+  }
+  array.indexes.push_back(+number);
+  array.elements.push_back(std::move(text));
+  for (; i > 0 && array.indexes[i] < array.indexes[i - 1]; --i) {
+    std::swap(array.indexes[i], array.indexes[i - 1]);
+    std::swap(array.elements[i], array.elements[i - 1]);
   }
 }
 
@@ -15549,7 +15554,7 @@ class CodeReader {
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
     if (strings.empty()) return;
     if (!starts) {
-      findings_.removed.insert(findings_.removed.end(), strings.begin(), strings.end());
+      for (const std::string& text : strings) findings_.removed.push_back(text);
       return;
     }
     findings_.commands.push_back(strings);
@@ -17022,9 +17027,10 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   for (const Root& given : options.roots) {
     auto root = open_root(given);
     if (!root) return root.error();
-    const auto same = std::find_if(rules.roots_.begin(), rules.roots_.end(),
-                                   [&](const Root& known) { return known.path == root->path; });
-    if (same == rules.roots_.end())
+    const Root* same = nullptr;
+    for (const Root& known : rules.roots_)
+      if (known.path == root->path) same = &known;
+    if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
       return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
@@ -17115,24 +17121,18 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 
 namespace {
 
-struct GeneratedName {
-  std::string_view name;  // with a `*` in front: any name that ends so
-  GeneratedScope scope;
-};
-
-constexpr GeneratedName generated_names[] = {
-    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
-    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
-    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
-    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
-    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
-    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
-    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
-    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
-    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
-    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
-    {"*~", GeneratedScope::file},
-};
+// A name with a `*` in front is any that ends so.
+std::string_view generated_names(GeneratedScope scope) {
+  switch (scope) {
+    case GeneratedScope::tree:
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+    case GeneratedScope::directory:
+      return "build dist *.egg-info"sv;
+    case GeneratedScope::file:
+      break;
+  }
+  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
+}
 
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -17185,10 +17185,9 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 namespace {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (const GeneratedName& row : generated_names) {
-    if (row.scope != scope) continue;
-    const bool any_start = row.name[0] == '*';
-    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  for (std::string_view names = generated_names(scope); !names.empty();) {
+    const std::string_view known = take_part(names, ' ');
+    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
   }
   return false;
 }
@@ -17265,7 +17264,8 @@ bool is_auto_generated(std::string_view path, std::string_view root) {
 
 // Which files are known, the oldest first in `order`.
 struct DeleteGuard::State {
-  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  static constexpr const char* created_here = "created";
+  using Files = std::map<std::string, std::string>;  // canonical path; "read" or created_here
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
   Files files = {};
@@ -17277,19 +17277,18 @@ struct DeleteGuard::State {
     auto resolved = canonical_path(path);
     if (!resolved) return;
     const std::lock_guard<std::mutex> lock(mutex);
-    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
-    if (is_created && !entry->second) {
-      entry->second = true;
-      ++created;
-    }
+    std::string& use = files[*resolved];
+    const bool is_new = use.empty();
+    if (is_created && use != created_here) ++created;
+    if (is_new || is_created) use = is_created ? created_here : "read";
     if (!is_new) return;
-    order.push_back(entry);
-    path_bytes += entry->first.size();
+    order.push_back(files.find(*resolved));
+    path_bytes += resolved->size();
     while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
   }
   bool knows(std::string_view path) {
     const std::lock_guard<std::mutex> lock(mutex);
-    return files.find(path) != files.end();
+    return files.find(std::string(path)) != files.end();
   }
   // The deepest root around a canonical path, or nothing.
   std::string_view root_around(std::string_view path) const {
@@ -17308,7 +17307,7 @@ struct DeleteGuard::State {
     const Files::iterator oldest = order.front();
     order.pop_front();
     path_bytes -= oldest->first.size();
-    if (oldest->second) --created;
+    if (oldest->second == created_here) --created;
     files.erase(oldest);
   }
 };
@@ -21346,19 +21345,13 @@ std::string read_control(const std::string& path) {
   return text ? std::move(*text) : std::string();
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) parts.push_back(take_part(text, separator));
-  return parts;
-}
-// The parts of a temporary would outlive it.
-std::vector<std::string_view> split(std::string&& text, char separator) = delete;
-
 bool has_word(std::string_view text, std::string_view word, char separator) {
-  for (const std::string_view part : split(text, separator))
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, separator);
     if (part == word ||
         (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
+  }
   return false;
 }
 
@@ -21367,7 +21360,8 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
 namespace {
 
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
-  for (const std::string_view line : split(text, '\n')) {
+  for (std::string_view lines = text; !lines.empty();) {
+    const std::string_view line = take_part(lines, '\n');
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
     // The first digits are enough: all that matters is whether it is 0.
@@ -21378,7 +21372,8 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
 }
 
 std::string own_group(std::string_view groups, std::string_view controller) {
-  for (const std::string_view line : split(groups, '\n')) {
+  while (!groups.empty()) {
+    const std::string_view line = take_part(groups, '\n');
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
@@ -21407,14 +21402,18 @@ std::string unescaped(std::string_view text) {
 
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller) {
-  for (const std::string_view line : split(mounts, '\n')) {
+  while (!mounts.empty()) {
     // id parent device ROOT PLACE options [tags] - TYPE source SUPER_OPTIONS
-    const std::vector<std::string_view> fields = split(line, ' ');
-    const auto dash = std::find(fields.begin(), fields.end(), "-");
-    if (fields.size() < 6 || fields.end() - dash < 4) continue;
-    const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"sv
-                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
+    std::string_view line = take_part(mounts, '\n');
+    std::string_view fields[5];
+    for (std::string_view& field : fields) field = take_part(line, ' ');
+    while (!line.empty() && take_part(line, ' ') != "-"sv) {
+    }
+    const std::string_view type = take_part(line, ' ');
+    (void)take_part(line, ' ');
+    const bool matches =
+        controller.empty() ? type == "cgroup2"sv
+                           : type == "cgroup"sv && has_word(take_part(line, ' '), controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
@@ -21564,7 +21563,8 @@ std::vector<std::string> RunCgroup::finish() {
     for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
-        for (const std::string_view line : split(left, '\n')) {
+        for (std::string_view lines = left; !lines.empty();) {
+          const std::string_view line = take_part(lines, '\n');
           std::size_t end = 0;
           const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
@@ -21588,8 +21588,9 @@ bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
 }
 
-// What a report tells of besides sandbox_features, where it is asked for.
+// What a report tells of, some of it where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
+  for (const char* feature : sandbox_features) features.push_back(feature);
   if (options.pid_namespace) features.push_back("pid_namespace");
   if (wants_mounts(options)) features.push_back("metadata");
   if (!options.protected_paths.empty()) features.push_back("protected_paths");
@@ -21906,7 +21907,7 @@ class SandboxBuilder {
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
-      paths.insert(path);
+      paths.insert(std::string(path));
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
         paths.insert(path.substr(0, end + 1));
@@ -22098,10 +22099,7 @@ class SandboxBuilder {
 
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
-    if (sandboxed) {
-      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      add_features(options_, features);
-    }
+    if (sandboxed) add_features(options_, features);
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.push_back(limit.name);
     for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
@@ -22146,10 +22144,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
   std::vector<std::string> features;
-  if (options.mode != SandboxMode::off) {
-    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    add_features(options, features);
-  }
+  if (options.mode != SandboxMode::off) add_features(options, features);
   for (const NamedLimit& limit : limit_names)
     if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)
@@ -23638,7 +23633,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
   for (const int fd : numbers_in(directory)) {
     const std::string path = concat({directory, "/", std::to_string(fd)});
     const std::string target = link_target(path);
-    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;
@@ -23883,7 +23878,7 @@ void reap_abandoned() {
   std::size_t left = 0;
   for (const pid_t pid : list.pids)
     if (!gone(pid)) list.pids[left++] = pid;
-  list.pids.resize(left);
+  while (list.pids.size() > left) list.pids.pop_back();
   list.any.store(!list.pids.empty());
 }
 
@@ -24127,15 +24122,16 @@ struct Redactor::Table {
   std::array<Index, 256> root_children = {};
   std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
   std::string label = std::string(1, '\0');  // the byte that leads to it
-  std::vector<Index> depth = {0};
-  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  std::vector<Index> depth = {};
+  std::vector<Index> match = {};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
-  std::vector<Index> fallback = {root};
+  std::vector<Index> fallback = {};
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
   // `secrets` are sorted, so that those with a common beginning stand in a row.
   explicit Table(const std::vector<std::string>& secrets) {
+    add_state(0);
     build_trie(secrets);
     link();
     for (const std::string& secret : secrets) window = std::min(window, secret.size());
@@ -24183,6 +24179,12 @@ struct Redactor::Table {
   }
 
  private:
+  void add_state(Index level) {
+    depth.push_back(Index{level});
+    match.push_back(0);
+    fallback.push_back(Index{root});
+  }
+
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
     rows.push_back({0, secrets.size()});
@@ -24200,9 +24202,7 @@ struct Redactor::Table {
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
         rows.push_back({begin, at});
         label += byte;
-        depth.push_back(level + 1);
-        match.push_back(0);
-        fallback.push_back(Index{root});
+        add_state(level + 1);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -25661,7 +25661,8 @@ void Process::Reactor::loop() {
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.assign(1, {wake_out.get(), POLLIN, 0});
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
       deadline = std::min(deadline, state->deadline());
@@ -26805,7 +26806,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
       if (!S_ISDIR(status.st_mode))
         files.push_back(file);
       else if (access.recursive)  // an empty directory at most, otherwise
-        trees.insert(file == "/" ? file : file + "/");
+        trees.insert(concat({file, file == "/" ? "" : "/"}));
     }
   }
   Expected<void> allowed = delete_guard->can_delete_files(files);
@@ -27336,7 +27337,7 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
                                   std::vector<std::string> words) {
   if (prefix.empty()) return words;
   std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  all.insert(all.end(), words.begin(), words.end());
+  for (std::string& word : words) all.push_back(std::move(word));
   return all;
 }
 
@@ -27936,8 +27937,7 @@ struct LocalExecutor::Place {
     if (!watch_files) return {};
     std::vector<std::string> directories;
     const auto add = [&directories](const std::string& path) {
-      if (std::find(directories.begin(), directories.end(), path) == directories.end())
-        directories.push_back(path);
+      if (!is_one_of(path, directories)) directories.push_back(path);
     };
     for (const std::string& path : writable)
       if (directories.size() < WatchedFiles::max_directories) add(path);
@@ -28512,7 +28512,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
   Variables extra;
   if (gives_home) extra.push_back({"HOME", home->path()});
   if (gives_temporary) extra.push_back({"TMPDIR", home->temporary()});
-  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  for (const auto& variable : command.environment) extra.push_back(variable);
   return environment.resolve(work_dir, extra);
 }
 
@@ -28536,17 +28536,17 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 // And how much of the machine: what holds with and without a sandbox.
 std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
+  std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
-    if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
+    if (value != 0) append_all(facts, {before, std::to_string(value), after});
   };
-  bound(limits.memory, "A command may use ", " bytes of memory.");
-  bound(limits.cpu_time, "Each of its processes may use ", " seconds of CPU time.");
-  bound(limits.processes, "There may be ", " processes and threads.");
-  bound(limits.file_size, "No file may become larger than ", " bytes.");
-  bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " "sv);
+  bound(limits.memory, " A command may use ", " bytes of memory.");
+  bound(limits.cpu_time, " Each of its processes may use ", " seconds of CPU time.");
+  bound(limits.processes, " There may be ", " processes and threads.");
+  bound(limits.file_size, " No file may become larger than ", " bytes.");
+  bound(limits.disk, " A command may fill the disk by ", " bytes.");
+  return facts;
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -28598,7 +28598,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
-  report.missing.insert(report.missing.end(), missing.begin(), missing.end());
+  for (std::string& entry : missing) report.missing.push_back(std::move(entry));
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
   place.report = make_owned<SandboxReport>(std::move(report));
@@ -28610,29 +28610,26 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return place_->facts;
-  std::vector<std::string> sentences = {place_->facts};
-  const auto& enforced = report.enforced;
-  if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
+  std::string text = place_->facts;
+  if (is_one_of("filesystem"sv, report.enforced)) {
     std::vector<std::string> readable;
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
-    sentences.push_back(
-        concat({"Commands run in a sandbox. They can change files only below ",
+    append_all(text,
+               {" Commands run in a sandbox. They can change files only below ",
                 to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
-                " and nothing else of the user's."}));
+                "; besides, they can read the system, its tools", readable.empty() ? "" : ", ",
+                to_utf8(joined(readable, ", "sv)), " and nothing else of the user's."});
     if (!place_->protected_paths.empty())
-      sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
-                  " is protected: changing it fails as 'read-only' or 'busy'."}));
+      append_all(text, {" What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
+                        " is protected: changing it fails as 'read-only' or 'busy'."});
   }
   if (report.network == Network::none)
-    sentences.push_back("The network is switched off: nothing can be downloaded.");
+    text += " The network is switched off: nothing can be downloaded.";
   if (report.network == Network::loopback)
-    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " "sv);
+    text += " The network is switched off, but for 127.0.0.1 within one command.";
+  return text;
 }
 
 // A sandbox without roots still has places where its commands may read and write.

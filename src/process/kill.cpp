@@ -38,7 +38,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
   for (const int fd : numbers_in(directory)) {
     const std::string path = concat({directory, "/", std::to_string(fd)});
     const std::string target = link_target(path);
-    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;

@@ -172,7 +172,8 @@ void Process::Reactor::loop() {
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.assign(1, {wake_out.get(), POLLIN, 0});
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
       deadline = std::min(deadline, state->deadline());

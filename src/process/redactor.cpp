@@ -23,15 +23,16 @@ struct Redactor::Table {
   std::array<Index, 256> root_children = {};
   std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
   std::string label = std::string(1, '\0');  // the byte that leads to it
-  std::vector<Index> depth = {0};
-  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  std::vector<Index> depth = {};
+  std::vector<Index> match = {};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
-  std::vector<Index> fallback = {root};
+  std::vector<Index> fallback = {};
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
   // `secrets` are sorted, so that those with a common beginning stand in a row.
   explicit Table(const std::vector<std::string>& secrets) {
+    add_state(0);
     build_trie(secrets);
     link();
     for (const std::string& secret : secrets) window = std::min(window, secret.size());
@@ -79,6 +80,12 @@ struct Redactor::Table {
   }
 
  private:
+  void add_state(Index level) {
+    depth.push_back(Index{level});
+    match.push_back(0);
+    fallback.push_back(Index{root});
+  }
+
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
     rows.push_back({0, secrets.size()});
@@ -96,9 +103,7 @@ struct Redactor::Table {
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
         rows.push_back({begin, at});
         label += byte;
-        depth.push_back(level + 1);
-        match.push_back(0);
-        fallback.push_back(Index{root});
+        add_state(level + 1);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));

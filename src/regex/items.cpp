@@ -264,9 +264,8 @@ bool Regex::Parser::named_group(std::size_t offset) {
       return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
-  if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name"sv);
-  names_.push_back(group_name);
+  if (is_one_of(group_name, names_)) return fail(at_, "redefinition of group name"sv);
+  names_.push_back(std::string_view(group_name));
   at_ = end + 1;
   return true;
 }

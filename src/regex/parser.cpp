@@ -268,7 +268,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
       const std::size_t left = copies - copy;
       code.push_back(split(1, left * (size + 1) + (endless ? 1 : 0), quantifier.lazy));
     }
-    code.insert(code.end(), body.begin(), body.end());
+    for (const Step& step : body) code.push_back(Step(step));
   }
   if (!endless) return true;
   const auto back = -static_cast<std::int32_t>(size);

@@ -21,8 +21,9 @@ bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
 }
 
-// What a report tells of besides sandbox_features, where it is asked for.
+// What a report tells of, some of it where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
+  for (const char* feature : sandbox_features) features.push_back(feature);
   if (options.pid_namespace) features.push_back("pid_namespace");
   if (wants_mounts(options)) features.push_back("metadata");
   if (!options.protected_paths.empty()) features.push_back("protected_paths");
@@ -339,7 +340,7 @@ class SandboxBuilder {
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
-      paths.insert(path);
+      paths.insert(std::string(path));
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
         paths.insert(path.substr(0, end + 1));
@@ -531,10 +532,7 @@ class SandboxBuilder {
 
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
-    if (sandboxed) {
-      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      add_features(options_, features);
-    }
+    if (sandboxed) add_features(options_, features);
     for (const NamedLimit& limit : limit_names)
       if (options_.limits.*limit.value != 0) features.push_back(limit.name);
     for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
@@ -579,10 +577,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
   std::vector<std::string> features;
-  if (options.mode != SandboxMode::off) {
-    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    add_features(options, features);
-  }
+  if (options.mode != SandboxMode::off) add_features(options, features);
   for (const NamedLimit& limit : limit_names)
     if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)

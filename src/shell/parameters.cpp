@@ -176,7 +176,7 @@ ShellWalker::Parameter ShellWalker::indirect_parameter(const ShellPart& part) {
   if (part.operation == '*' || part.operation == '@' || named.state != Parameter::State::set ||
       named.elements.size() != 1 || !is_name(named.elements[0].text))
     return parameter;
-  syntax_.texts.push_back(named.elements[0].text);
+  syntax_.texts.push_back(std::string(named.elements[0].text));
   direct.text = syntax_.texts.back();
   direct.subscript = no_index;
   return read_parameter(direct);

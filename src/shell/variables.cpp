@@ -141,8 +141,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.emplace_back();
-    variable.values.emplace_back();
+    variable.values.push_back(ShellValue());
+    variable.values.push_back(ShellValue());
     variable.values[1].unset = true;
     return variable;
   }
