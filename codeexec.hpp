@@ -5543,7 +5543,19 @@ void Json::dump_to(std::string& out) const { Writer(out).write(*this); }
 // regex/regex_internal.hpp ------------------------------------------------------------------------
 // Characters and ranges of characters.
 
+namespace detail {
+
+// The first and the last of a row of numbers: of characters, of places in a text.
+struct NumberRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
+}  // namespace detail
+
 namespace {
+
+using detail::NumberRange;
 
 // One character of a text: a code point, or one byte of malformed UTF-8, which gets the lone
 // surrogate that Python's surrogateescape gives it. No well-formed text contains one.
@@ -5557,8 +5569,13 @@ RegexChar regex_char_at(std::string_view text, std::size_t at);
 // The character that ends at `end`, which is not 0.
 RegexChar regex_char_before(std::string_view text, std::size_t end);
 
-// The first and the last character of a range.
-using RegexRange = std::pair<std::uint32_t, std::uint32_t>;
+// By their first numbers.
+void sort_ranges(std::vector<NumberRange>& ranges);
+
+// Whether a number is in the last one, of sorted ranges, that does not begin behind `from`.
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number);
+
+using RegexRange = NumberRange;
 
 inline constexpr std::uint32_t regex_last_code = 0x10ffff;
 
@@ -5653,12 +5670,35 @@ constexpr RegexRange regex_non_words[] = {
 
 namespace {
 
+void sort_ranges(std::vector<NumberRange>& ranges) {
+  const auto compare = [](const void* left, const void* right) {
+    const auto& a = *static_cast<const NumberRange*>(left);
+    const auto& b = *static_cast<const NumberRange*>(right);
+    const bool less = a.first < b.first || (a.first == b.first && a.last < b.last);
+    return less ? -1 : a.first != b.first || a.last != b.last ? 1 : 0;
+  };
+  if (!ranges.empty()) std::qsort(ranges.data(), ranges.size(), sizeof(NumberRange), compare);
+}
+
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number) {
+  std::size_t begin = 0;
+  std::size_t end = ranges.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (ranges[middle].first <= from)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin > 0 && number <= ranges[begin - 1].last;
+}
+
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end());
+  sort_ranges(ranges);
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
-    if (size > 0 && range.first <= ranges[size - 1].second + 1)
-      ranges[size - 1].second = std::max(ranges[size - 1].second, range.second);
+    if (size > 0 && range.first <= ranges[size - 1].last + 1)
+      ranges[size - 1].last = std::max(ranges[size - 1].last, range.last);
     else
       ranges[size++] = range;
   }
@@ -5670,7 +5710,7 @@ std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
   std::uint32_t next = 0;
   for (const RegexRange& range : ranges) {
     if (range.first > next) rest.push_back({next, range.first - 1});
-    next = range.second + 1;
+    next = range.last + 1;
   }
   if (next <= regex_last_code) rest.push_back({next, regex_last_code});
   return rest;
@@ -5689,18 +5729,18 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
       ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
+      for (const auto& [first, last] : regex_spaces) ranges.push_back({first, last});
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
+        for (const auto& [first, last] : regex_non_words) ranges.push_back({first, last});
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
-      for (const RegexRange& range :
-           {RegexRange{'0', '9'}, RegexRange{'A', 'Z'}, RegexRange{'_', '_'}, RegexRange{'a', 'z'}})
-        ranges.push_back(range);
+      for (const char* bounds = "09AZ__az"; *bounds; bounds += 2)
+        ranges.push_back(
+            {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
   return letter < 'a' ? complement(ranges) : ranges;
@@ -5713,7 +5753,7 @@ bool is_ascii_word(std::uint32_t code) {
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
   for (const RegexRange& range : regex_non_words)
-    if (code >= range.first && code <= range.second) return false;
+    if (code >= range.first && code <= range.last) return false;
   return true;
 }
 
@@ -5747,17 +5787,14 @@ struct Regex::Program {
     // Takes normalized ranges.
     explicit Set(const std::vector<RegexRange>& ranges) {
       for (const RegexRange& range : ranges) {
-        for (std::uint32_t code = range.first; code <= range.second && code < 0x80; ++code)
+        for (std::uint32_t code = range.first; code <= range.last && code < 0x80; ++code)
           ascii_[code >> 6] |= std::uint64_t{1} << (code & 63);
-        if (range.second >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.second});
+        if (range.last >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.last});
       }
     }
     bool contains(std::uint32_t code) const {
       if (code < 0x80) return (ascii_[code >> 6] >> (code & 63) & 1) != 0;
-      const auto behind = std::upper_bound(
-          ranges_.begin(), ranges_.end(), code,
-          [](std::uint32_t c, const RegexRange& range) { return c < range.first; });
-      return behind != ranges_.begin() && code <= std::prev(behind)->second;
+      return is_in_ranges(ranges_, code, code);
     }
     bool has_non_ascii() const { return !ranges_.empty(); }
 
@@ -6040,8 +6077,10 @@ bool Regex::Parser::append_shorthand(char letter) {
 
 bool Regex::Parser::append_dot() {
   constexpr std::size_t index = 2 * shorthands.size();
-  if (flags_.dot_matches_newline) return append_common(index, {{0, regex_last_code}});
-  return append_common(index + 1, {{0, '\n' - 1}, {'\n' + 1, regex_last_code}});
+  std::vector<RegexRange> none;
+  if (flags_.dot_matches_newline) return append_common(index, complement(none));
+  none.push_back({'\n', '\n'});
+  return append_common(index + 1, complement(none));
 }
 
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
@@ -6209,7 +6248,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
       const std::size_t left = copies - copy;
       code.push_back(split(1, left * (size + 1) + (endless ? 1 : 0), quantifier.lazy));
     }
-    code.insert(code.end(), body.begin(), body.end());
+    for (const Step& step : body) code.push_back(Step(step));
   }
   if (!endless) return true;
   const auto back = -static_cast<std::int32_t>(size);
@@ -6363,21 +6402,21 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
   RegexRange range;
   char shorthand = 0;
   if (!set_bound(set_offset, range.first, shorthand)) return false;
-  range.second = range.first;
+  range.last = range.first;
   const bool is_range = next_is('-') && at_ + 1 < pattern_.size() && pattern_[at_ + 1] != ']';
   if (is_range) {
     ++at_;
     char other_shorthand = 0;
-    if (!set_bound(set_offset, range.second, other_shorthand)) return false;
-    if (shorthand || other_shorthand || range.second < range.first)
+    if (!set_bound(set_offset, range.last, other_shorthand)) return false;
+    if (shorthand || other_shorthand || range.last < range.first)
       return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
-    ranges.push_back(range);
+    ranges.push_back({range.first, range.last});
     return true;
   }
-  const std::vector<RegexRange> more = shorthand_ranges(shorthand, flags_.ascii);
-  ranges.insert(ranges.end(), more.begin(), more.end());
+  for (const auto& [first, last] : shorthand_ranges(shorthand, flags_.ascii))
+    ranges.push_back({first, last});
   return true;
 }
 
@@ -6395,7 +6434,7 @@ void Regex::Parser::add_other_case(std::vector<RegexRange>& ranges) {
   for (std::size_t i = 0; i < size; ++i) {
     const RegexRange range = ranges[i];
     for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
-         code <= std::min<std::uint32_t>(range.second, 'z'); ++code)
+         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
       if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
   }
 }
@@ -6473,9 +6512,8 @@ bool Regex::Parser::named_group(std::size_t offset) {
       return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
-  if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name"sv);
-  names_.push_back(group_name);
+  if (is_one_of(group_name, names_)) return fail(at_, "redefinition of group name"sv);
+  names_.push_back(std::string_view(group_name));
   at_ = end + 1;
   return true;
 }
@@ -6619,7 +6657,8 @@ class Regex::Matcher {
   // Goes from a thread's place to all that can be reached without a character. False when this was
   // the match: what is less preferred counts no more.
   bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
-    todo_.assign(1, thread.step);
+    todo_.clear();
+    todo_.push_back(std::size_t{thread.step});
     while (!todo_.empty()) {
       const std::size_t place = todo_.back();
       todo_.pop_back();
@@ -6972,7 +7011,7 @@ struct ShellSyntax {
   std::vector<ShellRedirection> redirections = {};
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
-  std::deque<std::string> texts = {};         // what the views of the above point into
+  std::list<std::string> texts = {};          // what the views of the above point into
   bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
   bool plain_quotes = false;                  // it does not, as a POSIX shell
   std::size_t simple = 0;                     // commands
@@ -7036,7 +7075,7 @@ class ShellParser {
   // lists of indices ------------------------------------------------------------------------------
 
   std::size_t begin_list() const { return syntax_.pending.size(); }
-  void add(std::uint32_t index) { syntax_.pending.push_back(index); }
+  void add(std::uint32_t index) { syntax_.pending.push_back(std::uint32_t{index}); }
   ShellRange end_list(std::size_t from);
   std::uint32_t add_node(ShellNode node, std::size_t end);
   ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;
@@ -7306,7 +7345,7 @@ bool ShellParser::room() {
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
   for (std::size_t i = from; i < syntax_.pending.size(); ++i)
-    syntax_.lists.push_back(syntax_.pending[i]);
+    syntax_.lists.push_back(std::uint32_t{syntax_.pending[i]});
   cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
@@ -8917,18 +8956,18 @@ class ShellWalker {
     bool comma = false;     // of a {: a comma belongs to it
   };
   using BraceWord = std::vector<ShellPart>;
+  using BraceWords = std::list<BraceWord>;
 
   void expand_braces(const ShellWord& word, Fields& fields);
   // A ~ that begins a word only after the expansion of braces. `alone`: nothing follows the part.
   void expand_leading_tilde(const ShellPart& part, bool alone, Fields& fields);
   static void add_brace_pieces(const ShellPart& part, std::vector<BracePiece>& pieces);
 
-  std::vector<BraceWord> brace_words(const std::vector<BracePiece>& pieces, std::size_t from,
-                                     std::size_t to, std::size_t at);
-  std::vector<BraceWord> brace_list(const std::vector<BracePiece>& pieces, std::size_t open,
-                                    std::size_t at);
+  BraceWords brace_words(const std::vector<BracePiece>& pieces, std::size_t from, std::size_t to,
+                         std::size_t at);
+  BraceWords brace_list(const std::vector<BracePiece>& pieces, std::size_t open, std::size_t at);
   // {1..3}, {a..e}, {1..9..2}
-  std::vector<BraceWord> brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
+  BraceWords brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
   static bool read_integer(std::string_view text, long long& value);
   // In arithmetic, a 0 in front makes a number octal.
   static bool read_decimal(std::string_view text, long long& value) {
@@ -9320,7 +9359,7 @@ class ShellWalker {
   bool too_many_choices_ = false;
   std::size_t only_choice_ = 0;  // that is made, where there are too many
   bool widened_ = false;         // a variable has been read as unknown for that
-  std::map<std::string, std::string, std::less<>> attributes_ = {};
+  std::map<std::string, std::string> attributes_ = {};
   // By break and continue, or by return.
   enum class Left : char { nothing, loop, function };
   Left left_ = Left::nothing;
@@ -9337,7 +9376,7 @@ class ShellWalker {
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> later_ = {};
   bool functions_lost_ = false;  // by unset -f of a name that is not known
   unsigned shells_ = 0;          // started by the script, around what runs
-  std::map<std::string, std::string, std::less<>> aliases_ = {};
+  std::map<std::string, std::string> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
   struct Trap {
     std::string text = {};
@@ -9463,14 +9502,17 @@ Outcome walk(std::string_view script, const Options& options,
 
 Script parse(std::string_view script, const Options& options) {
   Script result;
-  // Commands of loops and functions are come to more than once.
-  std::map<std::size_t, std::vector<std::size_t>> seen;
+  // Commands of loops and functions are come to more than once. By place in the script the last
+  // one that begins there, by command the one before it: numbers from 1, or 0.
+  std::vector<std::size_t> last(script.size() + 1);
+  std::vector<std::size_t> before;
   static_cast<Outcome&>(result) = walk(script, options, [&](const Visit& visit) {
-    std::vector<std::size_t>& same_place = seen[visit.command.begin];
-    for (const std::size_t index : same_place)
-      if (same_command(result.commands[index], visit.command)) return;
-    same_place.push_back(result.commands.size());
+    std::size_t& here = last[std::min(visit.command.begin, script.size())];
+    for (std::size_t i = here; i != 0; i = before[i - 1])
+      if (same_command(result.commands[i - 1], visit.command)) return;
+    before.push_back(std::size_t{here});
     result.commands.push_back(visit.command);
+    here = result.commands.size();
   });
   return result;
 }
@@ -9514,7 +9556,7 @@ void ShellWalker::assign(std::string_view name, ShellValue value) {
 
 bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
   if (attributes_.empty()) return false;
-  const auto at = attributes_.find(name);
+  const auto at = attributes_.find(std::string(name));
   return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
 }
 
@@ -9549,7 +9591,7 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(unknown_value_);
+  variable.values.push_back(ShellValue(unknown_value_));
   set_variable(name, std::move(variable));
 }
 
@@ -9612,8 +9654,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.emplace_back();
-    variable.values.emplace_back();
+    variable.values.push_back(ShellValue());
+    variable.values.push_back(ShellValue());
     variable.values[1].unset = true;
     return variable;
   }
@@ -9854,7 +9896,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
     add_brace_pieces(syntax_.parts[i], pieces);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].mark == '{') open.push_back(i);
+    if (pieces[i].mark == '{') open.push_back(std::size_t{i});
     if (pieces[i].mark == ',' && !open.empty()) pieces[open.back()].comma = true;
     if (pieces[i].mark == '}' && !open.empty()) {
       pieces[open.back()].close = i;
@@ -9903,14 +9945,13 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
   }
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
-                                                             std::size_t from, std::size_t to,
-                                                             std::size_t at) {
-  std::vector<BraceWord> words;
+ShellWalker::BraceWords ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
+                                                 std::size_t from, std::size_t to, std::size_t at) {
+  BraceWords words;
   words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
-    std::vector<BraceWord> alternatives;
+    BraceWords alternatives;
     if (piece.mark == '{' && piece.close != 0 && piece.close < to) {
       if (piece.comma)
         alternatives = brace_list(pieces, i, at);
@@ -9921,7 +9962,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (BraceWord& word : words) word.push_back(piece.part);
       if (words.size() > 1) brace_parts_ += words.size();
     } else {
-      std::vector<BraceWord> product;
+      BraceWords product;
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
@@ -9939,9 +9980,9 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
   return words;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
-                                                            std::size_t open, std::size_t at) {
-  std::vector<BraceWord> all;
+ShellWalker::BraceWords ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
+                                                std::size_t open, std::size_t at) {
+  BraceWords all;
   if (++brace_depth_ > options_.limits.max_depth) {
     stop(ErrorCode::limit, too_deep(options_), at);
     return all;
@@ -9953,15 +9994,15 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
       continue;
     }
     if (pieces[i].mark != ',' && i != pieces[open].close) continue;
-    for (BraceWord& word : brace_words(pieces, from, i, at)) all.push_back(std::move(word));
+    all.splice(all.end(), brace_words(pieces, from, i, at));
     from = i + 1;
   }
   --brace_depth_;
   return all;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
-    const std::vector<BracePiece>& pieces, std::size_t open) {
+ShellWalker::BraceWords ShellWalker::brace_sequence(const std::vector<BracePiece>& pieces,
+                                                    std::size_t open) {
   if (pieces[open].close != open + 2 || pieces[open + 1].part.kind != ShellPart::Kind::literal ||
       pieces[open + 1].part.quoted)
     return {};
@@ -9990,7 +10031,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
   step = std::max(step < 0 ? -step : step, 1LL);
   const bool padded = !letters && (is_padded(first) || is_padded(last));
   const std::size_t width = padded ? std::max(first.size(), last.size()) : 0;
-  std::vector<BraceWord> words;
+  BraceWords words;
   for (long long value = from; from <= to ? value <= to : value >= to;
        value += from <= to ? step : -step) {
     std::string member =
@@ -10105,7 +10146,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     if (!value.indexes.empty() && value.indexes[0] != 0)
       parameter.state = Parameter::State::unset;
     else
-      parameter.elements.push_back(value.elements[0]);
+      parameter.elements.push_back(ShellText(value.elements[0]));
     return parameter;
   }
   read_elements(value, parameter);
@@ -10138,7 +10179,7 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   if (is_uncertain(value, index + 1))
     parameter.state = Parameter::State::unknown;
   else if (index < value.elements.size())
-    parameter.elements.push_back(value.elements[index]);
+    parameter.elements.push_back(ShellText(value.elements[index]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -10180,7 +10221,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
     parameter.state = Parameter::State::unknown;
   else if (index >= 0 && index < size && !value.unset)
-    parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
+    parameter.elements.push_back(ShellText(value.elements[static_cast<std::size_t>(index)]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -10196,7 +10237,7 @@ ShellWalker::Parameter ShellWalker::indirect_parameter(const ShellPart& part) {
   if (part.operation == '*' || part.operation == '@' || named.state != Parameter::State::set ||
       named.elements.size() != 1 || !is_name(named.elements[0].text))
     return parameter;
-  syntax_.texts.push_back(named.elements[0].text);
+  syntax_.texts.push_back(std::string(named.elements[0].text));
   direct.text = syntax_.texts.back();
   direct.subscript = no_index;
   return read_parameter(direct);
@@ -10431,8 +10472,9 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
-  elements = std::vector<ShellText>(elements.begin() + static_cast<std::ptrdiff_t>(from),
-                                    elements.begin() + static_cast<std::ptrdiff_t>(from + count));
+  const auto begin = elements.begin() + static_cast<std::ptrdiff_t>(from);
+  elements.erase(begin + static_cast<std::ptrdiff_t>(count), elements.end());
+  elements.erase(elements.begin(), begin);
   return true;
 }
 
@@ -10717,7 +10759,7 @@ void ShellWalker::run_for(const ShellNode& node) {
   });
   // Without words the body does not run; it is told all the same, as that of a function is.
   const bool runs = !parts.front().values.empty();
-  if (!runs) parts.front().values.push_back(unknown_value_);
+  if (!runs) parts.front().values.push_back(ShellValue(unknown_value_));
   const bool outer = std::exchange(defined_, defined_ || !runs);
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);
@@ -10903,7 +10945,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   bool defined = false;
   for (const std::uint32_t body : bodies) defined = defined || body == index;
   if (!defined) {
-    bodies.push_back(index);
+    bodies.push_back(std::uint32_t{index});
     ++definitions_;
   }
   // In a function, a return before it may have left it out.
@@ -11005,8 +11047,10 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
     ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
     // What the script had not set would be not known in all that follows.
     if (former.values == initial_variable(name).values) former.values.clear();
-    if (former.values.size() + variable.values.size() > max_former)
-      former.values.assign(1, unknown_value_);
+    if (former.values.size() + variable.values.size() > max_former) {
+      former.values.clear();
+      former.values.push_back(ShellValue(unknown_value_));
+    }
     set_variable(name, std::move(variable));
     for (const ShellValue& value : former.values) add_value(name, value);
   }
@@ -11221,7 +11265,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     for (shell::Word& word : words) {
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
-      if (!array.indexes.empty()) array.indexes.push_back(next);
+      if (!array.indexes.empty()) array.indexes.push_back(+next);
       array.elements.push_back(text_of(word));
     }
   }
@@ -11236,19 +11280,23 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
   }
   const auto count = static_cast<long long>(array.elements.size());
   if (array.indexes.empty() && number != count)
-    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(+i);
   charge(array.indexes.size());
   if (array.indexes.empty() && number == count) {
     array.elements.push_back(std::move(text));
     return;
   }
   const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
-  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  std::size_t i = array.indexes.size();
   if (at != array.indexes.end() && *at == number) {
-    *element = std::move(text);
-  } else {
-    array.indexes.insert(at, number);
-    array.elements.insert(element, std::move(text));
+    array.elements[static_cast<std::size_t>(at - array.indexes.begin())] = std::move(text);
+    return;
+  }
+  array.indexes.push_back(+number);
+  array.elements.push_back(std::move(text));
+  for (; i > 0 && array.indexes[i] < array.indexes[i - 1]; --i) {
+    std::swap(array.indexes[i], array.indexes[i - 1]);
+    std::swap(array.elements[i], array.elements[i - 1]);
   }
 }
 
@@ -11337,7 +11385,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
+  if (keep_ != nullptr) *keep_ = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -11795,7 +11843,7 @@ void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) 
   if (has_nul(separators)) return;
   std::vector<ShellVariable> read(names.size());
   if (!sure)
-    for (ShellVariable& variable : read) variable.values.push_back(unknown_value_);
+    for (ShellVariable& variable : read) variable.values.push_back(ShellValue(unknown_value_));
   const std::string_view unknown("\0", 1);
   std::string_view rest = command.input.text;
   do {
@@ -13789,9 +13837,9 @@ inline std::string shown(std::string_view text) {
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
-  const std::vector<Regex>& allowed;
+  const std::list<Regex>& allowed;
   bool allow_usual = false;
-  const std::vector<Regex>& blocked;
+  const std::list<Regex>& blocked;
   std::string_view allowed_message = {};
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
@@ -13816,13 +13864,11 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
+  std::vector<NumberRange> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
-    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
-    return after != tests.begin() && end <= std::prev(after)->second;
+    return is_in_ranges(tests, static_cast<std::uint32_t>(begin), end);
   }
 
   bool charge_words(std::size_t count) {
@@ -14153,7 +14199,7 @@ void Judge::note_variables() {
   trapped_ |= name == "trap"sv;
   may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
-    if (tests && word.unset) set_names_.push_back(word.unset);
+    if (tests && word.unset) set_names_.push_back(std::uint32_t{word.unset});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
@@ -14429,7 +14475,7 @@ void Judge::add_payload(const Form& form, std::string text, bool same_shell,
   payload.holes = form.holes;
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 
@@ -14650,7 +14696,7 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
   if (program.word && !program.text.empty()) {
     std::vector<shell::Word> words;
     words.push_back(word_like(*program.word, std::string(program.text)));
-    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(shell::Word(rest.words[k]));
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
@@ -14942,7 +14988,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(shell::Word(roots.words[k]));
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}"sv, worst));
@@ -15059,7 +15105,8 @@ std::vector<shell::Word> Judge::protected_producers() {
   bool tested = false;
   const auto add = [&](const Part& part) {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
-    if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
+    if (!tested || !in_places(path_of(part), scratch_places, false))
+      words.push_back(shell::Word(*part.word));
   };
   if (name == "find"sv) {
     const Roots roots = roots_of(form);
@@ -15153,7 +15200,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  for (const shell::Word& root : roots) words.push_back(root);
+  for (const shell::Word& root : roots) words.push_back(shell::Word(root));
   add_form(command, std::move(words));
 }
 
@@ -15180,7 +15227,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
         files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
-        arguments.push_back(form.words[i]);
+        arguments.push_back(shell::Word(form.words[i]));
       }
     }
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
@@ -15191,7 +15238,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    for (const shell::Word& root : roots) arguments.push_back(root);
+    for (const shell::Word& root : roots) arguments.push_back(shell::Word(root));
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {
@@ -15302,9 +15349,9 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
-  if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
+  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 
@@ -15594,7 +15641,7 @@ class CodeReader {
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
     if (strings.empty()) return;
     if (!starts) {
-      findings_.removed.insert(findings_.removed.end(), strings.begin(), strings.end());
+      for (const std::string& text : strings) findings_.removed.push_back(text);
       return;
     }
     findings_.commands.push_back(strings);
@@ -15862,7 +15909,7 @@ namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
-                                const Regex::Options& options, std::vector<Regex>& compiled) {
+                                const Regex::Options& options, std::list<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -15905,11 +15952,11 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;            // strict: the bits of those in force
-  std::vector<Regex> sanitizer = {};  // compat: of those in force
-  std::vector<Regex> allowed = {};
+  std::uint32_t rules = 0;          // strict: the bits of those in force
+  std::list<Regex> sanitizer = {};  // compat: of those in force
+  std::list<Regex> allowed = {};
   bool allow_usual = false;
-  std::vector<Regex> blocked = {};
+  std::list<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
 
@@ -15936,7 +15983,7 @@ struct Policy::Compiled {
   }
   Verdict check_sanitizer(std::string_view script) const {
     std::string_view texts = all_compat_texts;
-    const Regex* regex = sanitizer.data();
+    auto regex = sanitizer.begin();
     for (const Rule rule : compat_rules) {
       take_part(texts, '\0');
       const std::string_view message = take_part(texts, '\0');
@@ -15984,7 +16031,7 @@ struct Policy::Compiled {
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
       judged.posix = true;
-      std::sort(judged.tests.begin(), judged.tests.end());
+      sort_ranges(judged.tests);
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
@@ -16093,13 +16140,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 }
 
 std::vector<RuleInfo> Policy::rules() {
-  std::vector<RuleInfo> infos;
+  std::vector<RuleInfo> infos(rule_count);
   std::uint32_t compat = 0;
   for (const Rule rule : compat_rules) compat |= bit(rule);
   for (std::size_t i = 0; i < rule_count; ++i) {
     const auto rule = static_cast<Rule>(i);
     const RuleTexts row = texts_of(rule);
-    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+    infos[i] = {row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0};
   }
   return infos;
 }
@@ -17068,9 +17115,10 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   for (const Root& given : options.roots) {
     auto root = open_root(given);
     if (!root) return root.error();
-    const auto same = std::find_if(rules.roots_.begin(), rules.roots_.end(),
-                                   [&](const Root& known) { return known.path == root->path; });
-    if (same == rules.roots_.end())
+    const Root* same = nullptr;
+    for (const Root& known : rules.roots_)
+      if (known.path == root->path) same = &known;
+    if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
       return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
@@ -17161,24 +17209,18 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 
 namespace {
 
-struct GeneratedName {
-  std::string_view name;  // with a `*` in front: any name that ends so
-  GeneratedScope scope;
-};
-
-constexpr GeneratedName generated_names[] = {
-    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
-    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
-    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
-    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
-    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
-    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
-    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
-    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
-    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
-    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
-    {"*~", GeneratedScope::file},
-};
+// A name with a `*` in front is any that ends so.
+std::string_view generated_names(GeneratedScope scope) {
+  switch (scope) {
+    case GeneratedScope::tree:
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+    case GeneratedScope::directory:
+      return "build dist *.egg-info"sv;
+    case GeneratedScope::file:
+      break;
+  }
+  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
+}
 
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -17231,10 +17273,9 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 namespace {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (const GeneratedName& row : generated_names) {
-    if (row.scope != scope) continue;
-    const bool any_start = row.name[0] == '*';
-    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  for (std::string_view names = generated_names(scope); !names.empty();) {
+    const std::string_view known = take_part(names, ' ');
+    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
   }
   return false;
 }
@@ -17311,11 +17352,12 @@ bool is_auto_generated(std::string_view path, std::string_view root) {
 
 // Which files are known, the oldest first in `order`.
 struct DeleteGuard::State {
-  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  static constexpr const char* created_here = "created";
+  using Files = std::map<std::string, std::string>;  // canonical path; "read" or created_here
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
   Files files = {};
-  std::deque<Files::iterator> order = {};
+  std::list<Files::iterator> order = {};
   std::size_t path_bytes = 0;
   std::size_t created = 0;
 
@@ -17323,19 +17365,18 @@ struct DeleteGuard::State {
     auto resolved = canonical_path(path);
     if (!resolved) return;
     const std::lock_guard<std::mutex> lock(mutex);
-    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
-    if (is_created && !entry->second) {
-      entry->second = true;
-      ++created;
-    }
+    std::string& use = files[*resolved];
+    const bool is_new = use.empty();
+    if (is_created && use != created_here) ++created;
+    if (is_new || is_created) use = is_created ? created_here : "read";
     if (!is_new) return;
-    order.push_back(entry);
-    path_bytes += entry->first.size();
+    order.push_back(files.find(*resolved));
+    path_bytes += resolved->size();
     while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
   }
   bool knows(std::string_view path) {
     const std::lock_guard<std::mutex> lock(mutex);
-    return files.find(path) != files.end();
+    return files.find(std::string(path)) != files.end();
   }
   // The deepest root around a canonical path, or nothing.
   std::string_view root_around(std::string_view path) const {
@@ -17354,7 +17395,7 @@ struct DeleteGuard::State {
     const Files::iterator oldest = order.front();
     order.pop_front();
     path_bytes -= oldest->first.size();
-    if (oldest->second) --created;
+    if (oldest->second == created_here) --created;
     files.erase(oldest);
   }
 };
@@ -19130,9 +19171,9 @@ struct SandboxGrant {
 struct SandboxState {
   SandboxOptions options = SandboxOptions();
   SandboxReport report = SandboxReport();
-  std::vector<SandboxGrant> grants = {};
+  std::list<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
-  std::vector<UniqueFd> disk_roots = {};
+  std::list<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -19141,7 +19182,7 @@ struct SandboxState {
   CgroupBase process_base = {};
 
   UniqueFd ruleset = UniqueFd();
-  std::vector<UniqueFd> rule_files = {};
+  std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
@@ -20609,7 +20650,7 @@ class Ruleset {
   std::size_t size() const { return size_; }
 
   std::vector<LandlockRule> rules = {};
-  std::vector<UniqueFd> files = {};
+  std::list<UniqueFd> files = {};
 
  private:
   UniqueFd fd_ = UniqueFd();
@@ -20726,7 +20767,7 @@ class SystemGrants {
 // link leads to has to look like a tool itself, by its place and by what is in it.
 class ToolGrants {
  public:
-  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::vector<SandboxGrant>& grants,
+  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::list<SandboxGrant>& grants,
              std::vector<std::string> writable)
       : ruleset_(ruleset), trees_(trees), grants_(grants), writable_(std::move(writable)) {}
 
@@ -20775,7 +20816,7 @@ class ToolGrants {
 
   Ruleset& ruleset_;
   TreeGrants& trees_;
-  const std::vector<SandboxGrant>& grants_;
+  const std::list<SandboxGrant>& grants_;
   std::vector<std::string> writable_;
   std::string home_ = own_home();
 };
@@ -20962,7 +21003,7 @@ std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
   for_each_entry(path, [&names](const char* entry) {
-    names.emplace_back(entry);
+    names.push_back(entry);
     return names.size() < most_names;
   });
   return names;
@@ -21086,7 +21127,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
                                           int depth, std::size_t& budget) {
   if (depth > deepest) return Finding::unknown;
   const bool installed = is_installed_part(base_name(directory));
-  std::vector<std::pair<std::string, struct stat>> below;
+  std::list<std::pair<std::string, struct stat>> below;
   for (const std::string& entry : names_in(directory)) {
     if (budget == 0) return Finding::unknown;
     --budget;
@@ -21094,7 +21135,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
     struct stat found {};
     if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
     if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
-    if (!installed && S_ISDIR(found.st_mode)) below.emplace_back(path, found);
+    if (!installed && S_ISDIR(found.st_mode)) below.push_back({path, found});
   }
   // Near ones first: what is at hand is what an owner put there.
   Finding worst = Finding::nothing;
@@ -21390,19 +21431,13 @@ std::string read_control(const std::string& path) {
   return text ? std::move(*text) : std::string();
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) parts.push_back(take_part(text, separator));
-  return parts;
-}
-// The parts of a temporary would outlive it.
-std::vector<std::string_view> split(std::string&& text, char separator) = delete;
-
 bool has_word(std::string_view text, std::string_view word, char separator) {
-  for (const std::string_view part : split(text, separator))
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, separator);
     if (part == word ||
         (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
+  }
   return false;
 }
 
@@ -21411,7 +21446,8 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
 namespace {
 
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
-  for (const std::string_view line : split(text, '\n')) {
+  for (std::string_view lines = text; !lines.empty();) {
+    const std::string_view line = take_part(lines, '\n');
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
     // The first digits are enough: all that matters is whether it is 0.
@@ -21422,7 +21458,8 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
 }
 
 std::string own_group(std::string_view groups, std::string_view controller) {
-  for (const std::string_view line : split(groups, '\n')) {
+  while (!groups.empty()) {
+    const std::string_view line = take_part(groups, '\n');
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
@@ -21451,14 +21488,18 @@ std::string unescaped(std::string_view text) {
 
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller) {
-  for (const std::string_view line : split(mounts, '\n')) {
+  while (!mounts.empty()) {
     // id parent device ROOT PLACE options [tags] - TYPE source SUPER_OPTIONS
-    const std::vector<std::string_view> fields = split(line, ' ');
-    const auto dash = std::find(fields.begin(), fields.end(), "-");
-    if (fields.size() < 6 || fields.end() - dash < 4) continue;
-    const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"sv
-                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
+    std::string_view line = take_part(mounts, '\n');
+    std::string_view fields[5];
+    for (std::string_view& field : fields) field = take_part(line, ' ');
+    while (!line.empty() && take_part(line, ' ') != "-"sv) {
+    }
+    const std::string_view type = take_part(line, ' ');
+    (void)take_part(line, ' ');
+    const bool matches =
+        controller.empty() ? type == "cgroup2"sv
+                           : type == "cgroup"sv && has_word(take_part(line, ' '), controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
@@ -21598,9 +21639,9 @@ std::vector<std::string> RunCgroup::finish() {
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
-      reached.emplace_back("memory");
+      reached.push_back("memory");
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
-      reached.emplace_back("processes");
+      reached.push_back("processes");
     leaf.processes.reset();
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
@@ -21608,7 +21649,8 @@ std::vector<std::string> RunCgroup::finish() {
     for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
-        for (const std::string_view line : split(left, '\n')) {
+        for (std::string_view lines = left; !lines.empty();) {
+          const std::string_view line = take_part(lines, '\n');
           std::size_t end = 0;
           const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);
@@ -21632,11 +21674,12 @@ bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
 }
 
-// What a report tells of besides sandbox_features, where it is asked for.
+// What a report tells of, some of it where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
-  if (options.pid_namespace) features.emplace_back("pid_namespace");
-  if (wants_mounts(options)) features.emplace_back("metadata");
-  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+  for (const char* feature : sandbox_features) features.push_back(feature);
+  if (options.pid_namespace) features.push_back("pid_namespace");
+  if (wants_mounts(options)) features.push_back("metadata");
+  if (!options.protected_paths.empty()) features.push_back("protected_paths");
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -21694,7 +21737,8 @@ class SandboxBuilder {
   std::string& reason_for(std::string_view feature) {
     for (auto& [missing, why] : missing_)
       if (missing == feature) return why;
-    return missing_.emplace_back(feature, std::string()).second;
+    missing_.push_back({std::string(feature), {}});
+    return missing_.back().second;
   }
 
   Expected<void> open_grants() {
@@ -21949,7 +21993,7 @@ class SandboxBuilder {
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
-      paths.insert(path);
+      paths.insert(std::string(path));
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
         paths.insert(path.substr(0, end + 1));
@@ -22141,13 +22185,10 @@ class SandboxBuilder {
 
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
-    if (sandboxed) {
-      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      add_features(options_, features);
-    }
+    if (sandboxed) add_features(options_, features);
     for (const NamedLimit& limit : limit_names)
-      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
+      if (options_.limits.*limit.value != 0) features.push_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
       const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -22170,7 +22211,7 @@ class SandboxBuilder {
   SandboxState& state_;
   const SandboxOptions& options_;
   Network network_ = options_.network;
-  std::vector<Grant> grants_ = {};
+  std::list<Grant> grants_ = {};
   std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
@@ -22189,12 +22230,9 @@ Expected<void> build_without_kernel(SandboxState& state) {
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
   std::vector<std::string> features;
-  if (options.mode != SandboxMode::off) {
-    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    add_features(options, features);
-  }
+  if (options.mode != SandboxMode::off) add_features(options, features);
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
@@ -23566,7 +23604,19 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
 // process/process_internal.hpp --------------------------------------------------------------------
 // Killing and reaping, and what /proc tells of processes.
 
+namespace detail {
+
+// A process, and when it was started: numbers are used again.
+struct KnownProcess {
+  pid_t pid = -1;
+  std::uint64_t start = 0;  // as ProcessStat has it
+};
+
+}  // namespace detail
+
 namespace {
+
+using detail::KnownProcess;
 
 #if defined(__linux__)
 // What /proc/<pid>/stat says about a process.
@@ -23581,6 +23631,9 @@ struct ProcessStat {
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat);
+
+// 0: it is none of them. They are searched one by one, which takes less than a look into /proc.
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid);
 
 // Needs CONFIG_PROC_CHILDREN, which distributions have; without it none are found.
 std::vector<pid_t> children_of(pid_t pid);
@@ -23663,7 +23716,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
   for (const int fd : numbers_in(directory)) {
     const std::string path = concat({directory, "/", std::to_string(fd)});
     const std::string target = link_target(path);
-    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;
@@ -23724,6 +23777,12 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid) {
+  for (std::size_t i = known.size(); i-- > 0;)
+    if (known[i].pid == pid) return known[i].start;
+  return 0;
+}
+
 bool signal_pidfd(int pidfd, int number, unsigned flags) {
   return ::syscall(SYS_pidfd_send_signal, static_cast<long>(pidfd), static_cast<long>(number), 0L,
                    static_cast<long>(flags)) == 0;
@@ -23757,9 +23816,9 @@ bool kill_marked(const RunMarks& marks) {
   const pid_t self = ::getpid();
   ProcessStat own;
   if (!read_stat(self, own)) return false;
-  std::map<pid_t, std::uint64_t> killed;  // with the time of its start
+  std::vector<KnownProcess> killed;
   for (int round = 0; round < most_rounds; ++round) {
-    std::vector<std::pair<pid_t, std::uint64_t>> found;
+    const std::size_t before = killed.size();
     std::vector<pid_t> all;
     const bool whole = read_numbers("/proc", all);
     for (const pid_t pid : all) {
@@ -23767,8 +23826,7 @@ bool kill_marked(const RunMarks& marks) {
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       if (stat.session == own.session) continue;
-      const auto before = killed.find(pid);
-      if (before != killed.end() && before->second == stat.start) continue;
+      if (start_of(killed, pid) == stat.start) continue;
       // Known before its pipes are looked at, which are gone when it has executed its program; as
       // long as it does that it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
@@ -23777,13 +23835,11 @@ bool kill_marked(const RunMarks& marks) {
       if (!marked) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
-      found.emplace_back(pid, stat.start);
+      killed.push_back({pid, stat.start});
     }
-    if (found.empty() && whole) return true;
-    for (const auto& [pid, start] : found) {
-      signal_same(pid, start, SIGKILL);
-      killed[pid] = start;
-    }
+    if (killed.size() == before && whole) return true;
+    for (std::size_t i = before; i < killed.size(); ++i)
+      signal_same(killed[i].pid, killed[i].start, SIGKILL);
   }
   return false;
 }
@@ -23905,7 +23961,7 @@ void reap_abandoned() {
   std::size_t left = 0;
   for (const pid_t pid : list.pids)
     if (!gone(pid)) list.pids[left++] = pid;
-  list.pids.resize(left);
+  while (list.pids.size() > left) list.pids.pop_back();
   list.any.store(!list.pids.empty());
 }
 
@@ -24149,15 +24205,16 @@ struct Redactor::Table {
   std::array<Index, 256> root_children = {};
   std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
   std::string label = std::string(1, '\0');  // the byte that leads to it
-  std::vector<Index> depth = {0};
-  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  std::vector<Index> depth = {};
+  std::vector<Index> match = {};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
-  std::vector<Index> fallback = {root};
+  std::vector<Index> fallback = {};
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
   // `secrets` are sorted, so that those with a common beginning stand in a row.
   explicit Table(const std::vector<std::string>& secrets) {
+    add_state(0);
     build_trie(secrets);
     link();
     for (const std::string& secret : secrets) window = std::min(window, secret.size());
@@ -24205,9 +24262,15 @@ struct Redactor::Table {
   }
 
  private:
+  void add_state(Index level) {
+    depth.push_back(Index{level});
+    match.push_back(0);
+    fallback.push_back(Index{root});
+  }
+
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
-    rows.emplace_back(0, secrets.size());
+    rows.push_back({0, secrets.size()});
     for (std::size_t state = 0; state < rows.size(); ++state) {
       first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
@@ -24220,11 +24283,9 @@ struct Redactor::Table {
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.emplace_back(begin, at);
+        rows.push_back({begin, at});
         label += byte;
-        depth.push_back(level + 1);
-        match.push_back(0);
-        fallback.push_back(root);
+        add_state(level + 1);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -24244,14 +24305,15 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string> wanted;
+  std::set<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(std::string(text));
+    if (text.size() >= min_size) wanted.insert(std::string(text));
   }
   if (wanted.empty()) return;
-  std::sort(wanted.begin(), wanted.end());
-  table_ = new_shared<const Table>(wanted);
+  std::vector<std::string> sorted;
+  for (const std::string& text : wanted) sorted.push_back(text);
+  table_ = new_shared<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -24331,7 +24393,7 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.emplace_back(begin, end);
+    spans_.push_back({begin, end});
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.
@@ -24466,12 +24528,6 @@ struct Process::State {
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
   };
 
-  // A descendant outside the process group. Its start tells it from a later one of that number.
-  struct Escaped {
-    pid_t pid = -1;
-    std::uint64_t start = 0;
-  };
-
   static constexpr std::size_t buffer_size = 65536;
 
   // Where output is read to on its way; one serves all states of a thread. Not on the stack, of
@@ -24541,7 +24597,7 @@ struct Process::State {
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
-  std::vector<Escaped> escaped = {};
+  std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;
   std::string run_variable = {};  // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks = 0;
@@ -24799,11 +24855,13 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_)
-    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
-      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+  if (options.sandbox.state_) {
+    std::uint64_t* free = free_disk.data();
+    for (const UniqueFd& root : options.sandbox.state_->disk_roots) {
+      *free++ = free_bytes(root);
       disk_check_at = started;
     }
+  }
   return true;
 }
 
@@ -25170,9 +25228,11 @@ void Process::State::close_input() {
 
 bool Process::State::disk_filled() const {
   const Sandbox::State& sandbox = *options.sandbox.state_;
-  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
-    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
-    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  const std::uint64_t* before = free_disk.data();
+  for (const UniqueFd& root : sandbox.disk_roots) {
+    const std::uint64_t now = free_bytes(root);
+    if (now<*before&& * before - now> sandbox.options.limits.disk) return true;
+    ++before;
   }
   return false;
 }
@@ -25278,31 +25338,26 @@ void Process::State::drain_further(Clock::time_point now) {
 bool Process::State::find_escaped() {
   bool found = false;
 #if defined(__linux__)
-  std::map<pid_t, std::uint64_t> seen;  // with the time of its start
-  std::vector<pid_t> parents;
+  std::vector<KnownProcess> seen;
   const pid_t group = command();
-  const auto visit = [&](pid_t process) {
+  const auto visit = [&seen](pid_t process, std::uint64_t start) {
     ProcessStat stat;
-    if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
-      parents.push_back(process);
+    if (start_of(seen, process) == 0 && read_stat(process, stat) &&
+        (start == 0 || stat.start == start))
+      seen.push_back({process, stat.start});
   };
-  visit(pid);
-  for (const Escaped& process : escaped) {
-    ProcessStat stat;
-    if (read_stat(process.pid, stat) && stat.start == process.start) visit(process.pid);
-  }
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    for (const pid_t child : children_of(parent)) {
-      if (seen.count(child)) continue;
+  visit(pid, 0);
+  for (const KnownProcess& process : escaped) visit(process.pid, process.start);
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    const KnownProcess parent = seen[at];
+    for (const pid_t child : children_of(parent.pid)) {
+      if (start_of(seen, child) != 0) continue;
       // Numbers are used again: it is a child only if its parent is still the one that was asked.
       ProcessStat stat;
       ProcessStat parent_stat;
-      if (!read_stat(child, stat) || stat.parent != parent) continue;
-      if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
-      seen.emplace(child, stat.start);
-      parents.push_back(child);
+      if (!read_stat(child, stat) || stat.parent != parent.pid) continue;
+      if (!read_stat(parent.pid, parent_stat) || parent_stat.start != parent.start) continue;
+      seen.push_back({child, stat.start});
       if (stat.group == group) continue;
       escaped.push_back({child, stat.start});
       found = true;
@@ -25314,7 +25369,7 @@ bool Process::State::find_escaped() {
 
 void Process::State::signal_escaped(int number) {
 #if defined(__linux__)
-  for (const Escaped& process : escaped) signal_same(process.pid, process.start, number);
+  for (const KnownProcess& process : escaped) signal_same(process.pid, process.start, number);
 #else
   (void)number;
 #endif
@@ -25595,9 +25650,9 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::vector<std::shared_ptr<State>> running = {};
+  std::list<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
-  std::vector<std::shared_ptr<State>> incoming = {};
+  std::list<std::shared_ptr<State>> incoming = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
@@ -25684,13 +25739,13 @@ void Process::Reactor::loop() {
       // What was asked of a new one may have woken this thread before it was here: the wake-up is
       // spent, so it is looked at once without waiting.
       if (!incoming.empty()) deadline = Clock::now();
-      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
-      incoming.clear();
+      running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.assign(1, {wake_out.get(), POLLIN, 0});
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
       deadline = std::min(deadline, state->deadline());
@@ -25698,10 +25753,8 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    std::size_t left = 0;
-    for (std::shared_ptr<State>& state : running)
-      if (!state->over()) running[left++].swap(state);
-    while (running.size() > left) running.pop_back();
+    for (auto at = running.begin(); at != running.end();)
+      at = (*at)->over() ? running.erase(at) : std::next(at);
   }
 }
 
@@ -26836,7 +26889,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
       if (!S_ISDIR(status.st_mode))
         files.push_back(file);
       else if (access.recursive)  // an empty directory at most, otherwise
-        trees.insert(file == "/" ? file : file + "/");
+        trees.insert(concat({file, file == "/" ? "" : "/"}));
     }
   }
   Expected<void> allowed = delete_guard->can_delete_files(files);
@@ -27127,7 +27180,7 @@ class ExportList {
     if (!next_is('\n')) return false;
     const std::size_t equals = variable.find('=');
     if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
-      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+      variables.push_back({variable.substr(0, equals), variable.substr(equals + 1)});
     return true;
   }
 
@@ -27312,7 +27365,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
+    if (!value.empty()) variables.push_back({variable, value.substr(1)});
   return variables;
 }
 
@@ -27367,7 +27420,7 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
                                   std::vector<std::string> words) {
   if (prefix.empty()) return words;
   std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  all.insert(all.end(), words.begin(), words.end());
+  for (std::string& word : words) all.push_back(std::move(word));
   return all;
 }
 
@@ -27967,8 +28020,7 @@ struct LocalExecutor::Place {
     if (!watch_files) return {};
     std::vector<std::string> directories;
     const auto add = [&directories](const std::string& path) {
-      if (std::find(directories.begin(), directories.end(), path) == directories.end())
-        directories.push_back(path);
+      if (!is_one_of(path, directories)) directories.push_back(path);
     };
     for (const std::string& path : writable)
       if (directories.size() < WatchedFiles::max_directories) add(path);
@@ -28295,7 +28347,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     // What an empty one takes, so that their number is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
-    spilled.emplace_back(base_name(file), size);
+    spilled.push_back({std::string(base_name(file)), size});
     spilled_bytes += size;
   }
   for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {
@@ -28540,9 +28592,9 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
   Variables extra;
-  if (gives_home) extra.emplace_back("HOME", home->path());
-  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
-  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  if (gives_home) extra.push_back({"HOME", home->path()});
+  if (gives_temporary) extra.push_back({"TMPDIR", home->temporary()});
+  for (const auto& variable : command.environment) extra.push_back(variable);
   return environment.resolve(work_dir, extra);
 }
 
@@ -28566,17 +28618,17 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 // And how much of the machine: what holds with and without a sandbox.
 std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
+  std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
-    if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
+    if (value != 0) append_all(facts, {before, std::to_string(value), after});
   };
-  bound(limits.memory, "A command may use ", " bytes of memory.");
-  bound(limits.cpu_time, "Each of its processes may use ", " seconds of CPU time.");
-  bound(limits.processes, "There may be ", " processes and threads.");
-  bound(limits.file_size, "No file may become larger than ", " bytes.");
-  bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " "sv);
+  bound(limits.memory, " A command may use ", " bytes of memory.");
+  bound(limits.cpu_time, " Each of its processes may use ", " seconds of CPU time.");
+  bound(limits.processes, " There may be ", " processes and threads.");
+  bound(limits.file_size, " No file may become larger than ", " bytes.");
+  bound(limits.disk, " A command may fill the disk by ", " bytes.");
+  return facts;
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -28628,7 +28680,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
-  report.missing.insert(report.missing.end(), missing.begin(), missing.end());
+  for (std::string& entry : missing) report.missing.push_back(std::move(entry));
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
   place.report = new_shared<const SandboxReport>(std::move(report));
@@ -28640,29 +28692,26 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return place_->facts;
-  std::vector<std::string> sentences = {place_->facts};
-  const auto& enforced = report.enforced;
-  if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
+  std::string text = place_->facts;
+  if (is_one_of("filesystem"sv, report.enforced)) {
     std::vector<std::string> readable;
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
-    sentences.push_back(
-        concat({"Commands run in a sandbox. They can change files only below ",
+    append_all(text,
+               {" Commands run in a sandbox. They can change files only below ",
                 to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
-                " and nothing else of the user's."}));
+                "; besides, they can read the system, its tools", readable.empty() ? "" : ", ",
+                to_utf8(joined(readable, ", "sv)), " and nothing else of the user's."});
     if (!place_->protected_paths.empty())
-      sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
-                  " is protected: changing it fails as 'read-only' or 'busy'."}));
+      append_all(text, {" What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
+                        " is protected: changing it fails as 'read-only' or 'busy'."});
   }
   if (report.network == Network::none)
-    sentences.push_back("The network is switched off: nothing can be downloaded.");
+    text += " The network is switched off: nothing can be downloaded.";
   if (report.network == Network::loopback)
-    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " "sv);
+    text += " The network is switched off, but for 127.0.0.1 within one command.";
+  return text;
 }
 
 // A sandbox without roots still has places where its commands may read and write.

@@ -139,7 +139,7 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
       if (!S_ISDIR(status.st_mode))
         files.push_back(file);
       else if (access.recursive)  // an empty directory at most, otherwise
-        trees.insert(file == "/" ? file : file + "/");
+        trees.insert(concat({file, file == "/" ? "" : "/"}));
     }
   }
   Expected<void> allowed = delete_guard->can_delete_files(files);

@@ -35,9 +35,9 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
                                                            const Home* home) const {
   if (!home) return environment.resolve(work_dir, command.environment);
   Variables extra;
-  if (gives_home) extra.emplace_back("HOME", home->path());
-  if (gives_temporary) extra.emplace_back("TMPDIR", home->temporary());
-  extra.insert(extra.end(), command.environment.begin(), command.environment.end());
+  if (gives_home) extra.push_back({"HOME", home->path()});
+  if (gives_temporary) extra.push_back({"TMPDIR", home->temporary()});
+  for (const auto& variable : command.environment) extra.push_back(variable);
   return environment.resolve(work_dir, extra);
 }
 
@@ -61,17 +61,17 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 // And how much of the machine: what holds with and without a sandbox.
 std::string LocalExecutor::facts_of(const LocalOptions& options) {
-  std::vector<std::string> facts = {facts_of_shell(options.shell, options.environment)};
+  std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
-    if (value != 0) facts.push_back(concat({before, std::to_string(value), after}));
+    if (value != 0) append_all(facts, {before, std::to_string(value), after});
   };
-  bound(limits.memory, "A command may use ", " bytes of memory.");
-  bound(limits.cpu_time, "Each of its processes may use ", " seconds of CPU time.");
-  bound(limits.processes, "There may be ", " processes and threads.");
-  bound(limits.file_size, "No file may become larger than ", " bytes.");
-  bound(limits.disk, "A command may fill the disk by ", " bytes.");
-  return joined(facts, " "sv);
+  bound(limits.memory, " A command may use ", " bytes of memory.");
+  bound(limits.cpu_time, " Each of its processes may use ", " seconds of CPU time.");
+  bound(limits.processes, " There may be ", " processes and threads.");
+  bound(limits.file_size, " No file may become larger than ", " bytes.");
+  bound(limits.disk, " A command may fill the disk by ", " bytes.");
+  return facts;
 }
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
@@ -123,7 +123,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   if (!sandbox) return in_words_of_roots(sandbox.error(), options);
   place.sandbox = std::move(*sandbox);
   SandboxReport report = place.sandbox.report();
-  report.missing.insert(report.missing.end(), missing.begin(), missing.end());
+  for (std::string& entry : missing) report.missing.push_back(std::move(entry));
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
   place.report = new_shared<const SandboxReport>(std::move(report));
@@ -135,29 +135,26 @@ const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *pl
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return place_->facts;
-  std::vector<std::string> sentences = {place_->facts};
-  const auto& enforced = report.enforced;
-  if (std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end()) {
+  std::string text = place_->facts;
+  if (is_one_of("filesystem"sv, report.enforced)) {
     std::vector<std::string> readable;
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
-    sentences.push_back(
-        concat({"Commands run in a sandbox. They can change files only below ",
+    append_all(text,
+               {" Commands run in a sandbox. They can change files only below ",
                 to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                "; besides, they can read the system, its tools",
-                readable.empty() ? "" : concat({", "sv, to_utf8(joined(readable, ", "sv))}),
-                " and nothing else of the user's."}));
+                "; besides, they can read the system, its tools", readable.empty() ? "" : ", ",
+                to_utf8(joined(readable, ", "sv)), " and nothing else of the user's."});
     if (!place_->protected_paths.empty())
-      sentences.push_back(
-          concat({"What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
-                  " is protected: changing it fails as 'read-only' or 'busy'."}));
+      append_all(text, {" What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
+                        " is protected: changing it fails as 'read-only' or 'busy'."});
   }
   if (report.network == Network::none)
-    sentences.push_back("The network is switched off: nothing can be downloaded.");
+    text += " The network is switched off: nothing can be downloaded.";
   if (report.network == Network::loopback)
-    sentences.push_back("The network is switched off, but for 127.0.0.1 within one command.");
-  return joined(sentences, " "sv);
+    text += " The network is switched off, but for 127.0.0.1 within one command.";
+  return text;
 }
 
 // A sandbox without roots still has places where its commands may read and write.

@@ -42,8 +42,7 @@ struct LocalExecutor::Place {
     if (!watch_files) return {};
     std::vector<std::string> directories;
     const auto add = [&directories](const std::string& path) {
-      if (std::find(directories.begin(), directories.end(), path) == directories.end())
-        directories.push_back(path);
+      if (!is_one_of(path, directories)) directories.push_back(path);
     };
     for (const std::string& path : writable)
       if (directories.size() < WatchedFiles::max_directories) add(path);

@@ -60,7 +60,7 @@ class ExportList {
     if (!next_is('\n')) return false;
     const std::size_t equals = variable.find('=');
     if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
-      variables.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+      variables.push_back({variable.substr(0, equals), variable.substr(equals + 1)});
     return true;
   }
 
@@ -245,7 +245,7 @@ Variables Session::variables() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   Variables variables;
   for (const auto& [variable, value] : state_->changes)
-    if (!value.empty()) variables.emplace_back(variable, value.substr(1));
+    if (!value.empty()) variables.push_back({variable, value.substr(1)});
   return variables;
 }
 

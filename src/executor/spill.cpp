@@ -65,7 +65,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
     // What an empty one takes, so that their number is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
-    spilled.emplace_back(base_name(file), size);
+    spilled.push_back({std::string(base_name(file)), size});
     spilled_bytes += size;
   }
   for (; spilled_bytes > options.max_spill_total && removed < spilled.size(); ++removed) {

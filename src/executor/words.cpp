@@ -24,7 +24,7 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
                                   std::vector<std::string> words) {
   if (prefix.empty()) return words;
   std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
-  all.insert(all.end(), words.begin(), words.end());
+  for (std::string& word : words) all.push_back(std::move(word));
   return all;
 }
 

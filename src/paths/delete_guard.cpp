@@ -11,24 +11,18 @@ inline namespace v0_1 {
 
 namespace {
 
-struct GeneratedName {
-  std::string_view name;  // with a `*` in front: any name that ends so
-  GeneratedScope scope;
-};
-
-constexpr GeneratedName generated_names[] = {
-    {"__pycache__", GeneratedScope::tree},  {".pytest_cache", GeneratedScope::tree},
-    {".mypy_cache", GeneratedScope::tree},  {".ruff_cache", GeneratedScope::tree},
-    {".tox", GeneratedScope::tree},         {".nox", GeneratedScope::tree},
-    {".next", GeneratedScope::tree},        {".nuxt", GeneratedScope::tree},
-    {"node_modules", GeneratedScope::tree}, {"build", GeneratedScope::directory},
-    {"dist", GeneratedScope::directory},    {"*.egg-info", GeneratedScope::directory},
-    {".coverage", GeneratedScope::file},    {".DS_Store", GeneratedScope::file},
-    {"Thumbs.db", GeneratedScope::file},    {"*.pyc", GeneratedScope::file},
-    {"*.pyo", GeneratedScope::file},        {"*.log", GeneratedScope::file},
-    {"*.swp", GeneratedScope::file},        {"*.swo", GeneratedScope::file},
-    {"*~", GeneratedScope::file},
-};
+// A name with a `*` in front is any that ends so.
+std::string_view generated_names(GeneratedScope scope) {
+  switch (scope) {
+    case GeneratedScope::tree:
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+    case GeneratedScope::directory:
+      return "build dist *.egg-info"sv;
+    case GeneratedScope::file:
+      break;
+  }
+  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
+}
 
 // `ending` tells what the thing itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -81,10 +75,9 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 inline namespace inner {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (const GeneratedName& row : generated_names) {
-    if (row.scope != scope) continue;
-    const bool any_start = row.name[0] == '*';
-    if (any_start ? ends_with(name, row.name.substr(1)) : name == row.name) return true;
+  for (std::string_view names = generated_names(scope); !names.empty();) {
+    const std::string_view known = take_part(names, ' ');
+    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
   }
   return false;
 }
@@ -161,11 +154,12 @@ bool is_auto_generated(std::string_view path, std::string_view root) {
 
 // Which files are known, the oldest first in `order`.
 struct DeleteGuard::State {
-  using Files = std::map<std::string, bool, std::less<>>;  // canonical path; true: created
+  static constexpr const char* created_here = "created";
+  using Files = std::map<std::string, std::string>;  // canonical path; "read" or created_here
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
   Files files = {};
-  std::deque<Files::iterator> order = {};
+  std::list<Files::iterator> order = {};
   std::size_t path_bytes = 0;
   std::size_t created = 0;
 
@@ -173,19 +167,18 @@ struct DeleteGuard::State {
     auto resolved = canonical_path(path);
     if (!resolved) return;
     const std::lock_guard<std::mutex> lock(mutex);
-    const auto [entry, is_new] = files.try_emplace(std::move(*resolved), false);
-    if (is_created && !entry->second) {
-      entry->second = true;
-      ++created;
-    }
+    std::string& use = files[*resolved];
+    const bool is_new = use.empty();
+    if (is_created && use != created_here) ++created;
+    if (is_new || is_created) use = is_created ? created_here : "read";
     if (!is_new) return;
-    order.push_back(entry);
-    path_bytes += entry->first.size();
+    order.push_back(files.find(*resolved));
+    path_bytes += resolved->size();
     while (files.size() > max_files || path_bytes > max_path_bytes) forget_oldest();
   }
   bool knows(std::string_view path) {
     const std::lock_guard<std::mutex> lock(mutex);
-    return files.find(path) != files.end();
+    return files.find(std::string(path)) != files.end();
   }
   // The deepest root around a canonical path, or nothing.
   std::string_view root_around(std::string_view path) const {
@@ -204,7 +197,7 @@ struct DeleteGuard::State {
     const Files::iterator oldest = order.front();
     order.pop_front();
     path_bytes -= oldest->first.size();
-    if (oldest->second) --created;
+    if (oldest->second == created_here) --created;
     files.erase(oldest);
   }
 };

@@ -179,9 +179,10 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   for (const Root& given : options.roots) {
     auto root = open_root(given);
     if (!root) return root.error();
-    const auto same = std::find_if(rules.roots_.begin(), rules.roots_.end(),
-                                   [&](const Root& known) { return known.path == root->path; });
-    if (same == rules.roots_.end())
+    const Root* same = nullptr;
+    for (const Root& known : rules.roots_)
+      if (known.path == root->path) same = &known;
+    if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
       return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),

@@ -252,7 +252,7 @@ class CodeReader {
   void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
     if (strings.empty()) return;
     if (!starts) {
-      findings_.removed.insert(findings_.removed.end(), strings.begin(), strings.end());
+      for (const std::string& text : strings) findings_.removed.push_back(text);
       return;
     }
     findings_.commands.push_back(strings);

@@ -60,7 +60,7 @@ void Judge::note_variables() {
   trapped_ |= name == "trap"sv;
   may_be_set_ |= has_entry("source ."sv, name);
   for (const shell::Word& word : command_->words) {
-    if (tests && word.unset) set_names_.push_back(word.unset);
+    if (tests && word.unset) set_names_.push_back(std::uint32_t{word.unset});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       may_be_set_ = true;
@@ -336,7 +336,7 @@ void Judge::add_payload(const Form& form, std::string text, bool same_shell,
   payload.holes = form.holes;
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 

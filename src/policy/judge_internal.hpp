@@ -24,6 +24,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "regex/regex.hpp"
+#include "regex/regex_internal.hpp"
 #include "shell/shell.hpp"
 
 namespace codeexec {
@@ -55,9 +56,9 @@ inline std::string shown(std::string_view text) {
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
-  const std::vector<Regex>& allowed;
+  const std::list<Regex>& allowed;
   bool allow_usual = false;
-  const std::vector<Regex>& blocked;
+  const std::list<Regex>& blocked;
   std::string_view allowed_message = {};
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
@@ -82,13 +83,11 @@ struct Case {
   bool too_complex = false;
   // Where bash has [[ ]] and (( )). A POSIX shell takes parts of it for commands, as `$a == b` in
   // [[ -f x && $a == b ]]: one that is not known there is no reason to refuse an ordinary test.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> tests = {};
+  std::vector<NumberRange> tests = {};
   bool posix = false;
 
   bool in_test(std::size_t begin, std::size_t end) const {
-    const std::pair<std::uint32_t, std::uint32_t> behind(static_cast<std::uint32_t>(begin), ~0U);
-    const auto after = std::upper_bound(tests.begin(), tests.end(), behind);
-    return after != tests.begin() && end <= std::prev(after)->second;
+    return is_in_ranges(tests, static_cast<std::uint32_t>(begin), end);
   }
 
   bool charge_words(std::size_t count) {

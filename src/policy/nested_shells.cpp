@@ -84,9 +84,9 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
-  if (first < form.size && !same_shell) payload.arguments.push_back(form.words[0]);
+  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
-    payload.arguments.push_back(form.words[i]);
+    payload.arguments.push_back(shell::Word(form.words[i]));
   payloads_->push_back(std::move(payload));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
-                                const Regex::Options& options, std::vector<Regex>& compiled) {
+                                const Regex::Options& options, std::list<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
@@ -61,11 +61,11 @@ std::uint32_t rules_in_force(const PolicyOptions& options) {
 
 struct Policy::Compiled {
   PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
-  std::uint32_t rules = 0;            // strict: the bits of those in force
-  std::vector<Regex> sanitizer = {};  // compat: of those in force
-  std::vector<Regex> allowed = {};
+  std::uint32_t rules = 0;          // strict: the bits of those in force
+  std::list<Regex> sanitizer = {};  // compat: of those in force
+  std::list<Regex> allowed = {};
   bool allow_usual = false;
-  std::vector<Regex> blocked = {};
+  std::list<Regex> blocked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
 
@@ -92,7 +92,7 @@ struct Policy::Compiled {
   }
   Verdict check_sanitizer(std::string_view script) const {
     std::string_view texts = all_compat_texts;
-    const Regex* regex = sanitizer.data();
+    auto regex = sanitizer.begin();
     for (const Rule rule : compat_rules) {
       take_part(texts, '\0');
       const std::string_view message = take_part(texts, '\0');
@@ -140,7 +140,7 @@ struct Policy::Compiled {
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = shell::Dialect::posix;
       judged.posix = true;
-      std::sort(judged.tests.begin(), judged.tests.end());
+      sort_ranges(judged.tests);
       const shell::Outcome other = walk_once(judged, options, false);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
@@ -249,13 +249,13 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 }
 
 std::vector<RuleInfo> Policy::rules() {
-  std::vector<RuleInfo> infos;
+  std::vector<RuleInfo> infos(rule_count);
   std::uint32_t compat = 0;
   for (const Rule rule : compat_rules) compat |= bit(rule);
   for (std::size_t i = 0; i < rule_count; ++i) {
     const auto rule = static_cast<Rule>(i);
     const RuleTexts row = texts_of(rule);
-    infos.push_back({row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0});
+    infos[i] = {row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0};
   }
   return infos;
 }

@@ -130,7 +130,7 @@ void Judge::add_exec(const Form& form, std::size_t first, std::size_t last, cons
   bool replaced = false;
   for (std::size_t i = first; i < last && i < form.size; ++i) {
     if (form.words[i].text == "{}" && !replaced) {
-      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(roots.words[k]);
+      for (std::size_t k = 0; k < roots.size; ++k) words.push_back(shell::Word(roots.words[k]));
       replaced = true;
     } else {
       words.push_back(replace_all(form.words[i], "{}"sv, worst));
@@ -247,7 +247,8 @@ std::vector<shell::Word> Judge::protected_producers() {
   bool tested = false;
   const auto add = [&](const Part& part) {
     if (part.text.empty() || !removal_is_protected(part, path_of(part))) return;
-    if (!tested || !in_places(path_of(part), scratch_places, false)) words.push_back(*part.word);
+    if (!tested || !in_places(path_of(part), scratch_places, false))
+      words.push_back(shell::Word(*part.word));
   };
   if (name == "find"sv) {
     const Roots roots = roots_of(form);
@@ -341,7 +342,7 @@ void Judge::run_with_unknown(const Form& command, std::string_view mark) {
   }
   std::vector<shell::Word> words(command.words, command.words + command.size);
   words.push_back(unknown_word(command.words[0]));
-  for (const shell::Word& root : roots) words.push_back(root);
+  for (const shell::Word& root : roots) words.push_back(shell::Word(root));
   add_form(command, std::move(words));
 }
 
@@ -368,7 +369,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
         files = starts_with(form.words[i].text, "::::"sv);
         unknown |= files;
       } else if (!files) {
-        arguments.push_back(form.words[i]);
+        arguments.push_back(shell::Word(form.words[i]));
       }
     }
   } else if (form.input->kind == shell::Input::Kind::unknown || is_unknown(form.input->text)) {
@@ -379,7 +380,7 @@ void Judge::peel_parallel(const Wrapper& wrapper, const Form& form) {
   }
   if (unknown) {
     const std::vector<shell::Word> roots = protected_producers();
-    for (const shell::Word& root : roots) arguments.push_back(root);
+    for (const shell::Word& root : roots) arguments.push_back(shell::Word(root));
     arguments.push_back(unknown_word(form.words[0]));
   }
   for (const shell::Word& argument : arguments) {

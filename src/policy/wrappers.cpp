@@ -158,7 +158,7 @@ void Judge::peel_rest(const Wrapper& wrapper, const Form& form, std::size_t i, c
   if (program.word && !program.text.empty()) {
     std::vector<shell::Word> words;
     words.push_back(word_like(*program.word, std::string(program.text)));
-    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(rest.words[k]);
+    for (std::size_t k = 0; k < rest.size; ++k) words.push_back(shell::Word(rest.words[k]));
     return add_form(rest, std::move(words));
   }
   if (rest.size == 0) {

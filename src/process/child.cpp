@@ -141,11 +141,13 @@ bool Process::State::start(bool hold_writers) {
   set_nonblocking(out.pipe);
   set_nonblocking(err.pipe);
   set_times();
-  if (options.sandbox.state_)
-    for (std::size_t i = 0; i < options.sandbox.state_->disk_roots.size(); ++i) {
-      free_disk[i] = free_bytes(options.sandbox.state_->disk_roots[i]);
+  if (options.sandbox.state_) {
+    std::uint64_t* free = free_disk.data();
+    for (const UniqueFd& root : options.sandbox.state_->disk_roots) {
+      *free++ = free_bytes(root);
       disk_check_at = started;
     }
+  }
   return true;
 }
 

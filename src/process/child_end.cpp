@@ -18,9 +18,11 @@ inline namespace v0_1 {
 
 bool Process::State::disk_filled() const {
   const Sandbox::State& sandbox = *options.sandbox.state_;
-  for (std::size_t i = 0; i < sandbox.disk_roots.size(); ++i) {
-    const std::uint64_t now = free_bytes(sandbox.disk_roots[i]);
-    if (now < free_disk[i] && free_disk[i] - now > sandbox.options.limits.disk) return true;
+  const std::uint64_t* before = free_disk.data();
+  for (const UniqueFd& root : sandbox.disk_roots) {
+    const std::uint64_t now = free_bytes(root);
+    if (now<*before&& * before - now> sandbox.options.limits.disk) return true;
+    ++before;
   }
   return false;
 }
@@ -126,31 +128,26 @@ void Process::State::drain_further(Clock::time_point now) {
 bool Process::State::find_escaped() {
   bool found = false;
 #if defined(__linux__)
-  std::map<pid_t, std::uint64_t> seen;  // with the time of its start
-  std::vector<pid_t> parents;
+  std::vector<KnownProcess> seen;
   const pid_t group = command();
-  const auto visit = [&](pid_t process) {
+  const auto visit = [&seen](pid_t process, std::uint64_t start) {
     ProcessStat stat;
-    if (read_stat(process, stat) && seen.emplace(process, stat.start).second)
-      parents.push_back(process);
+    if (start_of(seen, process) == 0 && read_stat(process, stat) &&
+        (start == 0 || stat.start == start))
+      seen.push_back({process, stat.start});
   };
-  visit(pid);
-  for (const Escaped& process : escaped) {
-    ProcessStat stat;
-    if (read_stat(process.pid, stat) && stat.start == process.start) visit(process.pid);
-  }
-  while (!parents.empty()) {
-    const pid_t parent = parents.back();
-    parents.pop_back();
-    for (const pid_t child : children_of(parent)) {
-      if (seen.count(child)) continue;
+  visit(pid, 0);
+  for (const KnownProcess& process : escaped) visit(process.pid, process.start);
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    const KnownProcess parent = seen[at];
+    for (const pid_t child : children_of(parent.pid)) {
+      if (start_of(seen, child) != 0) continue;
       // Numbers are used again: it is a child only if its parent is still the one that was asked.
       ProcessStat stat;
       ProcessStat parent_stat;
-      if (!read_stat(child, stat) || stat.parent != parent) continue;
-      if (!read_stat(parent, parent_stat) || parent_stat.start != seen[parent]) continue;
-      seen.emplace(child, stat.start);
-      parents.push_back(child);
+      if (!read_stat(child, stat) || stat.parent != parent.pid) continue;
+      if (!read_stat(parent.pid, parent_stat) || parent_stat.start != parent.start) continue;
+      seen.push_back({child, stat.start});
       if (stat.group == group) continue;
       escaped.push_back({child, stat.start});
       found = true;
@@ -162,7 +159,7 @@ bool Process::State::find_escaped() {
 
 void Process::State::signal_escaped(int number) {
 #if defined(__linux__)
-  for (const Escaped& process : escaped) signal_same(process.pid, process.start, number);
+  for (const KnownProcess& process : escaped) signal_same(process.pid, process.start, number);
 #else
   (void)number;
 #endif

@@ -111,12 +111,6 @@ struct Process::State {
         : stream(which), capture(max_bytes, only_end ? 0 : max_bytes / 2), redactor(masking) {}
   };
 
-  // A descendant outside the process group. Its start tells it from a later one of that number.
-  struct Escaped {
-    pid_t pid = -1;
-    std::uint64_t start = 0;
-  };
-
   static constexpr std::size_t buffer_size = 65536;
 
   // Where output is read to on its way; one serves all states of a thread. Not on the stack, of
@@ -186,7 +180,7 @@ struct Process::State {
   int input_error = 0;              // errno that ended it too soon
   std::string_view unwritten = {};  // of options.input, then of `current_input`
   std::string current_input = {};
-  std::vector<Escaped> escaped = {};
+  std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;
   std::string run_variable = {};  // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks = 0;

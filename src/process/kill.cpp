@@ -38,7 +38,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
   for (const int fd : numbers_in(directory)) {
     const std::string path = concat({directory, "/", std::to_string(fd)});
     const std::string target = link_target(path);
-    if (std::find(pipes.begin(), pipes.end(), target) == pipes.end()) continue;
+    if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IWUSR) != 0) return true;
@@ -99,6 +99,12 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid) {
+  for (std::size_t i = known.size(); i-- > 0;)
+    if (known[i].pid == pid) return known[i].start;
+  return 0;
+}
+
 bool signal_pidfd(int pidfd, int number, unsigned flags) {
   return ::syscall(SYS_pidfd_send_signal, static_cast<long>(pidfd), static_cast<long>(number), 0L,
                    static_cast<long>(flags)) == 0;
@@ -132,9 +138,9 @@ bool kill_marked(const RunMarks& marks) {
   const pid_t self = ::getpid();
   ProcessStat own;
   if (!read_stat(self, own)) return false;
-  std::map<pid_t, std::uint64_t> killed;  // with the time of its start
+  std::vector<KnownProcess> killed;
   for (int round = 0; round < most_rounds; ++round) {
-    std::vector<std::pair<pid_t, std::uint64_t>> found;
+    const std::size_t before = killed.size();
     std::vector<pid_t> all;
     const bool whole = read_numbers("/proc", all);
     for (const pid_t pid : all) {
@@ -142,8 +148,7 @@ bool kill_marked(const RunMarks& marks) {
       ProcessStat stat;
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       if (stat.session == own.session) continue;
-      const auto before = killed.find(pid);
-      if (before != killed.end() && before->second == stat.start) continue;
+      if (start_of(killed, pid) == stat.start) continue;
       // Known before its pipes are looked at, which are gone when it has executed its program; as
       // long as it does that it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
@@ -152,13 +157,11 @@ bool kill_marked(const RunMarks& marks) {
       if (!marked) continue;
       // Stopped, it cannot start another before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
-      found.emplace_back(pid, stat.start);
+      killed.push_back({pid, stat.start});
     }
-    if (found.empty() && whole) return true;
-    for (const auto& [pid, start] : found) {
-      signal_same(pid, start, SIGKILL);
-      killed[pid] = start;
-    }
+    if (killed.size() == before && whole) return true;
+    for (std::size_t i = before; i < killed.size(); ++i)
+      signal_same(killed[i].pid, killed[i].start, SIGKILL);
   }
   return false;
 }

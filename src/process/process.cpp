@@ -78,9 +78,9 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::vector<std::shared_ptr<State>> running = {};
+  std::list<std::shared_ptr<State>> running = {};
   std::mutex mutex = {};
-  std::vector<std::shared_ptr<State>> incoming = {};
+  std::list<std::shared_ptr<State>> incoming = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
 };
@@ -167,13 +167,13 @@ void Process::Reactor::loop() {
       // What was asked of a new one may have woken this thread before it was here: the wake-up is
       // spent, so it is looked at once without waiting.
       if (!incoming.empty()) deadline = Clock::now();
-      for (std::shared_ptr<State>& state : incoming) running.push_back(std::move(state));
-      incoming.clear();
+      running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.assign(1, {wake_out.get(), POLLIN, 0});
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
     for (const std::shared_ptr<State>& state : running) {
       state->add_descriptors(set);
       deadline = std::min(deadline, state->deadline());
@@ -181,10 +181,8 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    std::size_t left = 0;
-    for (std::shared_ptr<State>& state : running)
-      if (!state->over()) running[left++].swap(state);
-    while (running.size() > left) running.pop_back();
+    for (auto at = running.begin(); at != running.end();)
+      at = (*at)->over() ? running.erase(at) : std::next(at);
   }
 }
 

@@ -7,7 +7,19 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// A process, and when it was started: numbers are used again.
+struct KnownProcess {
+  pid_t pid = -1;
+  std::uint64_t start = 0;  // as ProcessStat has it
+};
+
+}  // namespace detail
+
 inline namespace inner {
+
+using detail::KnownProcess;
 
 #if defined(__linux__)
 // What /proc/<pid>/stat says about a process.
@@ -22,6 +34,9 @@ struct ProcessStat {
 };
 
 bool read_stat(pid_t pid, ProcessStat& stat);
+
+// 0: it is none of them. They are searched one by one, which takes less than a look into /proc.
+std::uint64_t start_of(const std::vector<KnownProcess>& known, pid_t pid);
 
 // Needs CONFIG_PROC_CHILDREN, which distributions have; without it none are found.
 std::vector<pid_t> children_of(pid_t pid);

@@ -118,7 +118,7 @@ void reap_abandoned() {
   std::size_t left = 0;
   for (const pid_t pid : list.pids)
     if (!gone(pid)) list.pids[left++] = pid;
-  list.pids.resize(left);
+  while (list.pids.size() > left) list.pids.pop_back();
   list.any.store(!list.pids.empty());
 }
 

@@ -23,15 +23,16 @@ struct Redactor::Table {
   std::array<Index, 256> root_children = {};
   std::vector<Index> first_child = {};       // of each state, and one more for the last one's end
   std::string label = std::string(1, '\0');  // the byte that leads to it
-  std::vector<Index> depth = {0};
-  std::vector<Index> match = {0};  // length of the longest secret that ends here, or 0
+  std::vector<Index> depth = {};
+  std::vector<Index> match = {};  // length of the longest secret that ends here, or 0
   // The state of the longest shorter suffix that can go on.
-  std::vector<Index> fallback = {root};
+  std::vector<Index> fallback = {};
   std::size_t window = 256;  // so that a distance fits into a byte
   std::array<unsigned char, 4096> distance;
 
   // `secrets` are sorted, so that those with a common beginning stand in a row.
   explicit Table(const std::vector<std::string>& secrets) {
+    add_state(0);
     build_trie(secrets);
     link();
     for (const std::string& secret : secrets) window = std::min(window, secret.size());
@@ -79,9 +80,15 @@ struct Redactor::Table {
   }
 
  private:
+  void add_state(Index level) {
+    depth.push_back(Index{level});
+    match.push_back(0);
+    fallback.push_back(Index{root});
+  }
+
   void build_trie(const std::vector<std::string>& secrets) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // of each state
-    rows.emplace_back(0, secrets.size());
+    rows.push_back({0, secrets.size()});
     for (std::size_t state = 0; state < rows.size(); ++state) {
       first_child.push_back(static_cast<Index>(rows.size()));
       const Index level = depth[state];
@@ -94,11 +101,9 @@ struct Redactor::Table {
         while (at < end && secrets[at][level] == byte) ++at;
         if (state == root)
           root_children[static_cast<unsigned char>(byte)] = static_cast<Index>(rows.size());
-        rows.emplace_back(begin, at);
+        rows.push_back({begin, at});
         label += byte;
-        depth.push_back(level + 1);
-        match.push_back(0);
-        fallback.push_back(root);
+        add_state(level + 1);
       }
     }
     first_child.push_back(static_cast<Index>(rows.size()));
@@ -118,14 +123,15 @@ struct Redactor::Table {
 };
 
 Redactor::Redactor(const std::vector<std::string>& secrets) {
-  std::vector<std::string> wanted;
+  std::set<std::string> wanted;
   for (const std::string& secret : secrets) {
     const std::string_view text = without_line_ends(secret);
-    if (text.size() >= min_size) wanted.push_back(std::string(text));
+    if (text.size() >= min_size) wanted.insert(std::string(text));
   }
   if (wanted.empty()) return;
-  std::sort(wanted.begin(), wanted.end());
-  table_ = new_shared<const Table>(wanted);
+  std::vector<std::string> sorted;
+  for (const std::string& text : wanted) sorted.push_back(text);
+  table_ = new_shared<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -205,7 +211,7 @@ void Redactor::found(std::uint64_t begin, std::uint64_t end) {
   if (begin < masked_until_)
     masked_until_ = end;
   else
-    spans_.emplace_back(begin, end);
+    spans_.push_back({begin, end});
 }
 
 // Masks what is certain when no secret can begin before `limit` any more.

@@ -61,12 +61,35 @@ constexpr RegexRange regex_non_words[] = {
 
 inline namespace inner {
 
+void sort_ranges(std::vector<NumberRange>& ranges) {
+  const auto compare = [](const void* left, const void* right) {
+    const auto& a = *static_cast<const NumberRange*>(left);
+    const auto& b = *static_cast<const NumberRange*>(right);
+    const bool less = a.first < b.first || (a.first == b.first && a.last < b.last);
+    return less ? -1 : a.first != b.first || a.last != b.last ? 1 : 0;
+  };
+  if (!ranges.empty()) std::qsort(ranges.data(), ranges.size(), sizeof(NumberRange), compare);
+}
+
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number) {
+  std::size_t begin = 0;
+  std::size_t end = ranges.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (ranges[middle].first <= from)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin > 0 && number <= ranges[begin - 1].last;
+}
+
 void normalize_ranges(std::vector<RegexRange>& ranges) {
-  std::sort(ranges.begin(), ranges.end());
+  sort_ranges(ranges);
   std::size_t size = 0;
   for (const RegexRange& range : ranges) {
-    if (size > 0 && range.first <= ranges[size - 1].second + 1)
-      ranges[size - 1].second = std::max(ranges[size - 1].second, range.second);
+    if (size > 0 && range.first <= ranges[size - 1].last + 1)
+      ranges[size - 1].last = std::max(ranges[size - 1].last, range.last);
     else
       ranges[size++] = range;
   }
@@ -78,7 +101,7 @@ std::vector<RegexRange> complement(const std::vector<RegexRange>& ranges) {
   std::uint32_t next = 0;
   for (const RegexRange& range : ranges) {
     if (range.first > next) rest.push_back({next, range.first - 1});
-    next = range.second + 1;
+    next = range.last + 1;
   }
   if (next <= regex_last_code) rest.push_back({next, regex_last_code});
   return rest;
@@ -97,18 +120,18 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
       ranges.push_back({' ', ' '});
       if (ascii) break;
       ranges.push_back({0x1c, 0x1f});
-      for (const RegexRange& range : regex_spaces) ranges.push_back(range);
+      for (const auto& [first, last] : regex_spaces) ranges.push_back({first, last});
       break;
     default:
       if (!ascii) {
         ranges.push_back({0, 0x7f});
-        for (const RegexRange& range : regex_non_words) ranges.push_back(range);
+        for (const auto& [first, last] : regex_non_words) ranges.push_back({first, last});
         normalize_ranges(ranges);
         ranges = complement(ranges);
       }
-      for (const RegexRange& range :
-           {RegexRange{'0', '9'}, RegexRange{'A', 'Z'}, RegexRange{'_', '_'}, RegexRange{'a', 'z'}})
-        ranges.push_back(range);
+      for (const char* bounds = "09AZ__az"; *bounds; bounds += 2)
+        ranges.push_back(
+            {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
   return letter < 'a' ? complement(ranges) : ranges;
@@ -121,7 +144,7 @@ bool is_ascii_word(std::uint32_t code) {
 bool is_regex_word(std::uint32_t code) {
   if (code < 0x80) return is_ascii_word(code);
   for (const RegexRange& range : regex_non_words)
-    if (code >= range.first && code <= range.second) return false;
+    if (code >= range.first && code <= range.last) return false;
   return true;
 }
 

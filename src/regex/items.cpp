@@ -154,21 +154,21 @@ bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ra
   RegexRange range;
   char shorthand = 0;
   if (!set_bound(set_offset, range.first, shorthand)) return false;
-  range.second = range.first;
+  range.last = range.first;
   const bool is_range = next_is('-') && at_ + 1 < pattern_.size() && pattern_[at_ + 1] != ']';
   if (is_range) {
     ++at_;
     char other_shorthand = 0;
-    if (!set_bound(set_offset, range.second, other_shorthand)) return false;
-    if (shorthand || other_shorthand || range.second < range.first)
+    if (!set_bound(set_offset, range.last, other_shorthand)) return false;
+    if (shorthand || other_shorthand || range.last < range.first)
       return fail(offset, "bad character range"sv);
   }
   if (!shorthand) {
-    ranges.push_back(range);
+    ranges.push_back({range.first, range.last});
     return true;
   }
-  const std::vector<RegexRange> more = shorthand_ranges(shorthand, flags_.ascii);
-  ranges.insert(ranges.end(), more.begin(), more.end());
+  for (const auto& [first, last] : shorthand_ranges(shorthand, flags_.ascii))
+    ranges.push_back({first, last});
   return true;
 }
 
@@ -186,7 +186,7 @@ void Regex::Parser::add_other_case(std::vector<RegexRange>& ranges) {
   for (std::size_t i = 0; i < size; ++i) {
     const RegexRange range = ranges[i];
     for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
-         code <= std::min<std::uint32_t>(range.second, 'z'); ++code)
+         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
       if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
   }
 }
@@ -264,9 +264,8 @@ bool Regex::Parser::named_group(std::size_t offset) {
       return fail(at_, "bad character in group name"sv);
     i += c.size;
   }
-  if (std::find(names_.begin(), names_.end(), group_name) != names_.end())
-    return fail(at_, "redefinition of group name"sv);
-  names_.push_back(group_name);
+  if (is_one_of(group_name, names_)) return fail(at_, "redefinition of group name"sv);
+  names_.push_back(std::string_view(group_name));
   at_ = end + 1;
   return true;
 }

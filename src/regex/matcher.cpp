@@ -90,7 +90,8 @@ class Regex::Matcher {
   // Goes from a thread's place to all that can be reached without a character. False when this was
   // the match: what is less preferred counts no more.
   bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
-    todo_.assign(1, thread.step);
+    todo_.clear();
+    todo_.push_back(std::size_t{thread.step});
     while (!todo_.empty()) {
       const std::size_t place = todo_.back();
       todo_.pop_back();

@@ -97,8 +97,10 @@ bool Regex::Parser::append_shorthand(char letter) {
 
 bool Regex::Parser::append_dot() {
   constexpr std::size_t index = 2 * shorthands.size();
-  if (flags_.dot_matches_newline) return append_common(index, {{0, regex_last_code}});
-  return append_common(index + 1, {{0, '\n' - 1}, {'\n' + 1, regex_last_code}});
+  std::vector<RegexRange> none;
+  if (flags_.dot_matches_newline) return append_common(index, complement(none));
+  none.push_back({'\n', '\n'});
+  return append_common(index + 1, complement(none));
 }
 
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
@@ -266,7 +268,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
       const std::size_t left = copies - copy;
       code.push_back(split(1, left * (size + 1) + (endless ? 1 : 0), quantifier.lazy));
     }
-    code.insert(code.end(), body.begin(), body.end());
+    for (const Step& step : body) code.push_back(Step(step));
   }
   if (!endless) return true;
   const auto back = -static_cast<std::int32_t>(size);

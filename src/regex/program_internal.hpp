@@ -30,17 +30,14 @@ struct Regex::Program {
     // Takes normalized ranges.
     explicit Set(const std::vector<RegexRange>& ranges) {
       for (const RegexRange& range : ranges) {
-        for (std::uint32_t code = range.first; code <= range.second && code < 0x80; ++code)
+        for (std::uint32_t code = range.first; code <= range.last && code < 0x80; ++code)
           ascii_[code >> 6] |= std::uint64_t{1} << (code & 63);
-        if (range.second >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.second});
+        if (range.last >= 0x80) ranges_.push_back({std::max(range.first, 0x80u), range.last});
       }
     }
     bool contains(std::uint32_t code) const {
       if (code < 0x80) return (ascii_[code >> 6] >> (code & 63) & 1) != 0;
-      const auto behind = std::upper_bound(
-          ranges_.begin(), ranges_.end(), code,
-          [](std::uint32_t c, const RegexRange& range) { return c < range.first; });
-      return behind != ranges_.begin() && code <= std::prev(behind)->second;
+      return is_in_ranges(ranges_, code, code);
     }
     bool has_non_ascii() const { return !ranges_.empty(); }
 

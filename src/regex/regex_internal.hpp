@@ -6,7 +6,19 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace detail {
+
+// The first and the last of a row of numbers: of characters, of places in a text.
+struct NumberRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
+}  // namespace detail
+
 inline namespace inner {
+
+using detail::NumberRange;
 
 // One character of a text: a code point, or one byte of malformed UTF-8, which gets the lone
 // surrogate that Python's surrogateescape gives it. No well-formed text contains one.
@@ -20,8 +32,13 @@ RegexChar regex_char_at(std::string_view text, std::size_t at);
 // The character that ends at `end`, which is not 0.
 RegexChar regex_char_before(std::string_view text, std::size_t end);
 
-// The first and the last character of a range.
-using RegexRange = std::pair<std::uint32_t, std::uint32_t>;
+// By their first numbers.
+void sort_ranges(std::vector<NumberRange>& ranges);
+
+// Whether a number is in the last one, of sorted ranges, that does not begin behind `from`.
+bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number);
+
+using RegexRange = NumberRange;
 
 inline constexpr std::uint32_t regex_last_code = 0x10ffff;
 

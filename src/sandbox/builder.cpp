@@ -21,11 +21,12 @@ bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
 }
 
-// What a report tells of besides sandbox_features, where it is asked for.
+// What a report tells of, some of it where it is asked for.
 void add_features(const SandboxOptions& options, std::vector<std::string>& features) {
-  if (options.pid_namespace) features.emplace_back("pid_namespace");
-  if (wants_mounts(options)) features.emplace_back("metadata");
-  if (!options.protected_paths.empty()) features.emplace_back("protected_paths");
+  for (const char* feature : sandbox_features) features.push_back(feature);
+  if (options.pid_namespace) features.push_back("pid_namespace");
+  if (wants_mounts(options)) features.push_back("metadata");
+  if (!options.protected_paths.empty()) features.push_back("protected_paths");
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -83,7 +84,8 @@ class SandboxBuilder {
   std::string& reason_for(std::string_view feature) {
     for (auto& [missing, why] : missing_)
       if (missing == feature) return why;
-    return missing_.emplace_back(feature, std::string()).second;
+    missing_.push_back({std::string(feature), {}});
+    return missing_.back().second;
   }
 
   Expected<void> open_grants() {
@@ -338,7 +340,7 @@ class SandboxBuilder {
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
-      paths.insert(path);
+      paths.insert(std::string(path));
       for (std::size_t end = path.find('/'); end != std::string::npos;
            end = path.find('/', end + 1))
         paths.insert(path.substr(0, end + 1));
@@ -530,13 +532,10 @@ class SandboxBuilder {
 
   void write_report(bool sandboxed) {
     std::vector<std::string> features;
-    if (sandboxed) {
-      features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-      add_features(options_, features);
-    }
+    if (sandboxed) add_features(options_, features);
     for (const NamedLimit& limit : limit_names)
-      if (options_.limits.*limit.value != 0) features.emplace_back(limit.name);
-    for (std::size_t i = 0; i < other_count_; ++i) features.emplace_back(other_limits_[i]);
+      if (options_.limits.*limit.value != 0) features.push_back(limit.name);
+    for (std::size_t i = 0; i < other_count_; ++i) features.push_back(other_limits_[i]);
     for (const std::string& feature : features) {
       // One is had by what the other is had by.
       const std::string& why = reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -559,7 +558,7 @@ class SandboxBuilder {
   SandboxState& state_;
   const SandboxOptions& options_;
   Network network_ = options_.network;
-  std::vector<Grant> grants_ = {};
+  std::list<Grant> grants_ = {};
   std::vector<std::pair<std::string, std::string>> missing_ = {};  // features, and why
   const char* other_limits_[2] = {};
   std::size_t other_count_ = 0;
@@ -578,12 +577,9 @@ Expected<void> build_without_kernel(SandboxState& state) {
   state.report.mode = options.mode;
   constexpr const char* why = ": not on this system";
   std::vector<std::string> features;
-  if (options.mode != SandboxMode::off) {
-    features.assign(std::begin(sandbox_features), std::end(sandbox_features));
-    add_features(options, features);
-  }
+  if (options.mode != SandboxMode::off) add_features(options, features);
   for (const NamedLimit& limit : limit_names)
-    if (options.limits.*limit.value != 0) features.emplace_back(limit.name);
+    if (options.limits.*limit.value != 0) features.push_back(limit.name);
   for (const std::string& feature : features)
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)

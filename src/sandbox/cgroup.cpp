@@ -36,19 +36,13 @@ std::string read_control(const std::string& path) {
   return text ? std::move(*text) : std::string();
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) parts.push_back(take_part(text, separator));
-  return parts;
-}
-// The parts of a temporary would outlive it.
-std::vector<std::string_view> split(std::string&& text, char separator) = delete;
-
 bool has_word(std::string_view text, std::string_view word, char separator) {
-  for (const std::string_view part : split(text, separator))
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, separator);
     if (part == word ||
         (part.size() == word.size() + 1 && ends_with(part, "\n"sv) && starts_with(part, word)))
       return true;
+  }
   return false;
 }
 
@@ -57,7 +51,8 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
 inline namespace inner {
 
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
-  for (const std::string_view line : split(text, '\n')) {
+  for (std::string_view lines = text; !lines.empty();) {
+    const std::string_view line = take_part(lines, '\n');
     if (!starts_with(line, word) || line.size() <= word.size() || line[word.size()] != ' ')
       continue;
     // The first digits are enough: all that matters is whether it is 0.
@@ -68,7 +63,8 @@ std::uint64_t counter_in(const std::string& text, std::string_view word) {
 }
 
 std::string own_group(std::string_view groups, std::string_view controller) {
-  for (const std::string_view line : split(groups, '\n')) {
+  while (!groups.empty()) {
+    const std::string_view line = take_part(groups, '\n');
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == std::string_view::npos || second == std::string_view::npos) continue;
@@ -97,14 +93,18 @@ std::string unescaped(std::string_view text) {
 
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller) {
-  for (const std::string_view line : split(mounts, '\n')) {
+  while (!mounts.empty()) {
     // id parent device ROOT PLACE options [tags] - TYPE source SUPER_OPTIONS
-    const std::vector<std::string_view> fields = split(line, ' ');
-    const auto dash = std::find(fields.begin(), fields.end(), "-");
-    if (fields.size() < 6 || fields.end() - dash < 4) continue;
-    const bool matches = controller.empty()
-                             ? dash[1] == "cgroup2"sv
-                             : dash[1] == "cgroup"sv && has_word(dash[3], controller, ',');
+    std::string_view line = take_part(mounts, '\n');
+    std::string_view fields[5];
+    for (std::string_view& field : fields) field = take_part(line, ' ');
+    while (!line.empty() && take_part(line, ' ') != "-"sv) {
+    }
+    const std::string_view type = take_part(line, ' ');
+    (void)take_part(line, ' ');
+    const bool matches =
+        controller.empty() ? type == "cgroup2"sv
+                           : type == "cgroup"sv && has_word(take_part(line, ' '), controller, ',');
     const std::string root = unescaped(fields[3]);
     if (!matches || !codeexec::is_within(group, root)) continue;
     std::string below = root == "/" ? group : group.substr(root.size());
@@ -244,9 +244,9 @@ std::vector<std::string> RunCgroup::finish() {
     const std::string events =
         leaf.directory + (leaf.unified ? "/memory.events" : "/memory.oom_control");
     if (leaf.memory && counter_in(read_control(events), "oom_kill") != 0)
-      reached.emplace_back("memory");
+      reached.push_back("memory");
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
-      reached.emplace_back("processes");
+      reached.push_back("processes");
     leaf.processes.reset();
     // The dead stay in their group until somebody has waited for them. What is not gone by then is
     // removed by a later create(), of another program.
@@ -254,7 +254,8 @@ std::vector<std::string> RunCgroup::finish() {
     for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
         const std::string left = read_control(leaf.directory + "/cgroup.procs");
-        for (const std::string_view line : split(left, '\n')) {
+        for (std::string_view lines = left; !lines.empty();) {
+          const std::string_view line = take_part(lines, '\n');
           std::size_t end = 0;
           const auto pid = static_cast<pid_t>(read_digits(line, end, 9, 10));
           if (pid > 0) ::kill(pid, SIGKILL);

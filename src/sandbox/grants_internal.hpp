@@ -70,7 +70,7 @@ class Ruleset {
   std::size_t size() const { return size_; }
 
   std::vector<LandlockRule> rules = {};
-  std::vector<UniqueFd> files = {};
+  std::list<UniqueFd> files = {};
 
  private:
   UniqueFd fd_ = UniqueFd();
@@ -187,7 +187,7 @@ class SystemGrants {
 // link leads to has to look like a tool itself, by its place and by what is in it.
 class ToolGrants {
  public:
-  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::vector<SandboxGrant>& grants,
+  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::list<SandboxGrant>& grants,
              std::vector<std::string> writable)
       : ruleset_(ruleset), trees_(trees), grants_(grants), writable_(std::move(writable)) {}
 
@@ -236,7 +236,7 @@ class ToolGrants {
 
   Ruleset& ruleset_;
   TreeGrants& trees_;
-  const std::vector<SandboxGrant>& grants_;
+  const std::list<SandboxGrant>& grants_;
   std::vector<std::string> writable_;
   std::string home_ = own_home();
 };

@@ -109,9 +109,9 @@ struct SandboxGrant {
 struct SandboxState {
   SandboxOptions options = SandboxOptions();
   SandboxReport report = SandboxReport();
-  std::vector<SandboxGrant> grants = {};
+  std::list<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
-  std::vector<UniqueFd> disk_roots = {};
+  std::list<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
   SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
@@ -120,7 +120,7 @@ struct SandboxState {
   CgroupBase process_base = {};
 
   UniqueFd ruleset = UniqueFd();
-  std::vector<UniqueFd> rule_files = {};
+  std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
   SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one

@@ -19,7 +19,7 @@ std::vector<std::string> names_in(const std::string& path) {
   constexpr std::size_t most_names = 10000;
   std::vector<std::string> names;
   for_each_entry(path, [&names](const char* entry) {
-    names.emplace_back(entry);
+    names.push_back(entry);
     return names.size() < most_names;
   });
   return names;
@@ -143,7 +143,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
                                           int depth, std::size_t& budget) {
   if (depth > deepest) return Finding::unknown;
   const bool installed = is_installed_part(base_name(directory));
-  std::vector<std::pair<std::string, struct stat>> below;
+  std::list<std::pair<std::string, struct stat>> below;
   for (const std::string& entry : names_in(directory)) {
     if (budget == 0) return Finding::unknown;
     --budget;
@@ -151,7 +151,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
     struct stat found {};
     if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
     if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
-    if (!installed && S_ISDIR(found.st_mode)) below.emplace_back(path, found);
+    if (!installed && S_ISDIR(found.st_mode)) below.push_back({path, found});
   }
   // Near ones first: what is at hand is what an owner put there.
   Finding worst = Finding::nothing;

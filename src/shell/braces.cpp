@@ -18,7 +18,7 @@ void ShellWalker::expand_braces(const ShellWord& word, Fields& fields) {
     add_brace_pieces(syntax_.parts[i], pieces);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].mark == '{') open.push_back(i);
+    if (pieces[i].mark == '{') open.push_back(std::size_t{i});
     if (pieces[i].mark == ',' && !open.empty()) pieces[open.back()].comma = true;
     if (pieces[i].mark == '}' && !open.empty()) {
       pieces[open.back()].close = i;
@@ -67,14 +67,13 @@ void ShellWalker::add_brace_pieces(const ShellPart& part, std::vector<BracePiece
   }
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
-                                                             std::size_t from, std::size_t to,
-                                                             std::size_t at) {
-  std::vector<BraceWord> words;
+ShellWalker::BraceWords ShellWalker::brace_words(const std::vector<BracePiece>& pieces,
+                                                 std::size_t from, std::size_t to, std::size_t at) {
+  BraceWords words;
   words.emplace_back();
   for (std::size_t i = from; i < to && !stopped(); ++i) {
     const BracePiece& piece = pieces[i];
-    std::vector<BraceWord> alternatives;
+    BraceWords alternatives;
     if (piece.mark == '{' && piece.close != 0 && piece.close < to) {
       if (piece.comma)
         alternatives = brace_list(pieces, i, at);
@@ -85,7 +84,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
       for (BraceWord& word : words) word.push_back(piece.part);
       if (words.size() > 1) brace_parts_ += words.size();
     } else {
-      std::vector<BraceWord> product;
+      BraceWords product;
       for (const BraceWord& word : words) {
         for (const BraceWord& alternative : alternatives) {
           product.push_back(word);
@@ -103,9 +102,9 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_words(const std::vector<B
   return words;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
-                                                            std::size_t open, std::size_t at) {
-  std::vector<BraceWord> all;
+ShellWalker::BraceWords ShellWalker::brace_list(const std::vector<BracePiece>& pieces,
+                                                std::size_t open, std::size_t at) {
+  BraceWords all;
   if (++brace_depth_ > options_.limits.max_depth) {
     stop(ErrorCode::limit, too_deep(options_), at);
     return all;
@@ -117,15 +116,15 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_list(const std::vector<Br
       continue;
     }
     if (pieces[i].mark != ',' && i != pieces[open].close) continue;
-    for (BraceWord& word : brace_words(pieces, from, i, at)) all.push_back(std::move(word));
+    all.splice(all.end(), brace_words(pieces, from, i, at));
     from = i + 1;
   }
   --brace_depth_;
   return all;
 }
 
-std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
-    const std::vector<BracePiece>& pieces, std::size_t open) {
+ShellWalker::BraceWords ShellWalker::brace_sequence(const std::vector<BracePiece>& pieces,
+                                                    std::size_t open) {
   if (pieces[open].close != open + 2 || pieces[open + 1].part.kind != ShellPart::Kind::literal ||
       pieces[open + 1].part.quoted)
     return {};
@@ -154,7 +153,7 @@ std::vector<ShellWalker::BraceWord> ShellWalker::brace_sequence(
   step = std::max(step < 0 ? -step : step, 1LL);
   const bool padded = !letters && (is_padded(first) || is_padded(last));
   const std::size_t width = padded ? std::max(first.size(), last.size()) : 0;
-  std::vector<BraceWord> words;
+  BraceWords words;
   for (long long value = from; from <= to ? value <= to : value >= to;
        value += from <= to ? step : -step) {
     std::string member =

@@ -348,7 +348,7 @@ void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) 
   if (has_nul(separators)) return;
   std::vector<ShellVariable> read(names.size());
   if (!sure)
-    for (ShellVariable& variable : read) variable.values.push_back(unknown_value_);
+    for (ShellVariable& variable : read) variable.values.push_back(ShellValue(unknown_value_));
   const std::string_view unknown("\0", 1);
   std::string_view rest = command.input.text;
   do {

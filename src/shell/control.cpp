@@ -227,7 +227,7 @@ void ShellWalker::run_for(const ShellNode& node) {
   });
   // Without words the body does not run; it is told all the same, as that of a function is.
   const bool runs = !parts.front().values.empty();
-  if (!runs) parts.front().values.push_back(unknown_value_);
+  if (!runs) parts.front().values.push_back(ShellValue(unknown_value_));
   const bool outer = std::exchange(defined_, defined_ || !runs);
   for (const ShellVariable& part : parts) {
     for (const ShellValue& value : part.values) run_value(node.name, value);

@@ -110,8 +110,9 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
   const std::size_t from =
       std::min(static_cast<std::size_t>(offset) - (positional ? 1U : 0U), elements.size());
   const std::size_t count = std::min(static_cast<std::size_t>(length), elements.size() - from);
-  elements = std::vector<ShellText>(elements.begin() + static_cast<std::ptrdiff_t>(from),
-                                    elements.begin() + static_cast<std::ptrdiff_t>(from + count));
+  const auto begin = elements.begin() + static_cast<std::ptrdiff_t>(from);
+  elements.erase(begin + static_cast<std::ptrdiff_t>(count), elements.end());
+  elements.erase(elements.begin(), begin);
   return true;
 }
 

@@ -20,7 +20,7 @@ void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
   bool defined = false;
   for (const std::uint32_t body : bodies) defined = defined || body == index;
   if (!defined) {
-    bodies.push_back(index);
+    bodies.push_back(std::uint32_t{index});
     ++definitions_;
   }
   // In a function, a return before it may have left it out.
@@ -122,8 +122,10 @@ void ShellWalker::call_once(std::uint32_t function, const ShellVariable& argumen
     ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
     // What the script had not set would be not known in all that follows.
     if (former.values == initial_variable(name).values) former.values.clear();
-    if (former.values.size() + variable.values.size() > max_former)
-      former.values.assign(1, unknown_value_);
+    if (former.values.size() + variable.values.size() > max_former) {
+      former.values.clear();
+      former.values.push_back(ShellValue(unknown_value_));
+    }
     set_variable(name, std::move(variable));
     for (const ShellValue& value : former.values) add_value(name, value);
   }

@@ -85,7 +85,7 @@ ShellWalker::Parameter ShellWalker::read_parameter(const ShellPart& part) {
     if (!value.indexes.empty() && value.indexes[0] != 0)
       parameter.state = Parameter::State::unset;
     else
-      parameter.elements.push_back(value.elements[0]);
+      parameter.elements.push_back(ShellText(value.elements[0]));
     return parameter;
   }
   read_elements(value, parameter);
@@ -118,7 +118,7 @@ ShellWalker::Parameter ShellWalker::positional_parameter(std::string_view name) 
   if (is_uncertain(value, index + 1))
     parameter.state = Parameter::State::unknown;
   else if (index < value.elements.size())
-    parameter.elements.push_back(value.elements[index]);
+    parameter.elements.push_back(ShellText(value.elements[index]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -160,7 +160,7 @@ ShellWalker::Parameter ShellWalker::element_parameter(const ShellPart& part) {
   if (any || is_uncertain(value, static_cast<std::size_t>(index < 0 ? size : index + 1)))
     parameter.state = Parameter::State::unknown;
   else if (index >= 0 && index < size && !value.unset)
-    parameter.elements.push_back(value.elements[static_cast<std::size_t>(index)]);
+    parameter.elements.push_back(ShellText(value.elements[static_cast<std::size_t>(index)]));
   else
     parameter.state = Parameter::State::unset;
   return parameter;
@@ -176,7 +176,7 @@ ShellWalker::Parameter ShellWalker::indirect_parameter(const ShellPart& part) {
   if (part.operation == '*' || part.operation == '@' || named.state != Parameter::State::set ||
       named.elements.size() != 1 || !is_name(named.elements[0].text))
     return parameter;
-  syntax_.texts.push_back(named.elements[0].text);
+  syntax_.texts.push_back(std::string(named.elements[0].text));
   direct.text = syntax_.texts.back();
   direct.subscript = no_index;
   return read_parameter(direct);

@@ -62,7 +62,7 @@ bool ShellParser::room() {
 ShellRange ShellParser::end_list(std::size_t from) {
   const auto begin = static_cast<std::uint32_t>(syntax_.lists.size());
   for (std::size_t i = from; i < syntax_.pending.size(); ++i)
-    syntax_.lists.push_back(syntax_.pending[i]);
+    syntax_.lists.push_back(std::uint32_t{syntax_.pending[i]});
   cut(syntax_.pending, from);
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }

@@ -61,7 +61,7 @@ class ShellParser {
   // lists of indices ------------------------------------------------------------------------------
 
   std::size_t begin_list() const { return syntax_.pending.size(); }
-  void add(std::uint32_t index) { syntax_.pending.push_back(index); }
+  void add(std::uint32_t index) { syntax_.pending.push_back(std::uint32_t{index}); }
   ShellRange end_list(std::size_t from);
   std::uint32_t add_node(ShellNode node, std::size_t end);
   ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;

@@ -161,7 +161,7 @@ ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellVa
     for (shell::Word& word : words) {
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
-      if (!array.indexes.empty()) array.indexes.push_back(next);
+      if (!array.indexes.empty()) array.indexes.push_back(+next);
       array.elements.push_back(text_of(word));
     }
   }
@@ -176,19 +176,23 @@ void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellTe
   }
   const auto count = static_cast<long long>(array.elements.size());
   if (array.indexes.empty() && number != count)
-    for (long long i = 0; i < count; ++i) array.indexes.push_back(i);
+    for (long long i = 0; i < count; ++i) array.indexes.push_back(+i);
   charge(array.indexes.size());
   if (array.indexes.empty() && number == count) {
     array.elements.push_back(std::move(text));
     return;
   }
   const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
-  const auto element = array.elements.begin() + (at - array.indexes.begin());
+  std::size_t i = array.indexes.size();
   if (at != array.indexes.end() && *at == number) {
-    *element = std::move(text);
-  } else {
-    array.indexes.insert(at, number);
-    array.elements.insert(element, std::move(text));
+    array.elements[static_cast<std::size_t>(at - array.indexes.begin())] = std::move(text);
+    return;
+  }
+  array.indexes.push_back(+number);
+  array.elements.push_back(std::move(text));
+  for (; i > 0 && array.indexes[i] < array.indexes[i - 1]; --i) {
+    std::swap(array.indexes[i], array.indexes[i - 1]);
+    std::swap(array.elements[i], array.elements[i - 1]);
   }
 }
 
@@ -277,7 +281,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = std::make_shared<const shell::Command>(command);
+  if (keep_ != nullptr) *keep_ = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)

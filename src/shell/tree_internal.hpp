@@ -133,7 +133,7 @@ struct ShellSyntax {
   std::vector<ShellRedirection> redirections = {};
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
-  std::deque<std::string> texts = {};         // what the views of the above point into
+  std::list<std::string> texts = {};          // what the views of the above point into
   bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
   bool plain_quotes = false;                  // it does not, as a POSIX shell
   std::size_t simple = 0;                     // commands

@@ -43,7 +43,7 @@ void ShellWalker::assign(std::string_view name, ShellValue value) {
 
 bool ShellWalker::has_attribute(std::string_view name, char attribute) const {
   if (attributes_.empty()) return false;
-  const auto at = attributes_.find(name);
+  const auto at = attributes_.find(std::string(name));
   return at != attributes_.end() && at->second.find(attribute) != std::string::npos;
 }
 
@@ -78,7 +78,7 @@ void ShellWalker::set_variable(std::string_view name, ShellVariable variable) {
 
 void ShellWalker::set_unknown(std::string_view name) {
   ShellVariable variable;
-  variable.values.push_back(unknown_value_);
+  variable.values.push_back(ShellValue(unknown_value_));
   set_variable(name, std::move(variable));
 }
 
@@ -141,8 +141,8 @@ ShellVariable ShellWalker::initial_variable(std::string_view name) {
   ShellVariable variable;
   if (name[0] == '+') {
     // Whether a variable of the environment is there; see add_either().
-    variable.values.emplace_back();
-    variable.values.emplace_back();
+    variable.values.push_back(ShellValue());
+    variable.values.push_back(ShellValue());
     variable.values[1].unset = true;
     return variable;
   }

@@ -98,14 +98,17 @@ Outcome walk(std::string_view script, const Options& options,
 
 Script parse(std::string_view script, const Options& options) {
   Script result;
-  // Commands of loops and functions are come to more than once.
-  std::map<std::size_t, std::vector<std::size_t>> seen;
+  // Commands of loops and functions are come to more than once. By place in the script the last
+  // one that begins there, by command the one before it: numbers from 1, or 0.
+  std::vector<std::size_t> last(script.size() + 1);
+  std::vector<std::size_t> before;
   static_cast<Outcome&>(result) = walk(script, options, [&](const Visit& visit) {
-    std::vector<std::size_t>& same_place = seen[visit.command.begin];
-    for (const std::size_t index : same_place)
-      if (same_command(result.commands[index], visit.command)) return;
-    same_place.push_back(result.commands.size());
+    std::size_t& here = last[std::min(visit.command.begin, script.size())];
+    for (std::size_t i = here; i != 0; i = before[i - 1])
+      if (same_command(result.commands[i - 1], visit.command)) return;
+    before.push_back(std::size_t{here});
     result.commands.push_back(visit.command);
+    here = result.commands.size();
   });
   return result;
 }

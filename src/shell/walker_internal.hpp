@@ -158,18 +158,18 @@ class ShellWalker {
     bool comma = false;     // of a {: a comma belongs to it
   };
   using BraceWord = std::vector<ShellPart>;
+  using BraceWords = std::list<BraceWord>;
 
   void expand_braces(const ShellWord& word, Fields& fields);
   // A ~ that begins a word only after the expansion of braces. `alone`: nothing follows the part.
   void expand_leading_tilde(const ShellPart& part, bool alone, Fields& fields);
   static void add_brace_pieces(const ShellPart& part, std::vector<BracePiece>& pieces);
 
-  std::vector<BraceWord> brace_words(const std::vector<BracePiece>& pieces, std::size_t from,
-                                     std::size_t to, std::size_t at);
-  std::vector<BraceWord> brace_list(const std::vector<BracePiece>& pieces, std::size_t open,
-                                    std::size_t at);
+  BraceWords brace_words(const std::vector<BracePiece>& pieces, std::size_t from, std::size_t to,
+                         std::size_t at);
+  BraceWords brace_list(const std::vector<BracePiece>& pieces, std::size_t open, std::size_t at);
   // {1..3}, {a..e}, {1..9..2}
-  std::vector<BraceWord> brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
+  BraceWords brace_sequence(const std::vector<BracePiece>& pieces, std::size_t open);
   static bool read_integer(std::string_view text, long long& value);
   // In arithmetic, a 0 in front makes a number octal.
   static bool read_decimal(std::string_view text, long long& value) {
@@ -561,7 +561,7 @@ class ShellWalker {
   bool too_many_choices_ = false;
   std::size_t only_choice_ = 0;  // that is made, where there are too many
   bool widened_ = false;         // a variable has been read as unknown for that
-  std::map<std::string, std::string, std::less<>> attributes_ = {};
+  std::map<std::string, std::string> attributes_ = {};
   // By break and continue, or by return.
   enum class Left : char { nothing, loop, function };
   Left left_ = Left::nothing;
@@ -578,7 +578,7 @@ class ShellWalker {
   std::map<std::string, std::vector<std::uint32_t>, std::less<>> later_ = {};
   bool functions_lost_ = false;  // by unset -f of a name that is not known
   unsigned shells_ = 0;          // started by the script, around what runs
-  std::map<std::string, std::string, std::less<>> aliases_ = {};
+  std::map<std::string, std::string> aliases_ = {};
   std::vector<std::string> running_aliases_ = {};
   struct Trap {
     std::string text = {};
