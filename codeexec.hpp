@@ -2044,7 +2044,6 @@ class PlaceEngine {
     std::string name = {};                    // what the place is called in results and messages
     std::vector<std::string> transport = {};  // as PlaceOptions::transport
     bool whole_lines = false;                 // the transport holds back what ends in no newline
-    std::string note = {};  // for the next result: what became of an earlier place
   };
 
   PlaceEngine() = default;
@@ -28904,7 +28903,7 @@ std::string git_identity() {
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        anything; a sign of life, or the end of a line
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
@@ -29129,6 +29128,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Why it was lost. In UTF-8.
+  std::string reason() const;
 
  private:
   friend class PlaceCommand;
@@ -30454,6 +30455,11 @@ bool PlaceLink::is_lost() const {
   return lost_;
 }
 
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
 void* PlaceLink::thread_main(void* self) {
   auto& link = *static_cast<PlaceLink*>(self);
   while (link.pump(-1, Clock::time_point::max())) {
@@ -30692,7 +30698,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
@@ -30834,8 +30840,11 @@ void PlaceLink::lose(Pieces reason) {
   reason_ = concat(reason);
   if (!marked_) said_.add(unmarked_);
   // Such as that a job was cancelled.
-  if (is_open_ && said_.total_bytes() != 0)
-    append_all(reason_, {"; it said: ", printable(without_line_ends(said_.text()))});
+  if (is_open_ && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, {"; it said: ", printable(said)});
+  }
   line_.end();
   queue_.clear();
   forgotten_.clear();
@@ -30880,7 +30889,7 @@ ProgramIdentity own_identity() {
 Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
   if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
   if (maker.boot != own.boot) return Maker::gone;
-  const pid_t pid = leading_number(maker.pid, pid_t{0});
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
   if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
@@ -30914,8 +30923,8 @@ struct PlaceExecutor::Place {
     if (link && !link->is_lost()) return link;
     if (failures.load() != known) return failure;
     if (link)
-      notes.push_back(concat({"the connection to ", link->name(),
-                              " was lost and has been made anew: what ran there before is ended"}));
+      notes.push_back(concat({"the connection to ", link->name(), " was lost (", link->reason(),
+                              ") and has been made anew: what ran there before is ended"}));
     link.reset();
     auto opened = open(cancel);
     if (opened) {
@@ -30940,7 +30949,6 @@ struct PlaceExecutor::Place {
       wanted.name = std::move(way->name);
       wanted.transport.argv = std::move(way->transport);
       wanted.whole_lines = way->whole_lines;
-      if (!way->note.empty()) notes.push_back(std::move(way->note));
     }
     wanted.transport.environment = own_variables();
     return PlaceLink::open(wanted, cancel);
@@ -31122,23 +31130,6 @@ std::string asked(const std::vector<std::string>& words) {
   return result.succeeded() ? result.out : std::string();
 }
 
-// Of `KEY=value` in what scontrol prints.
-std::string_view field(std::string_view text, std::string_view key) {
-  const std::size_t at = text.find(key);
-  if (at == std::string_view::npos) return {};
-  text.remove_prefix(at + key.size());
-  return text.substr(0, text.find_first_of(" \n"));
-}
-
-// How a job stands, such as "PENDING (Resources)".
-std::string job_state(const std::string& job) {
-  const std::string shown = asked({"scontrol", "-o", "show", "job", job});
-  const std::string_view state = field(shown, " JobState=");
-  const std::string_view reason = field(shown, " Reason=");
-  if (state.empty()) return "unknown to Slurm";
-  return printable(reason.empty() || reason == "None" ? state : concat({state, " (", reason, ")"}));
-}
-
 SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
@@ -31213,9 +31204,6 @@ Error SlurmJobs::refusal() const {
 
 Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& cancel) {
   Way way;
-  if (holder_ && holder_->done() && !job_.empty())
-    way.note = concat({"Slurm job ", job_, " has ended: ", job_state(job_),
-                       "; commands run in another job now, and what ran before is ended"});
   if (!holder_ || holder_->done()) {
     holder_.reset();
     job_.clear();

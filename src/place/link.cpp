@@ -380,7 +380,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;

@@ -6,7 +6,7 @@
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        anything; a sign of life, or the end of a line
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame

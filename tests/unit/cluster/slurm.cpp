@@ -68,7 +68,7 @@ class Jobs {
     REQUIRE_MESSAGE(engine, engine.error().message);
     options.engine = *engine;
     options.workspace = workspace.path();
-    options.timeout = safety;
+    options.timeout = 2 * safety;
     return options;
   }
   PlaceExecutor executor() const {
@@ -180,6 +180,21 @@ TEST_CASE("slurm: a job that is cancelled is told of, and replaced by another") 
   CHECK(begins(next.notes[0], "the connection to Slurm job " + first + " was lost ("));
   CHECK(has(next.notes[0], "CANCELLED"));
   CHECK(there.run("true").notes.empty());
+}
+
+TEST_CASE("slurm: a job whose time is up is told of") {
+  if (has_no_slurm()) return;
+  Jobs f;
+  f.slurm.options = {"time=10"};
+  const PlaceExecutor there = f.executor();
+  const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
+  REQUIRE(prints(started, "begun\n"));
+  const std::string job = lines_of(jobs())[0];
+  REQUIRE(run_words({"scontrol", "update", "jobid=" + job, "EndTime=now"}).succeeded());
+  const Result r = started.wait();
+  CHECK(r.outcome == Outcome::unknown);
+  CHECK_MESSAGE(has(r.message, "DUE TO TIME LIMIT"), r.message);
+  CHECK(r.out == "begun\n");
 }
 
 TEST_CASE("slurm: a node that fails is told of") {
