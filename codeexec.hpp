@@ -2036,8 +2036,8 @@ struct PlaceFacts {
   SandboxReport sandbox = {};
 };
 
-// Makes a place and removes it, such as a job of a cluster. Its executor calls it from one thread at
-// a time.
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
 class PlaceEngine {
  public:
   struct Way {
@@ -2104,7 +2104,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // the size of those that have not begun. Safe from any thread, with one thread of its own.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
@@ -2142,21 +2143,21 @@ struct SlurmOptions {
   // The agent's program on the nodes. Empty: the transport leads to a shell, for
   // PlaceOptions::agent.
   std::string agent = "codeexec-mcp";
-  // How long a command waits for a job to begin. After that the job stays in the queue, and the next
-  // command waits for it again.
+  // How long a command waits for a job to begin. After that the job stays in the queue, and the
+  // next command waits for it again.
   std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
-  // Gets what happens meanwhile, a line each, in any thread: not what an executor may be asked in.
+  // Gets what happens meanwhile, a line each, in any thread.
   Function<void(std::string_view)> on_progress = {};
 };
 
 // One job of Slurm, which the first command asks for and all commands of an executor run in, by the
-// programs salloc, srun, squeue and scancel and with the variables of this process. Of these
-// variables the job gets PATH, HOME, USER, LOGNAME, SHELL and LANG. A job that has ended is replaced
-// when the next command comes; no command is run twice.
+// programs salloc, srun, squeue and scancel and with the variables of this process. The job gets
+// PATH, HOME, USER, LOGNAME, SHELL and LANG of them. A job that has ended is replaced when the next
+// command comes; no command is run twice.
 //
-// The job ends with the engine, and with this process, also when that is killed: salloc, which holds
-// it, reads its input until then. Jobs of killed programs that are there all the same, as salloc was
-// killed, too, are cancelled when the next job is asked for on this machine.
+// The job ends with the engine, and with this process, also when that is killed: salloc, which
+// holds it, reads its input until then. Where salloc was killed, too, the job is cancelled when
+// another is asked for on this machine.
 //   Errors: invalid_argument for an option that is none.
 Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options);
 
@@ -31075,9 +31076,9 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
 // cluster/slurm.cpp -------------------------------------------------------------------------------
 // Jobs of Slurm.
 //
-// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints the
-// job's number and reads standard input until that ends. `srun` starts the agent as a step of the
-// job, beside which others may run.
+// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
+// the job's number and reads standard input until that ends. `srun` starts the agent as a step of
+// the job, beside which others may run.
 
 namespace {
 

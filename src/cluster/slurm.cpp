@@ -1,8 +1,8 @@
 // Jobs of Slurm.
 //
-// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints the
-// job's number and reads standard input until that ends. `srun` starts the agent as a step of the
-// job, beside which others may run.
+// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
+// the job's number and reads standard input until that ends. `srun` starts the agent as a step of
+// the job, beside which others may run.
 
 #include "cluster/cluster.hpp"
 

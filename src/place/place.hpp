@@ -20,8 +20,8 @@ struct PlaceFacts {
   SandboxReport sandbox = {};
 };
 
-// Makes a place and removes it, such as a job of a cluster. Its executor calls it from one thread at
-// a time.
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
 class PlaceEngine {
  public:
   struct Way {
@@ -88,7 +88,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // the size of those that have not begun. Safe from any thread, with one thread of its own.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
