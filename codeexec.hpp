@@ -94,6 +94,7 @@
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths environment sandbox process    the one gate
 //   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   cluster      needs: base process executor place    places that an engine of a cluster makes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -2036,11 +2037,34 @@ struct PlaceFacts {
   SandboxReport sandbox = SandboxReport();
 };
 
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
+class PlaceEngine {
+ public:
+  struct Way {
+    std::string name = {};                    // what the place is called in results and messages
+    std::vector<std::string> transport = {};  // as PlaceOptions::transport
+    bool whole_lines = false;                 // the transport holds back what ends in no newline
+  };
+
+  PlaceEngine() = default;
+  PlaceEngine(const PlaceEngine&) = delete;
+  PlaceEngine& operator=(const PlaceEngine&) = delete;
+  // Removes the place.
+  virtual ~PlaceEngine();
+  // Makes the place where there is none, and waits until it is up. A cancel is an error with
+  // ECANCELED.
+  virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
+};
+
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // In place of a transport: what makes the place when the first command needs it, see
+  // slurm_jobs(). Its own; no two executors share one.
+  std::shared_ptr<PlaceEngine> engine = {};
   // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
   // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
   // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
@@ -2081,13 +2105,16 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // the size of those that have not begun. Safe from any thread, with one thread of its own.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
   static Expected<PlaceExecutor> create(const PlaceOptions& options);
 
-  // As they were when the place was reached last.
+  // Makes and reaches the place, where no command has done that yet.
+  Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;
+  // As they were when the place was reached last; empty before.
   PlaceFacts facts() const;
   std::string describe_place() const override;
 
@@ -2096,7 +2123,6 @@ class PlaceExecutor : public Executor {
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  bool take_loss() const;
   std::shared_ptr<Place> place_ = {};
 };
 
@@ -2106,6 +2132,35 @@ class PlaceExecutor : public Executor {
 // borrowed; `out` does not block while it runs. What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 int place_main(int in, int out);
+
+// cluster/cluster.hpp -----------------------------------------------------------------------------
+// Places that an engine of a cluster makes.
+
+struct SlurmOptions {
+  // More of salloc's, without `--` and with the value in the same word: "partition=debug",
+  // "mem=4G", "time=60". They say what a job may have; Slurm judges them.
+  std::vector<std::string> options = {};
+  std::string agent_id = {};  // part of the job's name, codeexec-AGENT
+  // The agent's program on the nodes. Empty: the transport leads to a shell, for
+  // PlaceOptions::agent.
+  std::string agent = "codeexec-mcp";
+  // How long a command waits for a job to begin. After that the job stays in the queue, and the
+  // next command waits for it again.
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
+  // Gets what happens meanwhile, a line each, in any thread.
+  Function<void(std::string_view)> on_progress = {};
+};
+
+// One job of Slurm, which the first command asks for and all commands of an executor run in, by the
+// programs salloc, srun, squeue and scancel and with the variables of this process. The job gets
+// PATH, HOME, USER, LOGNAME, SHELL and LANG of them. A job that has ended is replaced when the next
+// command comes; no command is run twice.
+//
+// The job ends with the engine, and with this process, also when that is killed: salloc, which
+// holds it, reads its input until then. Where salloc was killed, too, the job is cancelled when
+// another is asked for on this machine.
+//   Errors: invalid_argument for an option that is none.
+Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options);
 
 // shells/shells.hpp -------------------------------------------------------------------------------
 // Commands that run in the background.
@@ -22446,6 +22501,14 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
+// The variables of this process, as NAME=value.
+std::vector<std::string> own_variables();
+
 // A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
@@ -22715,6 +22778,28 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
   // After an interruption the answers are undefined: nothing is ready.
   if (ready < 0)
     for (pollfd& entry : set) entry.revents = 0;
+}
+
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
+}
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable && *variable; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
 }
 
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
@@ -28959,7 +29044,7 @@ std::string git_identity() {
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        nothing; a sign of life
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
@@ -29056,6 +29141,22 @@ std::optional<Json> answer_in(std::string_view printed);
 // there is none.
 Json answers_to(const Json& nonces);
 
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+ProgramIdentity own_identity();
+
+// Whether a program still runs. `unknown`: that cannot be seen from here.
+enum class Maker { unknown, gone, running };
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
 
@@ -29149,6 +29250,7 @@ class PlaceLink {
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
+    bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -29167,6 +29269,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Why it was lost. In UTF-8.
+  std::string reason() const;
 
  private:
   friend class PlaceCommand;
@@ -29208,7 +29312,8 @@ class PlaceLink {
   bool closing_ = false;
   bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
-  Capture said_{4096};       // on standard error, and before the mark
+  Capture said_{4096};       // on standard error since it is open, and before the mark
+  bool is_open_ = false;     // the greeting was accepted
   std::string unmarked_ = {};
   bool marked_ = false;
   std::string_view cargo_ = {};  // the agent, while nobody has asked for it
@@ -29727,6 +29832,7 @@ class PlaceAgent {
   bool killing_ = false;
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
   long uid_ = -1;  // that commands become
   long gid_ = -1;
@@ -29903,6 +30009,7 @@ bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
+  ends_lines_ = (*hello)["lines"].as_bool();
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
@@ -30081,6 +30188,7 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n");
 }
 
 void PlaceAgent::flush() {
@@ -30370,6 +30478,7 @@ void PlaceCommand::finish(ProcessResult& result) {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
@@ -30487,6 +30596,11 @@ bool PlaceLink::is_lost() const {
   return lost_;
 }
 
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
 void* PlaceLink::thread_main(void* self) {
   auto& link = *static_cast<PlaceLink*>(self);
   while (link.pump(-1, Clock::time_point::max())) {
@@ -30534,6 +30648,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.whole_lines) set_member(hello, "lines", true);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30548,7 +30663,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     send(frame);
   }
   if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  is_open_ = true;
+  return {};
 }
 
 // Until an agent is there, or has greeted.
@@ -30720,7 +30839,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
@@ -30861,6 +30980,12 @@ void PlaceLink::lose(Pieces reason) {
   lost_ = true;
   reason_ = concat(reason);
   if (!marked_) said_.add(unmarked_);
+  // Such as that a job was cancelled.
+  if (is_open_ && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, {"; it said: ", printable(said)});
+  }
   line_.end();
   queue_.clear();
   forgotten_.clear();
@@ -30872,6 +30997,48 @@ void PlaceLink::lose(Pieces reason) {
   event_.notify_all();
 }
 
+// place/owner.cpp ---------------------------------------------------------------------------------
+// Which program has made what is left in an engine.
+
+namespace {
+
+// When a process has started, as the kernel counts; empty when that cannot be told.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
+  if (maker.boot != own.boot) return Maker::gone;
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
+
 // place/place_executor.cpp ------------------------------------------------------------------------
 // The executor of a place.
 
@@ -30881,7 +31048,9 @@ struct PlaceExecutor::Place {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceLink> link = {};
-  bool was_lost = false;  // and the next result tells it
+  std::string name = {};  // while it is not known what the engine calls it
+  std::shared_ptr<PlaceEngine> engine = {};
+  std::vector<std::string> notes = {};  // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -30894,11 +31063,11 @@ struct PlaceExecutor::Place {
     const std::lock_guard<std::mutex> lock(mutex);
     if (link && !link->is_lost()) return link;
     if (failures.load() != known) return failure;
-    was_lost = was_lost || link;
-    wanted.transport.environment.clear();
-    for (char** variable = environ; variable && *variable; ++variable)
-      wanted.transport.environment.emplace_back(*variable);
-    auto opened = PlaceLink::open(wanted, cancel);
+    if (link)
+      notes.push_back(concat({"the connection to ", link->name(), " was lost (", link->reason(),
+                              ") and has been made anew: what ran there before is ended"}));
+    link.reset();
+    auto opened = open(cancel);
     if (opened) {
       link = *opened;
     } else if (opened.error().system_error != ECANCELED) {
@@ -30907,7 +31076,27 @@ struct PlaceExecutor::Place {
     }
     return opened;
   }
+
+  std::vector<std::string> take_notes() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return std::exchange(notes, {});
+  }
+
+ private:
+  Expected<std::shared_ptr<PlaceLink>> open(const std::optional<CancelToken>& cancel) {
+    if (engine) {
+      auto way = engine->reach(cancel);
+      if (!way) return way.error();
+      wanted.name = std::move(way->name);
+      wanted.transport.argv = std::move(way->transport);
+      wanted.whole_lines = way->whole_lines;
+    }
+    wanted.transport.environment = own_variables();
+    return PlaceLink::open(wanted, cancel);
+  }
 };
+
+PlaceEngine::~PlaceEngine() = default;
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
@@ -30924,10 +31113,11 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   const CancellationPause pause;
   PlaceExecutor executor;
-  if (options.transport.empty())
+  if (options.transport.empty() == !options.engine)
     return make_error(ErrorCode::invalid_argument,
-                      {"transport is empty: nothing leads to a place"});
-  if (!options.agent.empty() && options.transport.back() == "--place")
+                      {options.engine ? "transport: an engine has its own"
+                                      : "transport is empty: nothing leads to a place"});
+  if (!options.agent.empty() && !options.engine && options.transport.back() == "--place")
     return make_error(
         ErrorCode::invalid_argument,
         {"agent: is for a transport that leads to a shell, such as `sh`, and not to ", "an agent"});
@@ -30968,22 +31158,33 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
             .push_back(root.path);
     if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
   }
-  if (auto link = place->connect({}); !link) return link.error();
+  place->name = wanted.name;
+  place->engine = options.engine;
+  place->described = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
-  executor.place_->described = facts_of_shell(options.shell, variables);
+  if (!options.engine)
+    if (auto ok = executor.reach(); !ok) return ok.error();
   return executor;
+}
+
+Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) const {
+  const auto link = place_->connect(cancel);
+  if (!link) return link.error();
+  return {};
 }
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link->facts();
+  return place_->link ? place_->link->facts() : PlaceFacts();
 }
 
 std::string PlaceExecutor::describe_place() const {
   const PlaceFacts there = facts();
-  return to_utf8(
-      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
-              printable(there.machine), "), which has the workspace under the same path."}));
+  std::string machine;
+  if (!there.host.empty())
+    machine = concat({", ", printable(there.host), " (", printable(there.machine), ")"});
+  return to_utf8(concat({place_->described, " Commands run on another machine", machine,
+                         ", which has the workspace under the same path."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -30996,17 +31197,14 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   auto request = PlaceCommand::request_for(command, admission, place_->settings);
   if (!request) return request.error();
   if (!*request) return {};
-  admission.result.place = place_->wanted.name;
   auto link = place_->connect(command.cancel);
+  admission.result.place = link ? (*link)->name() : place_->name;
   if (!link) {
     admission.fail(link.error(), "place");
     if (link.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
     return {};
   }
-  if (take_loss())
-    admission.result.notes.push_back(
-        concat({"the connection to ", place_->wanted.name,
-                " was lost and has been made anew: what ran there before is ended"}));
+  for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
@@ -31015,9 +31213,184 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   return {};
 }
 
-bool PlaceExecutor::take_loss() const {
-  const std::lock_guard<std::mutex> lock(place_->mutex);
-  return std::exchange(place_->was_lost, false);
+// cluster/slurm.cpp -------------------------------------------------------------------------------
+// Jobs of Slurm.
+//
+// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
+// the job's number and reads standard input until that ends. `srun` starts the agent as a step of
+// the job, beside which others may run.
+
+namespace {
+
+constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
+constexpr std::string_view comment_start = "codeexec";
+constexpr std::chrono::seconds call_timeout(30);
+
+// What Slurm says, in lower case, and what to do about it.
+struct SlurmTrouble {
+  std::string_view words;
+  std::string_view help;
+};
+constexpr SlurmTrouble slurm_troubles[] = {
+    {"no such file", "install Slurm's programs here, or set PATH"},
+    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
+    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
+    {"not available", "no node has what is asked for (slurm_option)"},
+    {"can not be satisfied", "no node has what is asked for (slurm_option)"},
+    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
+    {"access", "this user may not do that: ask who runs the cluster"},
+    {"unrecognized option", "salloc --help lists them (slurm_option)"},
+};
+
+class SlurmJobs final : public PlaceEngine {
+ public:
+  explicit SlurmJobs(const SlurmOptions& options) : options_(options) {}
+  ~SlurmJobs() override;
+  Expected<Way> reach(const std::optional<CancelToken>& cancel) override;
+
+ private:
+  Expected<void> ask_for_job();
+  Error refusal() const;
+  void cancel_leftovers() const;
+  void report(Pieces what) const;
+
+  const SlurmOptions options_;
+  const pid_t owner_ = ::getpid();  // a fork of the program has no job
+  std::optional<Process> holder_ = {};
+  CancelToken heard_ = {};  // the job's number, or that there will be none
+  std::string job_ = {};
+};
+
+// The output of one of Slurm's programs; empty when it failed.
+std::string asked(const std::vector<std::string>& words) {
+  ProcessOptions call;
+  call.argv = words;
+  call.environment = own_variables();
+  call.timeout = call_timeout;
+  const ProcessResult result = run_process(call);
+  return result.succeeded() ? result.out : std::string();
+}
+
+SlurmJobs::~SlurmJobs() {
+  if (owner_ != ::getpid() || !holder_) return;
+  holder_->close_input();
+  // One that still waits for its job reads no input.
+  if (job_.empty()) holder_->signal(SIGTERM);
+  (void)holder_->wait_for(std::chrono::seconds(5));
+}
+
+void SlurmJobs::report(Pieces what) const {
+  if (options_.on_progress) options_.on_progress(concat(what));
+}
+
+// Those of programs on this machine that have ended.
+void SlurmJobs::cancel_leftovers() const {
+  const ProgramIdentity own = own_identity();
+  const std::string listed = asked({"squeue", "-h", "--me", "-o", "%A;%k"});
+  for (std::string_view rest = listed; !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    const std::string job(take_part(line, ';'));
+    if (take_part(line, ';') != comment_start) continue;
+    ProgramIdentity maker;
+    for (std::string* const part :
+         {&maker.host, &maker.boot, &maker.space, &maker.pid, &maker.start})
+      *part = take_part(line, ';');
+    if (maker_of(maker, own) != Maker::gone) continue;
+    (void)asked({"scancel", job});
+    report({"cancelled Slurm job ", job, ", which a program that has ended had left"});
+  }
+}
+
+Expected<void> SlurmJobs::ask_for_job() {
+  const ProgramIdentity own = own_identity();
+  ProcessOptions call;
+  call.argv = words_of({"salloc"});
+  for (const std::string& word : options_.options) call.argv.push_back(concat({"--", word}));
+  add_words(
+      call.argv,
+      {"--kill-command", "--job-name",
+       concat({"codeexec-", options_.agent_id.empty() ? "agent" : options_.agent_id}), "--comment",
+       concat({comment_start, ";", own.host, ";", own.boot, ";", own.space, ";", own.pid, ";",
+               own.start}),
+       "sh", "-c", holder_script});
+  call.environment = own_variables();
+  call.keep_input_open = true;
+  heard_ = CancelToken();
+  call.on_output = [heard = heard_, progress = options_.on_progress](Stream stream,
+                                                                     std::string_view bytes) {
+    if (stream == Stream::out) heard.cancel();
+    if (stream == Stream::err && progress)
+      while (!bytes.empty()) progress(printable(take_part(bytes, '\n')));
+  };
+  ProcessResult failure;
+  auto started = Process::start(
+      std::move(call), [heard = heard_](const ProcessResult&) { heard.cancel(); }, &failure);
+  if (!started)
+    return make_error(ErrorCode::not_found,
+                      {"cannot start salloc: ", failure.message, "; ", slurm_troubles[0].help});
+  holder_ = std::move(*started);
+  return {};
+}
+
+// Why there is no job.
+Error SlurmJobs::refusal() const {
+  const std::string said = holder_->read(Stream::err, 0).text;
+  const std::string text = in_lower_case(said);
+  std::string_view help;
+  for (const SlurmTrouble& trouble : slurm_troubles)
+    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+  return make_error(ErrorCode::io, {"Slurm gives no job: ", printable(without_line_ends(said)),
+                                    help.empty() ? "" : "; ", help});
+}
+
+Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& cancel) {
+  Way way;
+  if (!holder_ || holder_->done()) {
+    holder_.reset();
+    job_.clear();
+    cancel_leftovers();
+    if (auto ok = ask_for_job(); !ok) return ok.error();
+  }
+  // The token's descriptor is watched: it is cancelled in another thread.
+  if (!wait_for_event(heard_, cancel, later(Clock::now(), options_.start_timeout))) {
+    if (cancel && cancel->cancelled())
+      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    return make_error(ErrorCode::io,
+                      {"Slurm has not started a job in ", seconds_text(options_.start_timeout),
+                       " s: it waits in the queue and stays there; try again later"});
+  }
+  const std::string printed = holder_->read(Stream::out, 0).text;
+  const std::string number = printed.substr(0, printed.find_first_not_of("0123456789"));
+  if (number.empty()) {
+    Error error = refusal();
+    holder_.reset();
+    return error;
+  }
+  job_ = number;
+  way.name = concat({"Slurm job ", job_});
+  // A task's output is passed on line by line.
+  way.whole_lines = true;
+  way.transport = words_of({"srun", "--jobid", job_, "--overlap", "--nodes=1", "--ntasks=1",
+                            "--export=PATH,HOME,USER,LOGNAME,SHELL,LANG"});
+  if (options_.agent.empty())
+    add_words(way.transport, {"sh"});
+  else
+    add_words(way.transport, {options_.agent, "--place"});
+  return way;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
+  for (const std::string& word : options.options)
+    if (word.empty() || word[0] < 'a' || word[0] > 'z' || has_nul(word))
+      return make_error(ErrorCode::invalid_argument,
+                        {"slurm_option must be an option of salloc without `--` and with its value "
+                         "in the same word, such as mem=4G, and not ",
+                         quoted(word)});
+  if (has_nul(options.agent_id) || has_nul(options.agent))
+    return make_error(ErrorCode::invalid_argument, {"agent has a NUL byte in it"});
+  return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));
 }
 
 // shells/shell_internal.hpp -----------------------------------------------------------------------
@@ -32443,11 +32816,6 @@ Number leading_number(std::string_view text, Number otherwise) {
 
 const std::string& label_of(const Json& container, std::string_view label);
 
-// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
-// deadline has passed.
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline);
-
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";
 
@@ -32547,8 +32915,7 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
     add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
   if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
-  for (char** variable = environ; variable && *variable; ++variable)
-    call.environment.emplace_back(*variable);
+  call.environment = own_variables();
   call.timeout = timeout;
   return call;
 }
@@ -32702,21 +33069,6 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
-}
-
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
 }
 
 }  // namespace
@@ -33567,18 +33919,6 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
 
 namespace {
 
-// A program by what tells it from all others on its machine, also after a restart of that.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 
@@ -33771,56 +34111,23 @@ struct ContainerExecutor::Place {
 
 namespace {
 
-// When a process has started, as the kernel counts; empty when that cannot be told.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
+Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                   label_of(container, "codeexec.start"sv)},
+                  own);
 }
 
 }  // namespace
 
 namespace {
-
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-namespace {
-
-enum class Maker { unknown, gone, running };
-
-Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host"sv) != own.host ||
-      label_of(container, "codeexec.ns"sv) != own.space)
-    return Maker::unknown;
-  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start"sv);
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
-}
-
-}  // namespace
 
 bool is_orphan(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::gone;
+  return maker_of_container(container, own) == Maker::gone;
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::running &&
+  return maker_of_container(container, own) == Maker::running &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
@@ -40303,6 +40610,8 @@ struct ServerConfig {
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  SlurmOptions slurm = {};
+  bool reach_place = false;  // now, and not when a command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -40348,7 +40657,9 @@ struct Option {
     docker = 2,
     command = 8,
     ssh = 16,
-    places = command | ssh,
+    slurm = 32,
+    installed = ssh | slurm,  // where the agent is started by its name
+    places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
     users = 4,
@@ -40540,7 +40851,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       "by which the disk may fill up during a command",
       {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "where commands run: local (default), docker, ssh, command",
+      "where commands run: local (default), docker, ssh, slurm, command",
       &config.execution_mode, Where::all);
   add("place-command\nWORDS\n"
       "with mode command: what leads to a codeexec-mcp --place elsewhere",
@@ -40550,7 +40861,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       &config.place_host, Where::ssh);
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
-      &config.place_agent, Where::ssh);
+      &config.place_agent, Where::installed);
+  add("place-start-timeout\nSECONDS\n"
+      "that a command waits for its place to be made (default: 60)",
+      &config.slurm.start_timeout, Where::slurm);
+  add("slurm-option\nWORD...\n"
+      "more options of salloc, such as partition=debug or mem=4G",
+      &config.slurm.options, Where::slurm);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);
@@ -41132,9 +41449,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                : mode == "docker"  ? Option::docker
                : mode == "command" ? Option::command
                : mode == "ssh"     ? Option::ssh
+               : mode == "slurm"   ? Option::slurm
                                    : Option::Where{};
   if (config.use == 0)
-    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+    return invalid("command_line_execution_mode", mode,
+                   "'local', 'docker', 'ssh', 'slurm' or 'command'");
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
                       {"profile user-container has no execution_mode '", mode, "'"});
@@ -41462,13 +41781,24 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  std::string agent = config.place_agent;
+  if (!options.agent.empty() && config.use != Option::command) {
+    if (agent != ServerConfig::usual_agent)
+      return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+    agent.clear();
+  }
+  if (config.use == Option::slurm) {
+    SlurmOptions slurm = config.slurm;
+    slurm.agent_id = config.local.agent_id;
+    slurm.agent = agent;
+    slurm.on_progress = [](std::string_view what) { warn(std::string(what)); };
+    auto engine = slurm_jobs(slurm);
+    if (!engine) return engine.error();
+    options.engine = std::move(*engine);
+    options.name = "Slurm";
+    return options;
+  }
   if (config.use == Option::ssh) {
-    std::string agent = config.place_agent;
-    if (!options.agent.empty()) {
-      if (agent != ServerConfig::usual_agent)
-        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
-      agent.clear();
-    }
     auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
@@ -41586,6 +41916,8 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     if (!options) return options.error();
     auto executor = PlaceExecutor::create(*options);
     if (!executor) return in_our_words(executor.error());
+    if (config.reach_place)
+      if (auto ok = executor->reach(); !ok) return ok.error();
     place.facts = executor->facts();
     place.sandbox = place.facts->sandbox;
     place.executor = owned(std::move(*executor));
@@ -42028,6 +42360,7 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
+  config.reach_place = invocation->doctor || invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
   if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {

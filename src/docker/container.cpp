@@ -10,63 +10,30 @@
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "process/process.hpp"
-#include "process/process_internal.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// When a process has started, as the kernel counts; empty when that cannot be told.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
+Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                   label_of(container, "codeexec.start"sv)},
+                  own);
 }
 
 }  // namespace
 
 inline namespace inner {
 
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-namespace {
-
-enum class Maker { unknown, gone, running };
-
-Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host"sv) != own.host ||
-      label_of(container, "codeexec.ns"sv) != own.space)
-    return Maker::unknown;
-  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start"sv);
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
-}
-
-}  // namespace
-
 bool is_orphan(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::gone;
+  return maker_of_container(container, own) == Maker::gone;
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::running &&
+  return maker_of_container(container, own) == Maker::running &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 

@@ -23,18 +23,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// A program by what tells it from all others on its machine, also after a restart of that.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 

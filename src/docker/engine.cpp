@@ -59,8 +59,7 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
     add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
   if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
-  for (char** variable = environ; variable && *variable; ++variable)
-    call.environment.emplace_back(*variable);
+  call.environment = own_variables();
   call.timeout = timeout;
   return call;
 }
@@ -214,21 +213,6 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
-}
-
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
 }
 
 }  // namespace inner

@@ -66,6 +66,7 @@ class PlaceAgent {
   bool killing_ = false;
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
   long uid_ = -1;  // that commands become
   long gid_ = -1;
@@ -242,6 +243,7 @@ bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
+  ends_lines_ = (*hello)["lines"].as_bool();
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
@@ -420,6 +422,7 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n");
 }
 
 void PlaceAgent::flush() {

@@ -19,6 +19,7 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
@@ -136,6 +137,11 @@ bool PlaceLink::is_lost() const {
   return lost_;
 }
 
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
 void* PlaceLink::thread_main(void* self) {
   auto& link = *static_cast<PlaceLink*>(self);
   while (link.pump(-1, Clock::time_point::max())) {
@@ -183,6 +189,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.whole_lines) set_member(hello, "lines", true);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -197,7 +204,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     send(frame);
   }
   if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  is_open_ = true;
+  return {};
 }
 
 // Until an agent is there, or has greeted.
@@ -369,7 +380,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
@@ -510,6 +521,12 @@ void PlaceLink::lose(Pieces reason) {
   lost_ = true;
   reason_ = concat(reason);
   if (!marked_) said_.add(unmarked_);
+  // Such as that a job was cancelled.
+  if (is_open_ && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, {"; it said: ", printable(said)});
+  }
   line_.end();
   queue_.clear();
   forgotten_.clear();

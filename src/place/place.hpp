@@ -20,11 +20,34 @@ struct PlaceFacts {
   SandboxReport sandbox = SandboxReport();
 };
 
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
+class PlaceEngine {
+ public:
+  struct Way {
+    std::string name = {};                    // what the place is called in results and messages
+    std::vector<std::string> transport = {};  // as PlaceOptions::transport
+    bool whole_lines = false;                 // the transport holds back what ends in no newline
+  };
+
+  PlaceEngine() = default;
+  PlaceEngine(const PlaceEngine&) = delete;
+  PlaceEngine& operator=(const PlaceEngine&) = delete;
+  // Removes the place.
+  virtual ~PlaceEngine();
+  // Makes the place where there is none, and waits until it is up. A cancel is an error with
+  // ECANCELED.
+  virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
+};
+
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // In place of a transport: what makes the place when the first command needs it, see
+  // slurm_jobs(). Its own; no two executors share one.
+  std::shared_ptr<PlaceEngine> engine = {};
   // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
   // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
   // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
@@ -65,13 +88,16 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // the size of those that have not begun. Safe from any thread, with one thread of its own.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
   static Expected<PlaceExecutor> create(const PlaceOptions& options);
 
-  // As they were when the place was reached last.
+  // Makes and reaches the place, where no command has done that yet.
+  Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;
+  // As they were when the place was reached last; empty before.
   PlaceFacts facts() const;
   std::string describe_place() const override;
 
@@ -80,7 +106,6 @@ class PlaceExecutor : public Executor {
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  bool take_loss() const;
   std::shared_ptr<Place> place_ = {};
 };
 

@@ -6,7 +6,7 @@
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        nothing; a sign of life
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
@@ -117,6 +117,22 @@ std::optional<Json> answer_in(std::string_view printed);
 // there is none.
 Json answers_to(const Json& nonces);
 
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+ProgramIdentity own_identity();
+
+// Whether a program still runs. `unknown`: that cannot be seen from here.
+enum class Maker { unknown, gone, running };
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
 
@@ -210,6 +226,7 @@ class PlaceLink {
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
+    bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -228,6 +245,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Why it was lost. In UTF-8.
+  std::string reason() const;
 
  private:
   friend class PlaceCommand;
@@ -269,7 +288,8 @@ class PlaceLink {
   bool closing_ = false;
   bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
-  Capture said_{4096};       // on standard error, and before the mark
+  Capture said_{4096};       // on standard error since it is open, and before the mark
+  bool is_open_ = false;     // the greeting was accepted
   std::string unmarked_ = {};
   bool marked_ = false;
   std::string_view cargo_ = {};  // the agent, while nobody has asked for it

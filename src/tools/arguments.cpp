@@ -102,9 +102,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                : mode == "docker"  ? Option::docker
                : mode == "command" ? Option::command
                : mode == "ssh"     ? Option::ssh
+               : mode == "slurm"   ? Option::slurm
                                    : Option::Where{};
   if (config.use == 0)
-    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+    return invalid("command_line_execution_mode", mode,
+                   "'local', 'docker', 'ssh', 'slurm' or 'command'");
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
                       {"profile user-container has no execution_mode '", mode, "'"});

@@ -8,6 +8,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "cluster/cluster.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
@@ -69,6 +70,8 @@ struct ServerConfig {
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  SlurmOptions slurm = {};
+  bool reach_place = false;  // now, and not when a command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -114,7 +117,9 @@ struct Option {
     docker = 2,
     command = 8,
     ssh = 16,
-    places = command | ssh,
+    slurm = 32,
+    installed = ssh | slurm,  // where the agent is started by its name
+    places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
     users = 4,

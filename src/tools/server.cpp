@@ -296,6 +296,7 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
+  config.reach_place = invocation->doctor || invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
   if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
