@@ -2077,7 +2077,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
 // command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
-// the size of those that have not begun. Safe from any thread, with one thread of its own.
+// the size of those that have not begun. Safe from any thread, with one thread of its own. In a
+// fork of the program its commands do not start: that needs an executor, which it makes itself.
 class PlaceExecutor : public Executor {
  public:
   // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
@@ -2578,6 +2579,7 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
 //   A command begins when the container is there, so that the first run() or start() takes as long
 //   as making one. A Result tells in `message` when the container had to be killed for it.
+//   In a fork of the program, which has no part in the container, its commands do not start.
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is told by the first command.
@@ -29090,6 +29092,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
@@ -30031,6 +30034,11 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
                                                                 const PlaceSettings& settings) {
+  // Before any lock, which a thread of the parent may have held.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      {"this process is a fork of the one that the connection belongs to, and "
+                       "needs an executor of its own"});
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;

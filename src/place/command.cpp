@@ -24,6 +24,11 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
                                                                 const PlaceSettings& settings) {
+  // Before any lock, which a thread of the parent may have held.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      {"this process is a fork of the one that the connection belongs to, and "
+                       "needs an executor of its own"});
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;

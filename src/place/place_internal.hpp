@@ -291,6 +291,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
