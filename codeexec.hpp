@@ -22317,6 +22317,11 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
 // A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
@@ -22586,6 +22591,21 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
   // After an interruption the answers are undefined: nothing is ready.
   if (ready < 0)
     for (pollfd& entry : set) entry.revents = 0;
+}
+
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
 }
 
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
@@ -24308,11 +24328,8 @@ class Carrier {
 
   // Called once, before all others. Who does not `wait` learns only by the end that the command
   // could not start. False: it has not started, and `failure` says why.
-  virtual bool launch(bool wait, ProcessResult& failure) {
-    (void)wait;
-    (void)failure;
-    return true;
-  }
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -24323,7 +24340,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them
@@ -24738,7 +24755,7 @@ void Process::State::set_times() {
 bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
   const Clock::time_point asked = Clock::now();
-  if (!carrier.launch(wait, result)) {
+  if (!carrier.launch(wait, options.cancel, result)) {
     phase = Phase::over;
     done = true;
     return false;
@@ -29064,7 +29081,6 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
@@ -29111,7 +29127,7 @@ class PlaceCommand : public Carrier {
   // What it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
-  bool launch(bool wait, ProcessResult& failure) override;
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
@@ -29127,14 +29143,17 @@ class PlaceCommand : public Carrier {
   void finish(ProcessResult& result) override;
 
  protected:
-  // During launch(): false when it has neither begun nor ended by then.
-  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
-  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
-    wait_for_start(lock, Clock::time_point::max());
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
   }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
   // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
   friend class PlaceLink;
@@ -29164,6 +29183,7 @@ class PlaceCommand : public Carrier {
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
   std::string told_ = {};
@@ -30093,7 +30113,8 @@ PlaceCommand::~PlaceCommand() {
   link_->forgotten_.insert(id_);
 }
 
-bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
+bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
     failure.step = "setup";
@@ -30130,11 +30151,13 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  wait_for_start(lock);
-  if (running_ && !started_) {
-    failure.outcome = Outcome::unknown;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
     failure.step = "start";
-    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    failure.message = concat({link_->name_, " has not begun it ", cancelled ? "yet" : "in time",
+                              ", and kills it if it does"});
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
@@ -30142,15 +30165,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   return false;
 }
 
-bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
-  while (running_ && !started_) {
-    if (deadline == Clock::time_point::max())
-      link_->event_.wait(lock);
-    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
-      return !running_ || started_;
-  }
-  return true;
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,
@@ -30195,7 +30215,7 @@ void PlaceCommand::come_to_an_end() {
   input_reader_.reset();
   err_.write(true);
   out_.write(true);
-  link_->event_.notify_all();
+  begun_.cancel();
 }
 
 void PlaceCommand::Flow::write(bool ended) {
@@ -30345,7 +30365,7 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !line_.exit_event) return;
+  if (lost_ || !has_thread_) return;
   std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
@@ -30613,7 +30633,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      event_.notify_all();
+      command.begun_.cancel();
       return true;
     case FrameKind::credit: {
       Channel channel{};
@@ -30737,7 +30757,6 @@ void PlaceLink::lose(Pieces reason) {
     command->lost_ = true;
     command->come_to_an_end();
   }
-  event_.notify_all();
 }
 
 // place/place_executor.cpp ------------------------------------------------------------------------
@@ -32319,11 +32338,6 @@ Number leading_number(std::string_view text, Number otherwise) {
 
 const std::string& label_of(const Json& container, std::string_view label);
 
-// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
-// deadline has passed.
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline);
-
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";
 
@@ -32578,21 +32592,6 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
-}
-
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
 }
 
 }  // namespace
@@ -33573,7 +33572,7 @@ struct Container::State {
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
-  void discard();
+  void discard(bool at_once);
   void tell(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
@@ -33606,7 +33605,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
-  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
+    return PlaceCommand::launch(true, cancel, failure);
+  }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // Of one whose agent is lost: not before nothing of it is left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
@@ -33615,7 +33616,8 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void finish(ProcessResult& result) override;
 
  private:
-  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
+  void wait_for_start(std::unique_lock<std::mutex>& lock,
+                      const std::optional<CancelToken>& cancel) override;
 
   const std::shared_ptr<Container::State> container_;
   const std::string incarnation_;  // of the container, when this was started
@@ -34166,7 +34168,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
     if (created) return created;
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
-    if (!is_conflict) discard();
+    if (!is_conflict) discard(cancel && cancel->cancelled());
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
 }
@@ -34291,7 +34293,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (found && health_of(*found).running) return ok;
+      if (!found || health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
@@ -34522,14 +34524,16 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
 // One container: how it is stopped and removed.
 
 // Removes what a failed attempt has left behind, if it was this program's; also where the engine is
-// about to do so.
-void Container::State::discard() {
+// about to do so. Whoever cancels waits for no engine, which may be why: then the next attempt, or
+// the end, finds what there is.
+void Container::State::discard(bool at_once) {
   std::optional<Process> broken;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     std::swap(broken, lifeline);
   }
   broken.reset();
+  if (at_once) return;
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
@@ -34643,15 +34647,18 @@ Expected<void> Container::State::save_log(const std::string& path) {
 // One command in a container.
 
 // A command that has not begun by then may be in a container that is paused, or has gone.
-void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock) {
+void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                             const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  if (PlaceCommand::wait_for_start(lock, later(Clock::now(), patience))) return;
+  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
-  const auto there = container_->ensure({});
+  const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
+    PlaceCommand::wait_for_start(lock, cancel,
+                                 later(Clock::now(), container_->options.start_timeout));
 }
 
 // Its agent is lost, or does not answer. All that is left is killed with the container, unless that

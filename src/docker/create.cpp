@@ -190,7 +190,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
     if (created) return created;
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
-    if (!is_conflict) discard();
+    if (!is_conflict) discard(cancel && cancel->cancelled());
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
 }
@@ -315,7 +315,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (found && health_of(*found).running) return ok;
+      if (!found || health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));

@@ -216,21 +216,6 @@ const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
 }
 
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
-}
-
 }  // namespace inner
 
 }  // namespace v0_1

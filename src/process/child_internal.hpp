@@ -43,11 +43,8 @@ class Carrier {
 
   // Called once, before all others. Who does not `wait` learns only by the end that the command
   // could not start. False: it has not started, and `failure` says why.
-  virtual bool launch(bool wait, ProcessResult& failure) {
-    (void)wait;
-    (void)failure;
-    return true;
-  }
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -58,7 +55,7 @@ class Carrier {
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;       // both streams have told the end of the command
+  virtual bool ended() const = 0;                 // both streams have told the end of the command
   virtual bool is_lost() const { return false; }  // they never will, and measures are due
   virtual bool signal(int number) = 0;  // to all processes of the command; safe from any thread
   virtual void kill() = 0;              // all of them

@@ -116,6 +116,21 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
     for (pollfd& entry : set) entry.revents = 0;
 }
 
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
+}
+
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   int ends[2] = {-1, -1};
 #if defined(__linux__)

@@ -51,6 +51,11 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
 // A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
