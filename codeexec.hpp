@@ -32302,8 +32302,6 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 namespace {
 
-bool is_podman(const EngineOptions& engine);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -32419,10 +32417,6 @@ namespace {
 
 // The engine's program ----------------------------------------------------------------------------
 
-bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman"sv);
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));
@@ -32430,7 +32424,7 @@ void add_option(std::vector<std::string>& words, std::string_view option, Pieces
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
-  const bool podman = is_podman(engine);
+  const bool podman = starts_with(base_name(engine.program), "podman"sv);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
@@ -33549,7 +33543,8 @@ struct Container::State {
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -33771,7 +33766,7 @@ Container::State::State(ContainerOptions given)
                              .substr(0, 8)
                        : random_hex(4)})),
       user(user_of(options)) {
-  std::vector<std::string> words = configuration();
+  std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
     words.insert(words.end(), list->begin(), list->end());
@@ -34052,7 +34047,10 @@ Nonces Container::State::make_nonces() const {
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration() const {
+std::vector<std::string> Container::State::configuration(std::string_view version) const {
+  // In the first line it is the program; its engine may be one that another program speaks to.
+  constexpr std::string_view podman = "Podman Engine";
+  const bool is_podman = version.substr(0, version.find('\n')).find(podman) != std::string::npos;
   std::vector<std::string> words =
       words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
                 network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
@@ -34069,7 +34067,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (options.shm_size != 0)
     add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
+  if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
     if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
@@ -34078,11 +34076,15 @@ std::vector<std::string> Container::State::configuration() const {
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
-    // it covers.
-    if (mount.permission == Permission::none)
+    // it covers. Docker's program knows no word against that, and passes on what it does not know
+    // in --tmpfs alone; a name that this misunderstands is an error.
+    if (mount.permission == Permission::none && !is_podman &&
+        version.find(podman) != std::string::npos)
+      add_option(words, "--tmpfs"sv, {mount.target, ":ro,mode=0555,notmpcopyup"});
+    else if (mount.permission == Permission::none)
       add_option(words, "--mount"sv,
                  {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
-                  is_podman(options.engine) ? ",notmpcopyup" : ""});
+                  is_podman ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount"sv,
@@ -34096,7 +34098,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (!options.cache.empty())
     add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+                is_podman ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
@@ -34271,6 +34273,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
   if (auto ok = get_image(cancel); !ok) return ok;
+  const auto version = ask_engine(options.engine, words_of({"version"}),
+                                  options.engine.call_timeout, "ask for the version", cancel);
+  if (!version) return version.error();
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -34285,7 +34290,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration();
+  const std::vector<std::string> more = configuration(*version);
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,

@@ -130,7 +130,8 @@ struct Container::State {
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
