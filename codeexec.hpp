@@ -2102,7 +2102,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
 // command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
-// the size of those that have not begun. Safe from any thread, with one thread of its own.
+// the size of those that have not begun. Safe from any thread, with one thread of its own. In a
+// fork of the program its commands do not start: that needs an executor, which it makes itself.
 class PlaceExecutor : public Executor {
  public:
   // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
@@ -2634,6 +2635,7 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
 //   A command begins when the container is there, so that the first run() or start() takes as long
 //   as making one. A Result tells in `message` when the container had to be killed for it.
+//   In a fork of the program, which has no part in the container, its commands do not start.
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is told by the first command.
@@ -24545,11 +24547,8 @@ class Carrier {
 
   // Called once, before all others. Who does not `wait` learns only by the end that the command
   // could not start. False: it has not started, and `failure` says why.
-  virtual bool launch(bool wait, ProcessResult& failure) {
-    (void)wait;
-    (void)failure;
-    return true;
-  }
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -24971,7 +24970,7 @@ void Process::State::set_times() {
 bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
   const Clock::time_point asked = Clock::now();
-  if (!carrier.launch(wait, result)) {
+  if (!carrier.launch(wait, options.cancel, result)) {
     phase = Phase::over;
     done = true;
     return false;
@@ -29306,7 +29305,6 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
@@ -29335,6 +29333,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
@@ -29353,7 +29352,7 @@ class PlaceCommand : public Carrier {
   // What it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
-  bool launch(bool wait, ProcessResult& failure) override;
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
@@ -29369,14 +29368,17 @@ class PlaceCommand : public Carrier {
   void finish(ProcessResult& result) override;
 
  protected:
-  // During launch(): false when it has neither begun nor ended by then.
-  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
-  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
-    wait_for_start(lock, Clock::time_point::max());
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
   }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
   // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
   friend class PlaceLink;
@@ -29406,6 +29408,7 @@ class PlaceCommand : public Carrier {
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
   std::string told_ = {};
@@ -30279,6 +30282,11 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
                                                                 const PlaceSettings& settings) {
+  // Before any lock, which a thread of the parent may have held.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      {"this process is a fork of the one that the connection belongs to, and "
+                       "needs an executor of its own"});
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
@@ -30333,7 +30341,8 @@ PlaceCommand::~PlaceCommand() {
   link_->forgotten_.insert(id_);
 }
 
-bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
+bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
     failure.step = "setup";
@@ -30370,11 +30379,13 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  wait_for_start(lock);
-  if (running_ && !started_) {
-    failure.outcome = Outcome::unknown;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
     failure.step = "start";
-    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    failure.message = concat({link_->name_, " has not begun it ", cancelled ? "yet" : "in time",
+                              ", and kills it if it does"});
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
@@ -30382,15 +30393,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   return false;
 }
 
-bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
-  while (running_ && !started_) {
-    if (deadline == Clock::time_point::max())
-      link_->event_.wait(lock);
-    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
-      return !running_ || started_;
-  }
-  return true;
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,
@@ -30435,7 +30443,7 @@ void PlaceCommand::come_to_an_end() {
   input_reader_.reset();
   err_.write(true);
   out_.write(true);
-  link_->event_.notify_all();
+  begun_.cancel();
 }
 
 void PlaceCommand::Flow::write(bool ended) {
@@ -30586,7 +30594,7 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !line_.exit_event) return;
+  if (lost_ || !has_thread_) return;
   std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
@@ -30864,7 +30872,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      event_.notify_all();
+      command.begun_.cancel();
       return true;
     case FrameKind::credit: {
       Channel channel{};
@@ -30994,7 +31002,6 @@ void PlaceLink::lose(Pieces reason) {
     command->lost_ = true;
     command->come_to_an_end();
   }
-  event_.notify_all();
 }
 
 // place/owner.cpp ---------------------------------------------------------------------------------
@@ -32780,8 +32787,6 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 namespace {
 
-bool is_podman(const EngineOptions& engine);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -32897,10 +32902,6 @@ namespace {
 
 // The engine's program ----------------------------------------------------------------------------
 
-bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman"sv);
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));
@@ -32908,7 +32909,7 @@ void add_option(std::vector<std::string>& words, std::string_view option, Pieces
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
-  const bool podman = is_podman(engine);
+  const bool podman = starts_with(base_name(engine.program), "podman"sv);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
@@ -34014,7 +34015,8 @@ struct Container::State {
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -34037,7 +34039,7 @@ struct Container::State {
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
-  void discard();
+  void discard(bool at_once);
   void tell(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
@@ -34070,7 +34072,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
-  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
+    return PlaceCommand::launch(true, cancel, failure);
+  }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // Of one whose agent is lost: not before nothing of it is left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
@@ -34079,7 +34083,8 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void finish(ProcessResult& result) override;
 
  private:
-  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
+  void wait_for_start(std::unique_lock<std::mutex>& lock,
+                      const std::optional<CancelToken>& cancel) override;
 
   const std::shared_ptr<Container::State> container_;
   const std::string incarnation_;  // of the container, when this was started
@@ -34200,7 +34205,7 @@ Container::State::State(ContainerOptions given)
                              .substr(0, 8)
                        : random_hex(4)})),
       user(user_of(options)) {
-  std::vector<std::string> words = configuration();
+  std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
     words.insert(words.end(), list->begin(), list->end());
@@ -34480,7 +34485,10 @@ Nonces Container::State::make_nonces() const {
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration() const {
+std::vector<std::string> Container::State::configuration(std::string_view version) const {
+  // In the first line it is the program; its engine may be one that another program speaks to.
+  constexpr std::string_view podman = "Podman Engine";
+  const bool is_podman = version.substr(0, version.find('\n')).find(podman) != std::string::npos;
   std::vector<std::string> words =
       words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
                 network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
@@ -34497,7 +34505,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (options.shm_size != 0)
     add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
+  if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
     if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
@@ -34506,11 +34514,15 @@ std::vector<std::string> Container::State::configuration() const {
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
-    // it covers.
-    if (mount.permission == Permission::none)
+    // it covers. Docker's program knows no word against that, and passes on what it does not know
+    // in --tmpfs alone; a name that this misunderstands is an error.
+    if (mount.permission == Permission::none && !is_podman &&
+        version.find(podman) != std::string::npos)
+      add_option(words, "--tmpfs"sv, {mount.target, ":ro,mode=0555,notmpcopyup"});
+    else if (mount.permission == Permission::none)
       add_option(words, "--mount"sv,
                  {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
-                  is_podman(options.engine) ? ",notmpcopyup" : ""});
+                  is_podman ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount"sv,
@@ -34524,7 +34536,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (!options.cache.empty())
     add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+                is_podman ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
@@ -34596,7 +34608,7 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
     if (created) return created;
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
-    if (!is_conflict) discard();
+    if (!is_conflict) discard(cancel && cancel->cancelled());
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
 }
@@ -34699,6 +34711,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
   if (auto ok = get_image(cancel); !ok) return ok;
+  const auto version = ask_engine(options.engine, words_of({"version"}),
+                                  options.engine.call_timeout, "ask for the version", cancel);
+  if (!version) return version.error();
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -34713,7 +34728,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration();
+  const std::vector<std::string> more = configuration(*version);
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
@@ -34721,7 +34736,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (found && health_of(*found).running) return ok;
+      if (!found || health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
@@ -34952,14 +34967,16 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
 // One container: how it is stopped and removed.
 
 // Removes what a failed attempt has left behind, if it was this program's; also where the engine is
-// about to do so.
-void Container::State::discard() {
+// about to do so. Whoever cancels waits for no engine, which may be why: then the next attempt, or
+// the end, finds what there is.
+void Container::State::discard(bool at_once) {
   std::optional<Process> broken;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     std::swap(broken, lifeline);
   }
   broken.reset();
+  if (at_once) return;
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
@@ -35073,15 +35090,18 @@ Expected<void> Container::State::save_log(const std::string& path) {
 // One command in a container.
 
 // A command that has not begun by then may be in a container that is paused, or has gone.
-void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock) {
+void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                             const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  if (PlaceCommand::wait_for_start(lock, later(Clock::now(), patience))) return;
+  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
-  const auto there = container_->ensure({});
+  const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
+    PlaceCommand::wait_for_start(lock, cancel,
+                                 later(Clock::now(), container_->options.start_timeout));
 }
 
 // Its agent is lost, or does not answer. All that is left is killed with the container, unless that

@@ -106,7 +106,7 @@ Container::State::State(ContainerOptions given)
                              .substr(0, 8)
                        : random_hex(4)})),
       user(user_of(options)) {
-  std::vector<std::string> words = configuration();
+  std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
     words.insert(words.end(), list->begin(), list->end());

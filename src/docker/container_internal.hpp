@@ -118,7 +118,8 @@ struct Container::State {
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
@@ -141,7 +142,7 @@ struct Container::State {
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
-  void discard();
+  void discard(bool at_once);
   void tell(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
@@ -174,7 +175,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
-  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
+    return PlaceCommand::launch(true, cancel, failure);
+  }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // Of one whose agent is lost: not before nothing of it is left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
@@ -183,7 +186,8 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void finish(ProcessResult& result) override;
 
  private:
-  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
+  void wait_for_start(std::unique_lock<std::mutex>& lock,
+                      const std::optional<CancelToken>& cancel) override;
 
   const std::shared_ptr<Container::State> container_;
   const std::string incarnation_;  // of the container, when this was started

@@ -255,6 +255,7 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
 //   A command begins when the container is there, so that the first run() or start() takes as long
 //   as making one. A Result tells in `message` when the container had to be killed for it.
+//   In a fork of the program, which has no part in the container, its commands do not start.
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is told by the first command.

@@ -14,8 +14,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-bool is_podman(const EngineOptions& engine);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 

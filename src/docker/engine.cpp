@@ -41,10 +41,6 @@ inline namespace inner {
 
 // The engine's program ----------------------------------------------------------------------------
 
-bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman"sv);
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));
@@ -52,7 +48,7 @@ void add_option(std::vector<std::string>& words, std::string_view option, Pieces
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
-  const bool podman = is_podman(engine);
+  const bool podman = starts_with(base_name(engine.program), "podman"sv);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())

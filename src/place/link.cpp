@@ -127,7 +127,7 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !line_.exit_event) return;
+  if (lost_ || !has_thread_) return;
   std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
@@ -405,7 +405,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      event_.notify_all();
+      command.begun_.cancel();
       return true;
     case FrameKind::credit: {
       Channel channel{};
@@ -535,7 +535,6 @@ void PlaceLink::lose(Pieces reason) {
     command->lost_ = true;
     command->come_to_an_end();
   }
-  event_.notify_all();
 }
 
 }  // namespace v0_1

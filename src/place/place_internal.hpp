@@ -282,7 +282,6 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
@@ -311,6 +310,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
@@ -329,7 +329,7 @@ class PlaceCommand : public Carrier {
   // What it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
-  bool launch(bool wait, ProcessResult& failure) override;
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
@@ -345,14 +345,17 @@ class PlaceCommand : public Carrier {
   void finish(ProcessResult& result) override;
 
  protected:
-  // During launch(): false when it has neither begun nor ended by then.
-  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
-  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
-    wait_for_start(lock, Clock::time_point::max());
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
   }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
   // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
   friend class PlaceLink;
@@ -382,6 +385,7 @@ class PlaceCommand : public Carrier {
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
   std::string told_ = {};

@@ -3,6 +3,8 @@
 
 #include "helpers.hpp"
 
+#include "../../helpers/fake_engine.hpp"
+
 #include <sys/socket.h>
 
 #include <thread>
@@ -101,6 +103,40 @@ TEST_CASE("place: the server that is killed leaves nothing there") {
   REQUIRE(::kill(server, SIGKILL) == 0);
   REQUIRE(::waitpid(server, nullptr, 0) == server);
   CHECK(dies(daemon));
+}
+
+TEST_CASE("place: a fork of this program has no part in its connection") {
+  if (thread_sanitizer) {
+    MESSAGE("SKIPPED: ThreadSanitizer ends a fork with threads");
+    return;
+  }
+  Fixture f;
+  const FakeEngine engine;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = f.workspace.path();
+  options.container.image = "any";
+  options.container.engine.program = engine.program();
+  options.container.agent = CODEEXEC_MCP;
+  const auto container = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(container, container.error().message);
+  const PlaceExecutor place = make_place(f.options);
+  for (const codeexec::Executor* const there :
+       {static_cast<const codeexec::Executor*>(&place),
+        static_cast<const codeexec::Executor*>(&*container)}) {
+    CAPTURE(there == &place);
+    const Execution started = there->start(Command::shell("until [ -e go ]; do sleep 0.01; done"));
+    REQUIRE(started.pid() > 0);
+    CHECK(in_other_host([&]() -> std::string {
+            const Result r = there->run("echo ran > ran");
+            if (r.outcome != Outcome::not_started || !has(r.message, "fork")) return r.summary();
+            const Result own = make_place(f.options).run("echo own");
+            return own.out == "own\n" ? "" : own.summary();
+          }) == "");
+    CHECK(!exists(f.workspace / "ran"));
+    f.workspace.file("go", "");
+    CHECK(started.wait().succeeded());
+    CHECK(there->run("rm go; echo again").out == "again\n");
+  }
 }
 
 TEST_CASE("place: an agent that says nothing any more is given up, and gives up") {
