@@ -91,6 +91,9 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The one map from texts to texts: each other kind would be code of its own.
+using TextMap = std::map<std::string, std::string, std::less<>>;
+
 // The owner of an object; the last copy calls `destroy`.
 std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
 
