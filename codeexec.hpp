@@ -3165,7 +3165,7 @@ class Piece {
 
   void append_to(std::string& out) const;
   // Of a number or of what is put in quotes, a guess.
-  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  std::size_t size() const { return kind_ == Kind::text ? text_.size() : 16; }
   operator std::string() const;
 
  private:
