@@ -3222,7 +3222,7 @@ class Piece {
 
   void append_to(std::string& out) const;
   // Of a number or of what is put in quotes, a guess.
-  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  std::size_t size() const { return kind_ == Kind::text ? text_.size() : 16; }
   operator std::string() const;
 
  private:
@@ -3261,6 +3261,9 @@ void append_hex(std::string& out, unsigned char byte);
 Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
+
+// The one map from texts to texts: each other kind would be code of its own.
+using TextMap = std::map<std::string, std::string, std::less<>>;
 
 // The owner of an object; the last copy calls `destroy`.
 std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
@@ -17615,6 +17618,7 @@ class PythonLexer {
     bool is_raw = false;
     Part part = Part::text;
     std::size_t brackets = 0;  // open in a field
+    Formatted inside(Part inner) const { return {quote, is_triple, is_raw, inner, 0}; }
   };
 
   static bool is_quote(char c) { return c == '"' || c == '\''; }
@@ -18500,8 +18504,7 @@ bool PythonLexer::step_in_text(std::vector<Formatted>& open) {
   } else if (c == '{') {
     const bool is_escaped = !in_format && peek(1) == '{';
     at_ += is_escaped ? 2 : 1;
-    if (!is_escaped)
-      open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::field, 0});
+    if (!is_escaped) open.push_back(now.inside(Formatted::Part::field));
   } else if (c == '}' && in_format) {
     ++at_;
     open.pop_back();  // the format
@@ -18522,7 +18525,7 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
     const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
     const Formatted inner = take_quotes(prefix.is_valid ? prefix : PythonPrefix());
     if (prefix.is_valid && prefix.is_formatted)
-      open.push_back(inner);
+      open.push_back(Formatted(inner));
     else
       skip_text(begin, inner);
     return;
@@ -18532,7 +18535,7 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
   if (c == '(' || c == '[' || c == '{') ++now.brackets;
   if ((c == ')' || c == ']') && now.brackets > 0) --now.brackets;
   if (c == ':' && now.brackets == 0)
-    open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::format, 0});
+    open.push_back(now.inside(Formatted::Part::format));
   else if (c == '}' && now.brackets > 0)
     --now.brackets;
   else if (c == '}')
@@ -18855,8 +18858,6 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options);
 
 namespace {
 
-using VariableMap = std::map<std::string, std::string>;
-
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -18877,8 +18878,7 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
-Expected<void> assign_variables(VariableMap& map, std::string_view option,
-                                const Variables& variables) {
+Expected<void> assign_variables(TextMap& map, std::string_view option, const Variables& variables) {
   for (const auto& [variable, value] : variables) {
     const char* problem = problem_of_variable(variable);
     if (!problem && has_nul(value)) problem = "has a value with a NUL byte in it";
@@ -18900,15 +18900,15 @@ bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
 // getenv().
-VariableMap kept_variables(const EnvironmentOptions& options) {
-  VariableMap map;
+TextMap kept_variables(const EnvironmentOptions& options) {
+  TextMap map;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
     const std::string_view variable = text.substr(0, equals);
-    if (is_kept(variable, options) || is_secret(variable, options))
-      map.emplace(variable, text.substr(equals + 1));
+    if ((is_kept(variable, options) || is_secret(variable, options)) && map.count(variable) == 0)
+      map[std::string(variable)] = text.substr(equals + 1);
   }
   return map;
 }
@@ -18920,7 +18920,7 @@ const char* problem_of_secret(std::string_view variable) {
 }
 
 // The values of the secret variables among those of commands.
-Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::string>& variables,
+Expected<void> add_secret_values(const TextMap& map, const std::vector<std::string>& variables,
                                  std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
     if (const char* const problem = problem_of_secret(variable))
@@ -18942,7 +18942,7 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
   return {};
 }
 
-bool is_missing(const VariableMap& map, const char* variable) {
+bool is_missing(const TextMap& map, std::string_view variable) {
   const auto found = map.find(variable);
   return found == map.end() || found->second.empty();
 }
@@ -19016,12 +19016,12 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
     workspace_ = std::move(*path);
   }
 
-  VariableMap map = kept_variables(options);
+  TextMap map = kept_variables(options);
   auto ok = assign_variables(map, "set"sv, options.set);
   if (ok) ok = add_secret_values(map, options.secret, secrets_);
   if (!ok) return ok;
-  if (is_missing(map, "PATH")) map["PATH"] = default_path;
-  if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
+  if (is_missing(map, "PATH"sv)) map["PATH"] = default_path;
+  if (is_missing(map, "LANG"sv) && is_missing(map, "LC_ALL"sv)) map["LANG"] = "C.UTF-8";
   for (const auto& [variable, value] : map) variables_.push_back({variable, value});
   return {};
 }
@@ -19056,7 +19056,7 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   auto venv = find_venv(work_dir);
   if (!venv) return venv.error();
 
-  VariableMap map;
+  TextMap map;
   for (const auto& [variable, value] : variables_) map[variable] = value;
   if (!work_dir.empty()) map["PWD"] = work_dir;
   if (!venv->empty()) {
@@ -26140,7 +26140,7 @@ class WatchedFiles {
   std::vector<std::string> directories_ = {};
   bool below_ = true;  // whether repositories below are looked at: not where there are too many
   std::size_t left_ = max_files;
-  std::map<std::string, std::string> prints_ = {};
+  TextMap prints_ = {};
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
@@ -26187,7 +26187,7 @@ struct Session::State {
   std::mutex mutex = {};
   std::string work_dir = {};
   // By name, with `=` before their values; those that are empty were unset.
-  std::map<std::string, std::string> changes = {};
+  TextMap changes = {};
   std::uint64_t resets = 0;
 
   bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
@@ -32185,7 +32185,7 @@ class FenceReader {
     std::size_t depth = 0;
     while (depth < containers_.size() && stays_in(containers_[depth], line)) ++depth;
     if (line.blank()) {
-      containers_.resize(depth);
+      close_to(depth);
       in_paragraph_ = false;
       return;
     }
@@ -32219,25 +32219,26 @@ class FenceReader {
       if (line.blank() || line.indent() >= 4) break;
       const bool deepest = depth == max_depth;
       if (!deepest && take_quote(line)) {
-        containers_.resize(depth++);
-        containers_.push_back({true, 0, false});
+        close_to(depth++);
+        const Container quote = {true, 0, false};
+        containers_.push_back(quote);
         begun = true;
         continue;
       }
       const bool interrupts = after_text && depth == containers_.size();
       if (is_thematic_break(text) || is_heading(text) || (interrupts && is_underline(text))) {
-        containers_.resize(depth);
+        close_to(depth);
         in_paragraph_ = false;
         return;
       }
       const Marker marker = list_marker(text);
       if (deepest || marker.size == 0 || (interrupts && !marker.may_interrupt)) break;
-      containers_.resize(depth++);
+      close_to(depth++);
       open_item(line, marker.size);
       begun = true;
     }
     const bool lazy = in_paragraph_ && !begun;
-    if (!lazy) containers_.resize(depth);
+    if (!lazy) close_to(depth);
     in_paragraph_ = !line.blank() && (lazy || line.indent() < 4);
   }
 
@@ -32254,6 +32255,11 @@ class FenceReader {
     marker.may_interrupt =
         !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1");
     return marker;
+  }
+
+  // Leaves the first `depth` containers open.
+  void close_to(std::size_t depth) {
+    while (containers_.size() > depth) containers_.pop_back();
   }
 
   void open_item(MarkdownLine& line, std::size_t marker_size) {
@@ -32275,7 +32281,7 @@ class FenceReader {
     const std::size_t size = run_of(text, c);
     const std::string_view info = without_blanks(text.substr(size));
     if (size < 3 || (c == '`' && info.find('`') != std::string_view::npos)) return false;
-    containers_.resize(depth);
+    close_to(depth);
     in_paragraph_ = false;
     in_fence_ = true;
     fence_character_ = c;
@@ -33225,7 +33231,7 @@ class EnvFileReader {
   std::size_t end_ = 0;       // of the line, without its line end
   std::size_t next_ = 0;      // where the next line begins
   std::vector<std::string> names_ = {};
-  std::map<std::string, std::string> values_ = {};
+  TextMap values_ = {};
 };
 
 }  // namespace
@@ -33348,7 +33354,7 @@ class CredentialReader {
           concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
       return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
-    std::map<std::string, std::string> file;
+    TextMap file;
     for (const auto& [variable, value] : *parsed) file[variable] = value;
     if (options_.env_vars_from_file.empty()) values_ = file;
     for (const std::string& variable : options_.env_vars_from_file) {
@@ -33404,8 +33410,8 @@ class CredentialReader {
   const CredentialOptions& options_;
   std::string_view home_;
   Credentials result_ = Credentials();
-  std::map<std::string, std::string> values_ = {};
-  std::map<std::string, std::string> shown_ = {};  // those that are no secrets
+  TextMap values_ = {};
+  TextMap shown_ = {};  // those that are no secrets
 };
 
 // An object of a configuration file, whose keys are read one by one. `path` says where it stands.
@@ -35981,7 +35987,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
   const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
                                    "list artifacts");
   if (!list) return list.error();
-  std::map<std::string, std::string> sizes;
+  TextMap sizes;
   for (std::string_view rest = *list; !rest.empty();) {
     std::string_view name = take_part(rest, '\0');
     const std::string_view size = take_part(name, '/');
@@ -37405,10 +37411,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};                // of all calls that are not answered
-  std::vector<CallPtr> waiting_ = {};                      // the next one first
-  std::map<std::string, CallPtr> open_ = {};               // calls by id
-  std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
+  std::atomic<std::size_t> open_weight_{0};   // of all calls that are not answered
+  std::vector<CallPtr> waiting_ = {};         // the next one first
+  std::map<std::string, CallPtr> open_ = {};  // calls by id
+  TextMap subscriptions_ = {};                // spellings by id
 };
 
 }  // namespace
@@ -38404,7 +38410,7 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 void Session::cancel_everything() {
   std::vector<CallPtr> waiting;
   std::map<std::string, CallPtr> running;
-  std::map<std::string, std::string> subscriptions;
+  TextMap subscriptions;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;

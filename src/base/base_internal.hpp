@@ -51,7 +51,7 @@ class Piece {
 
   void append_to(std::string& out) const;
   // Of a number or of what is put in quotes, a guess.
-  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  std::size_t size() const { return kind_ == Kind::text ? text_.size() : 16; }
   operator std::string() const;
 
  private:
@@ -90,6 +90,9 @@ void append_hex(std::string& out, unsigned char byte);
 Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
+
+// The one map from texts to texts: each other kind would be code of its own.
+using TextMap = std::map<std::string, std::string, std::less<>>;
 
 // The owner of an object; the last copy calls `destroy`.
 std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));

@@ -153,7 +153,7 @@ class FenceReader {
     std::size_t depth = 0;
     while (depth < containers_.size() && stays_in(containers_[depth], line)) ++depth;
     if (line.blank()) {
-      containers_.resize(depth);
+      close_to(depth);
       in_paragraph_ = false;
       return;
     }
@@ -187,25 +187,26 @@ class FenceReader {
       if (line.blank() || line.indent() >= 4) break;
       const bool deepest = depth == max_depth;
       if (!deepest && take_quote(line)) {
-        containers_.resize(depth++);
-        containers_.push_back({true, 0, false});
+        close_to(depth++);
+        const Container quote = {true, 0, false};
+        containers_.push_back(quote);
         begun = true;
         continue;
       }
       const bool interrupts = after_text && depth == containers_.size();
       if (is_thematic_break(text) || is_heading(text) || (interrupts && is_underline(text))) {
-        containers_.resize(depth);
+        close_to(depth);
         in_paragraph_ = false;
         return;
       }
       const Marker marker = list_marker(text);
       if (deepest || marker.size == 0 || (interrupts && !marker.may_interrupt)) break;
-      containers_.resize(depth++);
+      close_to(depth++);
       open_item(line, marker.size);
       begun = true;
     }
     const bool lazy = in_paragraph_ && !begun;
-    if (!lazy) containers_.resize(depth);
+    if (!lazy) close_to(depth);
     in_paragraph_ = !line.blank() && (lazy || line.indent() < 4);
   }
 
@@ -222,6 +223,11 @@ class FenceReader {
     marker.may_interrupt =
         !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1");
     return marker;
+  }
+
+  // Leaves the first `depth` containers open.
+  void close_to(std::size_t depth) {
+    while (containers_.size() > depth) containers_.pop_back();
   }
 
   void open_item(MarkdownLine& line, std::size_t marker_size) {
@@ -243,7 +249,7 @@ class FenceReader {
     const std::size_t size = run_of(text, c);
     const std::string_view info = without_blanks(text.substr(size));
     if (size < 3 || (c == '`' && info.find('`') != std::string_view::npos)) return false;
-    containers_.resize(depth);
+    close_to(depth);
     in_paragraph_ = false;
     in_fence_ = true;
     fence_character_ = c;

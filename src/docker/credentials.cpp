@@ -124,7 +124,7 @@ class CredentialReader {
           concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
     if (!parsed)
       return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
-    std::map<std::string, std::string> file;
+    TextMap file;
     for (const auto& [variable, value] : *parsed) file[variable] = value;
     if (options_.env_vars_from_file.empty()) values_ = file;
     for (const std::string& variable : options_.env_vars_from_file) {
@@ -180,8 +180,8 @@ class CredentialReader {
   const CredentialOptions& options_;
   std::string_view home_;
   Credentials result_ = Credentials();
-  std::map<std::string, std::string> values_ = {};
-  std::map<std::string, std::string> shown_ = {};  // those that are no secrets
+  TextMap values_ = {};
+  TextMap shown_ = {};  // those that are no secrets
 };
 
 // An object of a configuration file, whose keys are read one by one. `path` says where it stands.

@@ -158,7 +158,7 @@ class EnvFileReader {
   std::size_t end_ = 0;       // of the line, without its line end
   std::size_t next_ = 0;      // where the next line begins
   std::vector<std::string> names_ = {};
-  std::map<std::string, std::string> values_ = {};
+  TextMap values_ = {};
 };
 
 }  // namespace

@@ -428,7 +428,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
   const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
                                    "list artifacts");
   if (!list) return list.error();
-  std::map<std::string, std::string> sizes;
+  TextMap sizes;
   for (std::string_view rest = *list; !rest.empty();) {
     std::string_view name = take_part(rest, '\0');
     const std::string_view size = take_part(name, '/');

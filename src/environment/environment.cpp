@@ -21,8 +21,6 @@ inline namespace v0_1 {
 
 namespace {
 
-using VariableMap = std::map<std::string, std::string>;
-
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -43,8 +41,7 @@ Error environment_error(std::string_view option, std::string_view subject, std::
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
-Expected<void> assign_variables(VariableMap& map, std::string_view option,
-                                const Variables& variables) {
+Expected<void> assign_variables(TextMap& map, std::string_view option, const Variables& variables) {
   for (const auto& [variable, value] : variables) {
     const char* problem = problem_of_variable(variable);
     if (!problem && has_nul(value)) problem = "has a value with a NUL byte in it";
@@ -66,15 +63,15 @@ bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
 // getenv().
-VariableMap kept_variables(const EnvironmentOptions& options) {
-  VariableMap map;
+TextMap kept_variables(const EnvironmentOptions& options) {
+  TextMap map;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
     const std::string_view variable = text.substr(0, equals);
-    if (is_kept(variable, options) || is_secret(variable, options))
-      map.emplace(variable, text.substr(equals + 1));
+    if ((is_kept(variable, options) || is_secret(variable, options)) && map.count(variable) == 0)
+      map[std::string(variable)] = text.substr(equals + 1);
   }
   return map;
 }
@@ -86,7 +83,7 @@ const char* problem_of_secret(std::string_view variable) {
 }
 
 // The values of the secret variables among those of commands.
-Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::string>& variables,
+Expected<void> add_secret_values(const TextMap& map, const std::vector<std::string>& variables,
                                  std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
     if (const char* const problem = problem_of_secret(variable))
@@ -108,7 +105,7 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
   return {};
 }
 
-bool is_missing(const VariableMap& map, const char* variable) {
+bool is_missing(const TextMap& map, std::string_view variable) {
   const auto found = map.find(variable);
   return found == map.end() || found->second.empty();
 }
@@ -182,12 +179,12 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
     workspace_ = std::move(*path);
   }
 
-  VariableMap map = kept_variables(options);
+  TextMap map = kept_variables(options);
   auto ok = assign_variables(map, "set"sv, options.set);
   if (ok) ok = add_secret_values(map, options.secret, secrets_);
   if (!ok) return ok;
-  if (is_missing(map, "PATH")) map["PATH"] = default_path;
-  if (is_missing(map, "LANG") && is_missing(map, "LC_ALL")) map["LANG"] = "C.UTF-8";
+  if (is_missing(map, "PATH"sv)) map["PATH"] = default_path;
+  if (is_missing(map, "LANG"sv) && is_missing(map, "LC_ALL"sv)) map["LANG"] = "C.UTF-8";
   for (const auto& [variable, value] : map) variables_.push_back({variable, value});
   return {};
 }
@@ -222,7 +219,7 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   auto venv = find_venv(work_dir);
   if (!venv) return venv.error();
 
-  VariableMap map;
+  TextMap map;
   for (const auto& [variable, value] : variables_) map[variable] = value;
   if (!work_dir.empty()) map["PWD"] = work_dir;
   if (!venv->empty()) {

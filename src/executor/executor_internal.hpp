@@ -177,7 +177,7 @@ class WatchedFiles {
   std::vector<std::string> directories_ = {};
   bool below_ = true;  // whether repositories below are looked at: not where there are too many
   std::size_t left_ = max_files;
-  std::map<std::string, std::string> prints_ = {};
+  TextMap prints_ = {};
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
@@ -224,7 +224,7 @@ struct Session::State {
   std::mutex mutex = {};
   std::string work_dir = {};
   // By name, with `=` before their values; those that are empty were unset.
-  std::map<std::string, std::string> changes = {};
+  TextMap changes = {};
   std::uint64_t resets = 0;
 
   bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);

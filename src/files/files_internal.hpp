@@ -78,6 +78,7 @@ class PythonLexer {
     bool is_raw = false;
     Part part = Part::text;
     std::size_t brackets = 0;  // open in a field
+    Formatted inside(Part inner) const { return {quote, is_triple, is_raw, inner, 0}; }
   };
 
   static bool is_quote(char c) { return c == '"' || c == '\''; }

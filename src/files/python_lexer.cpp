@@ -219,8 +219,7 @@ bool PythonLexer::step_in_text(std::vector<Formatted>& open) {
   } else if (c == '{') {
     const bool is_escaped = !in_format && peek(1) == '{';
     at_ += is_escaped ? 2 : 1;
-    if (!is_escaped)
-      open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::field, 0});
+    if (!is_escaped) open.push_back(now.inside(Formatted::Part::field));
   } else if (c == '}' && in_format) {
     ++at_;
     open.pop_back();  // the format
@@ -241,7 +240,7 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
     const PythonPrefix prefix = python_prefix(source_.substr(begin, at_ - begin));
     const Formatted inner = take_quotes(prefix.is_valid ? prefix : PythonPrefix());
     if (prefix.is_valid && prefix.is_formatted)
-      open.push_back(inner);
+      open.push_back(Formatted(inner));
     else
       skip_text(begin, inner);
     return;
@@ -251,7 +250,7 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
   if (c == '(' || c == '[' || c == '{') ++now.brackets;
   if ((c == ')' || c == ']') && now.brackets > 0) --now.brackets;
   if (c == ':' && now.brackets == 0)
-    open.push_back({now.quote, now.is_triple, now.is_raw, Formatted::Part::format, 0});
+    open.push_back(now.inside(Formatted::Part::format));
   else if (c == '}' && now.brackets > 0)
     --now.brackets;
   else if (c == '}')

@@ -212,10 +212,10 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;
   bool closing_ = false;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};                // of all calls that are not answered
-  std::vector<CallPtr> waiting_ = {};                      // the next one first
-  std::map<std::string, CallPtr> open_ = {};               // calls by id
-  std::map<std::string, std::string> subscriptions_ = {};  // spellings by id
+  std::atomic<std::size_t> open_weight_{0};   // of all calls that are not answered
+  std::vector<CallPtr> waiting_ = {};         // the next one first
+  std::map<std::string, CallPtr> open_ = {};  // calls by id
+  TextMap subscriptions_ = {};                // spellings by id
 };
 
 }  // namespace inner

@@ -171,7 +171,7 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 void Session::cancel_everything() {
   std::vector<CallPtr> waiting;
   std::map<std::string, CallPtr> running;
-  std::map<std::string, std::string> subscriptions;
+  TextMap subscriptions;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;
