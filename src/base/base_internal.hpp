@@ -38,6 +38,7 @@ std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*));
 // a saving, too, where a list takes temporaries elsewhere.)
 template <class T, class... Arguments>
 std::shared_ptr<T> make_owned(Arguments&&... arguments) {
+  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would know no count");
   T* const object = new T(std::forward<Arguments>(arguments)...);
   return std::static_pointer_cast<T>(
       owned_object(object, [](void* it) { delete static_cast<T*>(it); }));

@@ -141,7 +141,7 @@ struct Executor::Admission {
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
       if (!value.empty())
-        command.environment.emplace_back(variable, value.substr(1));
+        command.environment.push_back({variable, value.substr(1)});
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {

@@ -109,14 +109,14 @@ bool Regex::Parser::append_assertion(RegexAssertion assertion) {
 }
 
 void Regex::Parser::find_first_bytes() {
-  std::vector<std::size_t> todo = {0};
-  std::vector<bool> seen(steps().size());
+  std::vector<std::size_t> todo;
+  todo.push_back(0);
+  std::string seen(steps().size(), '\0');
   program_->can_skip = true;
   while (!todo.empty()) {
     const std::size_t at = todo.back();
     todo.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
+    if (std::exchange(seen[at], '\1') != '\0') continue;
     const Step step = steps()[at];
     switch (step.kind) {
       case Kind::split:
