@@ -5657,7 +5657,8 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
             {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
-  return letter < 'a' ? complement(ranges) : ranges;
+  if (letter < 'a') ranges = complement(ranges);
+  return ranges;
 }
 
 bool is_ascii_word(std::uint32_t code) {
@@ -6053,8 +6054,8 @@ bool Regex::Parser::alternatives() {
     at_start_ = false;
     // In front of the branch: try it, or else go on behind its jump to the end.
     if (!has_room(2, at_)) return false;
-    steps().insert(steps().begin() + static_cast<std::ptrdiff_t>(branch),
-                   split(1, steps().size() + 2 - branch, false));
+    steps().push_back(split(1, steps().size() + 2 - branch, false));
+    for (std::size_t i = steps().size() - 1; i > branch; --i) std::swap(steps()[i], steps()[i - 1]);
     exits.push_back(steps().size());
     append(Kind::jump, 0);
     branch = steps().size();
@@ -6308,7 +6309,8 @@ bool Regex::Parser::set(std::size_t offset) {
   }
   if (flags_.ignore_case) add_other_case(ranges);
   normalize_ranges(ranges);
-  return append(Kind::set, add_set(negated ? complement(ranges) : ranges));
+  if (negated) ranges = complement(ranges);
+  return append(Kind::set, add_set(ranges));
 }
 
 bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ranges) {
@@ -17126,7 +17128,8 @@ namespace {
 std::string_view generated_names(GeneratedScope scope) {
   switch (scope) {
     case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
+             ".next .nuxt node_modules"sv;
     case GeneratedScope::directory:
       return "build dist *.egg-info"sv;
     case GeneratedScope::file:
@@ -26140,8 +26143,8 @@ struct Executor::Gate {
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
   // Each of these refuses the first target that it objects to.
-  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
-  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
@@ -26771,8 +26774,7 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
 
 }  // namespace
 
-void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission& admission) const {
   for (const Target& target : targets) {
     const FileAccess& access = *target.access;
     if (access.kind == FileAccess::Kind::read) continue;
@@ -26788,8 +26790,7 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
   }
 }
 
-void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission& admission) const {
   std::vector<std::string> files;
   // With a slash at the end, so that what lies in a directory comes right after it and need not be
   // walked again.
@@ -26832,7 +26833,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
   WalkBudget budget;
-  std::vector<Target> targets;
+  std::list<Target> targets;
   for (const FileAccess& access : judgement.files) {
     const bool reads = access.kind == FileAccess::Kind::read;
     if (reads && !gate_->delete_guard) continue;

@@ -159,8 +159,8 @@ bool Regex::Parser::alternatives() {
     at_start_ = false;
     // In front of the branch: try it, or else go on behind its jump to the end.
     if (!has_room(2, at_)) return false;
-    steps().insert(steps().begin() + static_cast<std::ptrdiff_t>(branch),
-                   split(1, steps().size() + 2 - branch, false));
+    steps().push_back(split(1, steps().size() + 2 - branch, false));
+    for (std::size_t i = steps().size() - 1; i > branch; --i) std::swap(steps()[i], steps()[i - 1]);
     exits.push_back(steps().size());
     append(Kind::jump, 0);
     branch = steps().size();
