@@ -94,6 +94,7 @@
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths environment sandbox process    the one gate
 //   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   cluster      needs: base process executor place    places that an engine of a cluster makes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -1828,7 +1829,7 @@ struct ExecutorOptions {
   // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
   // is not writable is refused, as far as its words tell the files it changes.
   std::vector<Root> roots = {};
-  PolicyOptions policy = {};
+  PolicyOptions policy = PolicyOptions();
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
@@ -1963,10 +1964,11 @@ enum class PrivateHome {
 const char* name(PrivateHome home) noexcept;
 
 struct LocalOptions : ExecutorOptions {
-  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  // Its `workspace` is taken from the executor's.
+  EnvironmentOptions environment = EnvironmentOptions();
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -2032,7 +2034,27 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  SandboxReport sandbox = {};
+  SandboxReport sandbox = SandboxReport();
+};
+
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
+class PlaceEngine {
+ public:
+  struct Way {
+    std::string name = {};                    // what the place is called in results and messages
+    std::vector<std::string> transport = {};  // as PlaceOptions::transport
+    bool whole_lines = false;                 // the transport holds back what ends in no newline
+  };
+
+  PlaceEngine() = default;
+  PlaceEngine(const PlaceEngine&) = delete;
+  PlaceEngine& operator=(const PlaceEngine&) = delete;
+  // Removes the place.
+  virtual ~PlaceEngine();
+  // Makes the place where there is none, and waits until it is up. A cancel is an error with
+  // ECANCELED.
+  virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -2040,6 +2062,9 @@ struct PlaceOptions : ExecutorOptions {
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // In place of a transport: what makes the place when the first command needs it, see
+  // slurm_jobs(). Its own; no two executors share one.
+  std::shared_ptr<PlaceEngine> engine = {};
   // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
   // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
   // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
@@ -2050,10 +2075,10 @@ struct PlaceOptions : ExecutorOptions {
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
@@ -2077,16 +2102,20 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
 // command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
-// the size of those that have not begun. Safe from any thread, with one thread of its own.
+// the size of those that have not begun. Safe from any thread, with one thread of its own. In a
+// fork of the program its commands do not start: that needs an executor, which it makes itself.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
   static Expected<PlaceExecutor> create(const PlaceOptions& options);
 
-  // As they were when the place was reached last.
+  // Makes and reaches the place, where no command has done that yet.
+  Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;
+  // As they were when the place was reached last; empty before.
   PlaceFacts facts() const;
   std::string describe_place() const override;
 
@@ -2095,7 +2124,6 @@ class PlaceExecutor : public Executor {
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  bool take_loss() const;
   std::shared_ptr<Place> place_ = {};
 };
 
@@ -2105,6 +2133,35 @@ class PlaceExecutor : public Executor {
 // borrowed; `out` does not block while it runs. What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 int place_main(int in, int out);
+
+// cluster/cluster.hpp -----------------------------------------------------------------------------
+// Places that an engine of a cluster makes.
+
+struct SlurmOptions {
+  // More of salloc's, without `--` and with the value in the same word: "partition=debug",
+  // "mem=4G", "time=60". They say what a job may have; Slurm judges them.
+  std::vector<std::string> options = {};
+  std::string agent_id = {};  // part of the job's name, codeexec-AGENT
+  // The agent's program on the nodes. Empty: the transport leads to a shell, for
+  // PlaceOptions::agent.
+  std::string agent = "codeexec-mcp";
+  // How long a command waits for a job to begin. After that the job stays in the queue, and the
+  // next command waits for it again.
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
+  // Gets what happens meanwhile, a line each, in any thread.
+  Function<void(std::string_view)> on_progress = {};
+};
+
+// One job of Slurm, which the first command asks for and all commands of an executor run in, by the
+// programs salloc, srun, squeue and scancel and with the variables of this process. The job gets
+// PATH, HOME, USER, LOGNAME, SHELL and LANG of them. A job that has ended is replaced when the next
+// command comes; no command is run twice.
+//
+// The job ends with the engine, and with this process, also when that is killed: salloc, which
+// holds it, reads its input until then. Where salloc was killed, too, the job is cancelled when
+// another is asked for on this machine.
+//   Errors: invalid_argument for an option that is none.
+Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options);
 
 // shells/shells.hpp -------------------------------------------------------------------------------
 // Commands that run in the background.
@@ -2134,7 +2191,7 @@ struct ShellStatus {
   ShellState state = ShellState::running;
   // While it runs: what is known so far, outcome `unknown`. Afterwards all but out and err, which
   // BackgroundShells::read() gives.
-  Result result = {};
+  Result result = Result();
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or its end
 };
@@ -2149,7 +2206,7 @@ struct ShellCursor {
 // is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
 // line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
-  ShellStatus status = {};
+  ShellStatus status = ShellStatus();
   Capture::Chunk out = {};
   Capture::Chunk err = {};
 };
@@ -2172,8 +2229,8 @@ const char* name(ShellWaitEnd end) noexcept;
 // What became of a command that was given some time in the foreground.
 struct ForegroundRun {
   bool ended = false;  // `result` has everything, and the shell is not known any more
-  Result result = {};
-  ShellStatus shell = {};  // otherwise it goes on as this one
+  Result result = Result();
+  ShellStatus shell = ShellStatus();  // otherwise it goes on as this one
 };
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read
@@ -2288,7 +2345,7 @@ struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
-  Command command = {};
+  Command command = Command();
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;
@@ -2415,7 +2472,7 @@ struct PackageOptions {
 // for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
 struct ContainerOptions {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
   ImagePolicy image_policy = ImagePolicy::missing;
   // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
@@ -2446,9 +2503,9 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = {};
+  CredentialOptions credentials = CredentialOptions();
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = {};
+  PackageOptions packages = PackageOptions();
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -2512,7 +2569,7 @@ struct ContainerInfo {
   std::string name = {};
   std::string image = {};
   std::string created = {};  // RFC 3339
-  ContainerHealth health = {};
+  ContainerHealth health = ContainerHealth();
   Json to_json() const;
 };
 struct ContainerStats {
@@ -2568,9 +2625,9 @@ class Container {
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
   // become mounts by their permission, at the same path as on the host.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -2578,6 +2635,7 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
 //   A command begins when the container is there, so that the first run() or start() takes as long
 //   as making one. A Result tells in `message` when the container had to be killed for it.
+//   In a fork of the program, which has no part in the container, its commands do not start.
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is told by the first command.
@@ -2632,7 +2690,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 struct UserContainerOptions {
   // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
   // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
   // ./tools and ./skills, when these are there.
   std::string tools_dir = {};
@@ -2641,8 +2699,8 @@ struct UserContainerOptions {
   std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
   std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
-  PolicyOptions policy = {};    // of commands; its enable_sudo is set
-  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
+  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
   std::size_t audit_output = 0;
 };
 
@@ -2750,7 +2808,7 @@ class ToolReply {
   const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
 
  private:
-  ToolResult result_ = {};
+  ToolResult result_ = ToolResult();
   std::optional<RpcError> error_ = {};
 };
 
@@ -2924,7 +2982,7 @@ struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
   // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
   std::size_t max_output = 30000;
-  ShellOptions shells = {};
+  ShellOptions shells = ShellOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
@@ -3144,21 +3202,39 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Counts who owns an object, and destroys it behind the last one.
-std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*));
+// A piece of a text: a text that it borrows, as it is or in quotes, or a number. More than a
+// thousand are made, each of which would weigh more than a call if its constructor was inlined.
+class Piece {
+ public:
+  enum class Kind { text, in_quotes, number, below_zero };
 
-// As std::make_shared(), which compiles a count of its own for each type. (push_back(T(x)) is such
-// a saving, too, where a list takes temporaries elsewhere.)
-template <class T, class... Arguments>
-std::shared_ptr<T> make_owned(Arguments&&... arguments) {
-  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would know no count");
-  T* const object = new T(std::forward<Arguments>(arguments)...);
-  return std::static_pointer_cast<T>(
-      owned_object(object, [](void* it) { delete static_cast<T*>(it); }));
-}
+  Piece(const char* text);
+  [[gnu::noinline]] Piece(const std::string& text);
+  [[gnu::noinline]] Piece(std::string_view text, Kind kind = Kind::text);
+  [[gnu::noinline]] Piece(unsigned long long number);
+  Piece(unsigned long number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(unsigned number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(long long number);
+  Piece(long number) : Piece(static_cast<long long>(number)) {}
+  Piece(int number) : Piece(static_cast<long long>(number)) {}
+  Piece(char) = delete;
+  Piece(bool) = delete;
 
-// The pieces of a message, without a temporary text of all.
-using Pieces = std::initializer_list<std::string_view>;
+  void append_to(std::string& out) const;
+  // Of a number or of what is put in quotes, a guess.
+  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  operator std::string() const;
+
+ private:
+  Kind kind_;
+  union {
+    std::string_view text_;
+    unsigned long long number_;  // without its sign
+  };
+};
+
+// The pieces of a message, without a temporary text of each.
+using Pieces = std::initializer_list<Piece>;
 
 // One allocation for any number of pieces.
 std::string concat(Pieces pieces);
@@ -3186,6 +3262,18 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The owner of an object; the last copy calls `destroy`.
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
+
+// As std::make_shared, which costs half a KiB of code for each type. Not for one that has
+// shared_from_this().
+template <class T, class... Args>
+std::shared_ptr<T> new_shared(Args&&... args) {
+  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would have no owner");
+  auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
+  return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 
@@ -3194,8 +3282,8 @@ std::string sha256(std::string_view bytes);
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
 
-// The same in quotes, and at most 200 bytes of the text.
-std::string quoted(std::string_view text);
+// The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
+Piece quoted(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;
@@ -3206,10 +3294,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-template <class Texts = std::initializer_list<std::string_view>>
-bool is_one_of(std::string_view text, const Texts& texts) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+// The place of the first that passes, or the end. The loops of std::find_if and its like are
+// unrolled four times.
+template <class Range, class Test>
+auto find_where(Range& range, Test passes) {
+  auto place = std::begin(range);
+  while (place != std::end(range) && !passes(*place)) ++place;
+  return place;
 }
+
+template <class Range, class Value>
+auto find_in(Range& range, const Value& value) {
+  return find_where(range, [&value](const auto& other) { return other == value; });
+}
+
+template <class Texts>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return find_in(texts, text) != std::end(texts);
+}
+
+bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
@@ -3353,6 +3457,9 @@ int flush_to_disk(int fd);
 
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
+
+// The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
+std::string own_namespace(const char* kind);
 
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
@@ -3528,13 +3635,44 @@ void detail::used_without_value(const Error& error) {
 
 namespace {
 
+Piece::Piece(const char* text) : Piece(std::string_view(text)) {}
+Piece::Piece(const std::string& text) : Piece(std::string_view(text)) {}
+Piece::Piece(std::string_view text, Kind kind) : kind_(kind), text_(text) {}
+Piece::Piece(unsigned long long number) : kind_(Kind::number), number_(number) {}
+Piece::Piece(long long number)
+    : kind_(number < 0 ? Kind::below_zero : Kind::number),
+      number_(static_cast<unsigned long long>(number)) {
+  if (number < 0) number_ = 0 - number_;
+}
+
+void Piece::append_to(std::string& out) const {
+  constexpr std::size_t longest_quote = 200;
+  switch (kind_) {
+    case Kind::text:
+      out += text_;
+      break;
+    case Kind::in_quotes:
+      out += '\'';
+      out += printable(utf8_prefix(text_, longest_quote));
+      out += text_.size() > longest_quote ? "...'" : "'";
+      break;
+    case Kind::below_zero:
+      out += '-';
+      [[fallthrough]];
+    case Kind::number:
+      out += std::to_string(number_);
+  }
+}
+
+Piece::operator std::string() const { return concat({*this}); }
+
 void append_all(std::string& text, Pieces pieces) {
-  for (std::string_view piece : pieces) text.append(piece);
+  for (const Piece& piece : pieces) piece.append_to(text);
 }
 
 std::string concat(Pieces pieces) {
   std::size_t size = 0;
-  for (std::string_view piece : pieces) size += piece.size();
+  for (const Piece& piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
   append_all(text, pieces);
@@ -3542,7 +3680,7 @@ std::string concat(Pieces pieces) {
 }
 
 void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  for (const Piece& word : more) words.push_back(word);
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -3580,10 +3718,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 200;
-  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
-}
+Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -3626,9 +3761,14 @@ bool is_word_of(std::string_view text, std::string_view words) {
   return false;
 }
 
+bool all_are(std::string_view text, bool (*test)(char)) {
+  for (const char c : text)
+    if (!test(c)) return false;
+  return true;
+}
+
 bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && is_name_start(text[0]) && all_are(text, is_name_char);
 }
 
 std::string shell_word(std::string_view text) {
@@ -4037,10 +4177,6 @@ std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept {
 
 namespace {
 
-std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*)) {
-  return {object, destroy};
-}
-
 int moved_above(int last, int fd) {
   if (fd < 0 || fd > last) return fd;
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, last + 1);
@@ -4048,6 +4184,10 @@ int moved_above(int last, int fd) {
   ::close(fd);
   errno = saved;
   return moved;
+}
+
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
+  return std::shared_ptr<void>(object, destroy);
 }
 
 }  // namespace
@@ -4108,7 +4248,7 @@ struct CancelToken::State {
   }
 };
 
-CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+CancelToken::CancelToken() : state_(new_shared<State>()) {}
 
 void CancelToken::cancel() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -4185,6 +4325,12 @@ int write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return 0;
+}
+
+std::string own_namespace(const char* kind) {
+  char name[64];
+  const ssize_t size = ::readlink(concat({"/proc/self/ns/", kind}).c_str(), name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
@@ -5005,8 +5151,7 @@ class Json::Parser {
     Json root;
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
-        fail(concat({"more than ", std::to_string(limits_.max_values), " values"}),
-             ErrorCode::limit);
+        fail(concat({"more than ", limits_.max_values, " values"}), ErrorCode::limit);
         return std::move(error_);
       }
       if (!read_value(*place)) return std::move(error_);
@@ -5022,7 +5167,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
+    error_ = make_error(code, {what, end, " at byte ", offset}, offset);
     return false;
   }
 
@@ -5065,8 +5210,7 @@ class Json::Parser {
 
   bool open(Json& place) {
     if (depth_ == limits_.max_depth)
-      return fail(concat({"nested deeper than ", std::to_string(limits_.max_depth), " levels"}),
-                  ErrorCode::limit);
+      return fail(concat({"nested deeper than ", limits_.max_depth, " levels"}), ErrorCode::limit);
     ++depth_;
     ++at_;
     place.link() = open_;
@@ -5801,7 +5945,7 @@ class Regex::Parser {
   bool at_start_ = true;  // nothing but flags and comments so far
   std::vector<std::string_view> names_ = {};
   std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
-  std::shared_ptr<Program> program_ = make_owned<Program>();
+  std::shared_ptr<Program> program_ = new_shared<Program>();
   std::optional<Error> error_ = {};
 
   // errors and input ------------------------------------------------------------------------------
@@ -11301,7 +11445,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = make_owned<shell::Command>(command);
+  if (keep_ != nullptr) *keep_ = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)
@@ -15997,7 +16141,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       {"allow_usual: compat judges a script by its first words: use strict"});
-  auto compiled = make_owned<Compiled>();
+  auto compiled = new_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
   std::string_view texts = all_compat_texts;
@@ -17010,7 +17154,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     if (++links > most_links) return system_error(ELOOP, {quoted(path)});
     if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
-      todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
+      todo =
+          concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
     else
       todo.assign(target, static_cast<std::size_t>(size));
     at = 0;
@@ -17316,7 +17461,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(make_owned<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(new_shared<State>()) {
   state_->roots = std::move(roots);
 }
 
@@ -17555,7 +17700,7 @@ Expected<void> check_file_system(int fd, const std::string& path) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+  if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
         {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
@@ -17799,10 +17944,9 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(
-          ErrorCode::limit,
-          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
-           std::to_string(max_scan), " bytes; read that part by bytes"});
+      return make_error(ErrorCode::limit,
+                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
+                         max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -17981,7 +18125,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,
-        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+        {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);
@@ -18194,7 +18338,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ = make_error(ErrorCode::parse, {"line ", std::to_string(line), ": ", what}, offset);
+  error_ = make_error(ErrorCode::parse, {"line ", line, ": ", what}, offset);
   at_ = source_.size();
 }
 
@@ -18755,7 +18899,7 @@ const char* problem_of_kept(std::string_view pattern) {
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
-  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+  return is_one_of(variable, options.secret);
 }
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
@@ -18791,15 +18935,14 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
                         {"secret: ", quoted(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error(
-          "secret", variable,
-          concat({"has a value of fewer than ", std::to_string(shortest_secret),
-                  " bytes, which cannot be masked"}));
+      return environment_error("secret", variable,
+                               concat({"has a value of fewer than ", shortest_secret,
+                                       " bytes, which cannot be masked"}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, {"secret: the values have more than ",
-                                         std::to_string(longest_secrets), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"secret: the values have more than ", longest_secrets, " bytes"});
   return {};
 }
 
@@ -19087,13 +19230,13 @@ struct SandboxGrant {
 
 // One policy; the plan points into it.
 struct SandboxState {
-  SandboxOptions options = {};
-  SandboxReport report = {};
+  SandboxOptions options = SandboxOptions();
+  SandboxReport report = SandboxReport();
   std::list<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
   std::list<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
-  SandboxPlan plan = {};
+  SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
   // the same directory.
   CgroupBase memory_base = {};
@@ -20795,7 +20938,7 @@ int walk_by_name(const std::string& path,
     if (size < 0) return errno;
     if (++links > most_links_followed) return ELOOP;
     const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
-    todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
+    todo = concat({std::string_view(target, static_cast<std::size_t>(size)), "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
@@ -22163,7 +22306,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
 }  // namespace
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
-  auto state = make_owned<State>();
+  auto state = new_shared<State>();
   state->options = options;
 #if CODEEXEC_HAS_SANDBOX
   auto built = SandboxBuilder(*state).build();
@@ -22364,6 +22507,14 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
+// The variables of this process, as NAME=value.
+std::vector<std::string> own_variables();
+
 // A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
@@ -22419,7 +22570,7 @@ class Launch {
   const std::vector<std::string>& candidates() const { return candidates_; }
   const std::string& search_path() const { return search_path_; }
 
-  ChildPlan plan = {};
+  ChildPlan plan = ChildPlan();
 
  private:
   // execve() takes char*, but promises in its rationale not to write.
@@ -22635,6 +22786,28 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
     for (pollfd& entry : set) entry.revents = 0;
 }
 
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
+}
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable && *variable; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   int ends[2] = {-1, -1};
 #if defined(__linux__)
@@ -22726,10 +22899,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
                              int error, std::string_view file) {
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
-    const std::string place = options.work_dir_fd >= 0
-                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
-                                  : quoted(options.work_dir);
-    return concat({"cannot enter work_dir ", place, ": ", reason});
+    if (options.work_dir_fd >= 0)
+      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
+    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
@@ -23432,19 +23604,16 @@ int make_supervision(Supervisor& supervisor) {
   return 0;
 }
 
-// Until the supervisor has told of the start. False: it was killed before.
-bool await_start(const Supervision& run) {
-  while (__atomic_load_n(&run.life, __ATOMIC_ACQUIRE) == Supervision::starting)
-    ::syscall(SYS_futex, &run.life, FUTEX_WAIT, long{Supervision::starting}, nullptr, nullptr, 0);
-  return run.told_start;
+void wait_while(const std::uint32_t& word, std::uint32_t value) {
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
+    ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
 }
 
-// What became of a command whose supervisor was killed, by that command for example, before it told
-// of the start.
-Failure untold_start(ChildPlan& plan) {
+// What became of a command whose supervisor was killed, by that command for example, before it
+// reported the start.
+Failure unreported_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
-  while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
-    ::syscall(SYS_futex, &plan.in_use, FUTEX_WAIT, 1L, nullptr, nullptr, 0);
+  wait_while(plan.in_use, 1);
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
@@ -23499,9 +23668,10 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
   orders_end.reset();
-  const bool told = await_start(run);
+  wait_while(run.life, Supervision::starting);
+  const bool told = run.told_start;
   const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : untold_start(plan);
+  const Failure failure = told ? report.failure : unreported_start(plan);
   if (failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
     set_nonblocking(supervisor.orders);
@@ -24234,7 +24404,7 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
   if (wanted.empty()) return;
   std::vector<std::string> sorted;
   for (const std::string& text : wanted) sorted.push_back(text);
-  table_ = make_owned<Table>(sorted);
+  table_ = new_shared<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {
@@ -24381,11 +24551,8 @@ class Carrier {
 
   // Called once, before all others. Who does not `wait` learns only by the end that the command
   // could not start. False: it has not started, and `failure` says why.
-  virtual bool launch(bool wait, ProcessResult& failure) {
-    (void)wait;
-    (void)failure;
-    return true;
-  }
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -24441,7 +24608,7 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     // So much may be read now. Who passes on what is read has the program wait, at its end, too.
     std::size_t room = std::size_t(-1);
-    Spill spill = {};
+    Spill spill = Spill();
     Capture capture;
     Redactor redactor;
     detail::Sha256 hash = {};
@@ -24506,7 +24673,7 @@ struct Process::State {
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
-  Supervisor supervisor = {};
+  Supervisor supervisor = Supervisor();
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -24544,7 +24711,7 @@ struct Process::State {
   bool input_ends = true;  // when everything queued is written
   bool reaped = false;
   bool done = false;
-  ProcessResult result = {};
+  ProcessResult result = ProcessResult();
   std::unique_ptr<State> measure = {};  // while recovering
 
  private:
@@ -24807,7 +24974,7 @@ void Process::State::set_times() {
 bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
   const Clock::time_point asked = Clock::now();
-  if (!carrier.launch(wait, result)) {
+  if (!carrier.launch(wait, options.cancel, result)) {
     phase = Phase::over;
     done = true;
     return false;
@@ -25588,7 +25755,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = make_owned<Reactor>();
+  reactor = new_shared<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -25683,7 +25850,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = make_owned<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = new_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
@@ -26115,7 +26282,7 @@ struct Executor::Gate {
   ExecutorOptions options;
   Policy policy;
   PathRules paths;
-  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
@@ -26170,13 +26337,13 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};                     // of a refusal, or what is known before the start
-  ProcessOptions process = {};            // filled by place()
-  OpenDirectory directory = {};           // pins the work_dir until the child is in it
-  UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
+  Result result = Result();                   // of a refusal, or what is known before the start
+  ProcessOptions process = ProcessOptions();  // filled by place()
+  OpenDirectory directory = OpenDirectory();  // pins the work_dir until the child is in it
+  UniqueFd script = {};                       // a script too long for an argument
+  std::shared_ptr<const void> home = {};      // what it runs in: removed when it goes away
   std::string time = {};
-  Ending ending = {};
+  Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
   std::vector<std::string> unset = {};
@@ -26280,7 +26447,7 @@ std::string Result::summary() const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
-  Result asked = {};
+  Result asked = Result();
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
@@ -26291,9 +26458,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = make_owned<Execution::State>();
+  execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = make_owned<Result>(std::move(admission.result));
+  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
@@ -27273,7 +27440,7 @@ std::string read_session_text(const UniqueFd& told) {
 
 }  // namespace
 
-Session::Session() : state_(make_owned<State>()) {}
+Session::Session() : state_(new_shared<State>()) {}
 
 std::string Session::work_dir() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -27618,7 +27785,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = make_owned<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
@@ -27931,7 +28098,7 @@ struct LocalExecutor::Place {
   bool gives_temporary = true;
   std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
-  PathRules file_rules = {};
+  PathRules file_rules = PathRules();
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
@@ -28142,8 +28309,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return std::shared_ptr<const PrivateFolder>(
-          make_owned<PrivateFolder>(concat({parent, "/", name}), std::move(fd)));
+      return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
@@ -28567,7 +28733,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place = make_owned<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -28604,7 +28770,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   for (std::string& entry : missing) report.missing.push_back(std::move(entry));
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = make_owned<SandboxReport>(std::move(report));
+  place.report = new_shared<const SandboxReport>(std::move(report));
   return {};
 }
 
@@ -28882,7 +29048,7 @@ std::string git_identity() {
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        nothing; a sign of life
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
@@ -28979,12 +29145,24 @@ std::optional<Json> answer_in(std::string_view printed);
 // there is none.
 Json answers_to(const Json& nonces);
 
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+ProgramIdentity own_identity();
+
+// Whether a program still runs. `unknown`: that cannot be seen from here.
+enum class Maker { unknown, gone, running };
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
-
-// The name of this process's mounts, which no container shares with who makes it; empty where there
-// is none.
-std::string own_mounts();
 
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
@@ -28993,6 +29171,7 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
@@ -29062,20 +29241,20 @@ class PlaceLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
-    ProcessOptions transport = {};
+    ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = {};
+    SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
-    // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
-    std::string container = {};
+    bool in_container = false;
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
+    bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -29084,7 +29263,7 @@ class PlaceLink {
   explicit PlaceLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.keep_alive),
-        is_container_(!wanted.container.empty()),
+        is_container_(wanted.in_container),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
@@ -29094,6 +29273,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Why it was lost. In UTF-8.
+  std::string reason() const;
 
  private:
   friend class PlaceCommand;
@@ -29121,7 +29302,7 @@ class PlaceLink {
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-  PlaceFacts facts_ = {};
+  PlaceFacts facts_ = PlaceFacts();
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -29129,20 +29310,20 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
   bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
-  Capture said_{4096};       // on standard error, and before the mark
+  Capture said_{4096};       // on standard error since it is open, and before the mark
+  bool is_open_ = false;     // the greeting was accepted
   std::string unmarked_ = {};
   bool marked_ = false;
   std::string_view cargo_ = {};  // the agent, while nobody has asked for it
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  PlaceQueue queue_ = {};  // for the agent
+  PlaceQueue queue_ = PlaceQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -29157,6 +29338,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
@@ -29175,7 +29357,7 @@ class PlaceCommand : public Carrier {
   // What it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
-  bool launch(bool wait, ProcessResult& failure) override;
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
@@ -29191,14 +29373,17 @@ class PlaceCommand : public Carrier {
   void finish(ProcessResult& result) override;
 
  protected:
-  // During launch(): false when it has neither begun nor ended by then.
-  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
-  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
-    wait_for_start(lock, Clock::time_point::max());
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
   }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
   // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
   friend class PlaceLink;
@@ -29207,7 +29392,7 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = {};             // does not fit into the pipe
+    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -29220,14 +29405,15 @@ class PlaceCommand : public Carrier {
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = {};
-  Flow err_ = {};
+  Flow out_ = Flow();
+  Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
   std::size_t input_window_ = stream_window;
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
   std::string told_ = {};
@@ -29325,7 +29511,7 @@ void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_v
 
 void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
   const char which = static_cast<char>(channel);
-  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+  put_frame(out, FrameKind::credit, id, concat({std::string_view(&which, 1), number_bytes(bytes)}));
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
@@ -29514,12 +29700,6 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-std::string own_mounts() {
-  char name[64];
-  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
-  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
-
 Json answers_to(const Json& nonces) {
   Json answers = Json::array();
   for (const Json& path : nonces.items()) {
@@ -29660,6 +29840,7 @@ class PlaceAgent {
   bool killing_ = false;
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
   long uid_ = -1;  // that commands become
   long gid_ = -1;
@@ -29675,7 +29856,7 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = {};
+  PlaceQueue queue_ = PlaceQueue();
   std::list<Running> commands_ = {};
 };
 
@@ -29836,6 +30017,7 @@ bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
+  ends_lines_ = (*hello)["lines"].as_bool();
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
@@ -29852,13 +30034,13 @@ bool PlaceAgent::greet(std::string_view text) {
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
   if (const Json* const wanted = hello->find("prepare")) {
-    // A container may have the machine's process table, but is never the machine.
+    // A container may have the machine's process table, but never its mounts.
     const Json& mounts = (*hello)["mounts"];
-    if (mounts.is_string() && mounts.as_string() != own_mounts())
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !(*hello)["container"].as_string().empty();
+  contained_ = (*hello)["container"].as_bool();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
@@ -30014,6 +30196,7 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n");
 }
 
 void PlaceAgent::flush() {
@@ -30104,6 +30287,11 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
                                                                 const PlaceSettings& settings) {
+  // Before any lock, which a thread of the parent may have held.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      {"this process is a fork of the one that the connection belongs to, and "
+                       "needs an executor of its own"});
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
@@ -30158,7 +30346,8 @@ PlaceCommand::~PlaceCommand() {
   link_->forgotten_.insert(id_);
 }
 
-bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
+bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
     failure.step = "setup";
@@ -30195,11 +30384,13 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  wait_for_start(lock);
-  if (running_ && !started_) {
-    failure.outcome = Outcome::unknown;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
     failure.step = "start";
-    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    failure.message = concat({link_->name_, " has not begun it ", cancelled ? "yet" : "in time",
+                              ", and kills it if it does"});
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
@@ -30207,15 +30398,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   return false;
 }
 
-bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
-  while (running_ && !started_) {
-    if (deadline == Clock::time_point::max())
-      link_->event_.wait(lock);
-    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
-      return !running_ || started_;
-  }
-  return true;
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,
@@ -30260,7 +30448,7 @@ void PlaceCommand::come_to_an_end() {
   input_reader_.reset();
   err_.write(true);
   out_.write(true);
-  link_->event_.notify_all();
+  begun_.cancel();
 }
 
 void PlaceCommand::Flow::write(bool ended) {
@@ -30303,6 +30491,7 @@ void PlaceCommand::finish(ProcessResult& result) {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
@@ -30383,7 +30572,7 @@ std::optional<Json> answer_in(std::string_view printed) {
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = std::make_shared<PlaceLink>(wanted);
+  auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   if (!make_pipe(link->wake_out_, link->wake_in_))
@@ -30410,7 +30599,7 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !line_.exit_event) return;
+  if (lost_ || !has_thread_) return;
   std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
@@ -30418,6 +30607,11 @@ PlaceLink::~PlaceLink() {
 bool PlaceLink::is_lost() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return lost_;
+}
+
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
 }
 
 void* PlaceLink::thread_main(void* self) {
@@ -30457,8 +30651,8 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
-  if (!wanted.container.empty()) {
-    set_member(hello, "container", wanted.container);
+  if (wanted.in_container) {
+    set_member(hello, "container", true);
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
@@ -30467,6 +30661,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.whole_lines) set_member(hello, "lines", true);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30481,7 +30676,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     send(frame);
   }
   if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  is_open_ = true;
+  return {};
 }
 
 // Until an agent is there, or has greeted.
@@ -30653,7 +30852,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
@@ -30678,7 +30877,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      event_.notify_all();
+      command.begun_.cancel();
       return true;
     case FrameKind::credit: {
       Channel channel{};
@@ -30794,6 +30993,12 @@ void PlaceLink::lose(Pieces reason) {
   lost_ = true;
   reason_ = concat(reason);
   if (!marked_) said_.add(unmarked_);
+  // Such as that a job was cancelled.
+  if (is_open_ && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, {"; it said: ", printable(said)});
+  }
   line_.end();
   queue_.clear();
   forgotten_.clear();
@@ -30802,8 +31007,49 @@ void PlaceLink::lose(Pieces reason) {
     command->lost_ = true;
     command->come_to_an_end();
   }
-  event_.notify_all();
 }
+
+// place/owner.cpp ---------------------------------------------------------------------------------
+// Which program has made what is left in an engine.
+
+namespace {
+
+// When a process has started, as the kernel counts; empty when that cannot be told.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
+  if (maker.boot != own.boot) return Maker::gone;
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
 
 // place/place_executor.cpp ------------------------------------------------------------------------
 // The executor of a place.
@@ -30814,7 +31060,9 @@ struct PlaceExecutor::Place {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceLink> link = {};
-  bool was_lost = false;  // and the next result tells it
+  std::string name = {};  // while it is not known what the engine calls it
+  std::shared_ptr<PlaceEngine> engine = {};
+  std::vector<std::string> notes = {};  // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -30827,11 +31075,11 @@ struct PlaceExecutor::Place {
     const std::lock_guard<std::mutex> lock(mutex);
     if (link && !link->is_lost()) return link;
     if (failures.load() != known) return failure;
-    was_lost = was_lost || link;
-    wanted.transport.environment.clear();
-    for (char** variable = environ; variable && *variable; ++variable)
-      wanted.transport.environment.emplace_back(*variable);
-    auto opened = PlaceLink::open(wanted, cancel);
+    if (link)
+      notes.push_back(concat({"the connection to ", link->name(), " was lost (", link->reason(),
+                              ") and has been made anew: what ran there before is ended"}));
+    link.reset();
+    auto opened = open(cancel);
     if (opened) {
       link = *opened;
     } else if (opened.error().system_error != ECANCELED) {
@@ -30840,7 +31088,27 @@ struct PlaceExecutor::Place {
     }
     return opened;
   }
+
+  std::vector<std::string> take_notes() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return std::exchange(notes, {});
+  }
+
+ private:
+  Expected<std::shared_ptr<PlaceLink>> open(const std::optional<CancelToken>& cancel) {
+    if (engine) {
+      auto way = engine->reach(cancel);
+      if (!way) return way.error();
+      wanted.name = std::move(way->name);
+      wanted.transport.argv = std::move(way->transport);
+      wanted.whole_lines = way->whole_lines;
+    }
+    wanted.transport.environment = own_variables();
+    return PlaceLink::open(wanted, cancel);
+  }
 };
+
+PlaceEngine::~PlaceEngine() = default;
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
@@ -30857,10 +31125,11 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   const CancellationPause pause;
   PlaceExecutor executor;
-  if (options.transport.empty())
+  if (options.transport.empty() == !options.engine)
     return make_error(ErrorCode::invalid_argument,
-                      {"transport is empty: nothing leads to a place"});
-  if (!options.agent.empty() && options.transport.back() == "--place")
+                      {options.engine ? "transport: an engine has its own"
+                                      : "transport is empty: nothing leads to a place"});
+  if (!options.agent.empty() && !options.engine && options.transport.back() == "--place")
     return make_error(
         ErrorCode::invalid_argument,
         {"agent: is for a transport that leads to a shell, such as `sh`, and not to ", "an agent"});
@@ -30876,7 +31145,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place =
-      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
+      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -30901,22 +31170,33 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
             .push_back(root.path);
     if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
   }
-  if (auto link = place->connect({}); !link) return link.error();
+  place->name = wanted.name;
+  place->engine = options.engine;
+  place->described = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
-  executor.place_->described = facts_of_shell(options.shell, variables);
+  if (!options.engine)
+    if (auto ok = executor.reach(); !ok) return ok.error();
   return executor;
+}
+
+Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) const {
+  const auto link = place_->connect(cancel);
+  if (!link) return link.error();
+  return {};
 }
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link->facts();
+  return place_->link ? place_->link->facts() : PlaceFacts();
 }
 
 std::string PlaceExecutor::describe_place() const {
   const PlaceFacts there = facts();
-  return to_utf8(
-      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
-              printable(there.machine), "), which has the workspace under the same path."}));
+  std::string machine;
+  if (!there.host.empty())
+    machine = concat({", ", printable(there.host), " (", printable(there.machine), ")"});
+  return to_utf8(concat({place_->described, " Commands run on another machine", machine,
+                         ", which has the workspace under the same path."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -30929,18 +31209,15 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   auto request = PlaceCommand::request_for(command, admission, place_->settings);
   if (!request) return request.error();
   if (!*request) return {};
-  admission.result.place = place_->wanted.name;
   auto link = place_->connect(command.cancel);
+  admission.result.place = link ? (*link)->name() : place_->name;
   if (!link) {
     admission.fail(link.error(), "place");
     if (link.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
     return {};
   }
-  if (take_loss())
-    admission.result.notes.push_back(
-        concat({"the connection to ", place_->wanted.name,
-                " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
+  for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
+  auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
   admission.process.secrets = place_->settings.environment.secrets();
@@ -30948,9 +31225,184 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   return {};
 }
 
-bool PlaceExecutor::take_loss() const {
-  const std::lock_guard<std::mutex> lock(place_->mutex);
-  return std::exchange(place_->was_lost, false);
+// cluster/slurm.cpp -------------------------------------------------------------------------------
+// Jobs of Slurm.
+//
+// `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
+// the job's number and reads standard input until that ends. `srun` starts the agent as a step of
+// the job, beside which others may run.
+
+namespace {
+
+constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
+constexpr std::string_view comment_start = "codeexec";
+constexpr std::chrono::seconds call_timeout(30);
+
+// What Slurm says, in lower case, and what to do about it.
+struct SlurmTrouble {
+  std::string_view words;
+  std::string_view help;
+};
+constexpr SlurmTrouble slurm_troubles[] = {
+    {"no such file", "install Slurm's programs here, or set PATH"},
+    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
+    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
+    {"not available", "no node has what is asked for (slurm_option)"},
+    {"can not be satisfied", "no node has what is asked for (slurm_option)"},
+    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
+    {"access", "this user may not do that: ask who runs the cluster"},
+    {"unrecognized option", "salloc --help lists them (slurm_option)"},
+};
+
+class SlurmJobs final : public PlaceEngine {
+ public:
+  explicit SlurmJobs(const SlurmOptions& options) : options_(options) {}
+  ~SlurmJobs() override;
+  Expected<Way> reach(const std::optional<CancelToken>& cancel) override;
+
+ private:
+  Expected<void> ask_for_job();
+  Error refusal() const;
+  void cancel_leftovers() const;
+  void report(Pieces what) const;
+
+  const SlurmOptions options_;
+  const pid_t owner_ = ::getpid();  // a fork of the program has no job
+  std::optional<Process> holder_ = {};
+  CancelToken heard_ = {};  // the job's number, or that there will be none
+  std::string job_ = {};
+};
+
+// The output of one of Slurm's programs; empty when it failed.
+std::string asked(const std::vector<std::string>& words) {
+  ProcessOptions call;
+  call.argv = words;
+  call.environment = own_variables();
+  call.timeout = call_timeout;
+  const ProcessResult result = run_process(call);
+  return result.succeeded() ? result.out : std::string();
+}
+
+SlurmJobs::~SlurmJobs() {
+  if (owner_ != ::getpid() || !holder_) return;
+  holder_->close_input();
+  // One that still waits for its job reads no input.
+  if (job_.empty()) holder_->signal(SIGTERM);
+  (void)holder_->wait_for(std::chrono::seconds(5));
+}
+
+void SlurmJobs::report(Pieces what) const {
+  if (options_.on_progress) options_.on_progress(concat(what));
+}
+
+// Those of programs on this machine that have ended.
+void SlurmJobs::cancel_leftovers() const {
+  const ProgramIdentity own = own_identity();
+  const std::string listed = asked({"squeue", "-h", "--me", "-o", "%A;%k"});
+  for (std::string_view rest = listed; !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    const std::string job(take_part(line, ';'));
+    if (take_part(line, ';') != comment_start) continue;
+    ProgramIdentity maker;
+    for (std::string* const part :
+         {&maker.host, &maker.boot, &maker.space, &maker.pid, &maker.start})
+      *part = take_part(line, ';');
+    if (maker_of(maker, own) != Maker::gone) continue;
+    (void)asked({"scancel", job});
+    report({"cancelled Slurm job ", job, ", which a program that has ended had left"});
+  }
+}
+
+Expected<void> SlurmJobs::ask_for_job() {
+  const ProgramIdentity own = own_identity();
+  ProcessOptions call;
+  call.argv = words_of({"salloc"});
+  for (const std::string& word : options_.options) call.argv.push_back(concat({"--", word}));
+  add_words(
+      call.argv,
+      {"--kill-command", "--job-name",
+       concat({"codeexec-", options_.agent_id.empty() ? "agent" : options_.agent_id}), "--comment",
+       concat({comment_start, ";", own.host, ";", own.boot, ";", own.space, ";", own.pid, ";",
+               own.start}),
+       "sh", "-c", holder_script});
+  call.environment = own_variables();
+  call.keep_input_open = true;
+  heard_ = CancelToken();
+  call.on_output = [heard = heard_, progress = options_.on_progress](Stream stream,
+                                                                     std::string_view bytes) {
+    if (stream == Stream::out) heard.cancel();
+    if (stream == Stream::err && progress)
+      while (!bytes.empty()) progress(printable(take_part(bytes, '\n')));
+  };
+  ProcessResult failure;
+  auto started = Process::start(
+      std::move(call), [heard = heard_](const ProcessResult&) { heard.cancel(); }, &failure);
+  if (!started)
+    return make_error(ErrorCode::not_found,
+                      {"cannot start salloc: ", failure.message, "; ", slurm_troubles[0].help});
+  holder_ = std::move(*started);
+  return {};
+}
+
+// Why there is no job.
+Error SlurmJobs::refusal() const {
+  const std::string said = holder_->read(Stream::err, 0).text;
+  const std::string text = in_lower_case(said);
+  std::string_view help;
+  for (const SlurmTrouble& trouble : slurm_troubles)
+    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
+  return make_error(ErrorCode::io, {"Slurm gives no job: ", printable(without_line_ends(said)),
+                                    help.empty() ? "" : "; ", help});
+}
+
+Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& cancel) {
+  Way way;
+  if (!holder_ || holder_->done()) {
+    holder_.reset();
+    job_.clear();
+    cancel_leftovers();
+    if (auto ok = ask_for_job(); !ok) return ok.error();
+  }
+  // The token's descriptor is watched: it is cancelled in another thread.
+  if (!wait_for_event(heard_, cancel, later(Clock::now(), options_.start_timeout))) {
+    if (cancel && cancel->cancelled())
+      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+    return make_error(ErrorCode::io,
+                      {"Slurm has not started a job in ", seconds_text(options_.start_timeout),
+                       " s: it waits in the queue and stays there; try again later"});
+  }
+  const std::string printed = holder_->read(Stream::out, 0).text;
+  const std::string number = printed.substr(0, printed.find_first_not_of("0123456789"));
+  if (number.empty()) {
+    Error error = refusal();
+    holder_.reset();
+    return error;
+  }
+  job_ = number;
+  way.name = concat({"Slurm job ", job_});
+  // A task's output is passed on line by line.
+  way.whole_lines = true;
+  way.transport = words_of({"srun", "--jobid", job_, "--overlap", "--nodes=1", "--ntasks=1",
+                            "--export=PATH,HOME,USER,LOGNAME,SHELL,LANG"});
+  if (options_.agent.empty())
+    add_words(way.transport, {"sh"});
+  else
+    add_words(way.transport, {options_.agent, "--place"});
+  return way;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
+  for (const std::string& word : options.options)
+    if (word.empty() || word[0] < 'a' || word[0] > 'z' || has_nul(word))
+      return make_error(ErrorCode::invalid_argument,
+                        {"slurm_option must be an option of salloc without `--` and with its value "
+                         "in the same word, such as mem=4G, and not ",
+                         quoted(word)});
+  if (has_nul(options.agent_id) || has_nul(options.agent))
+    return make_error(ErrorCode::invalid_argument, {"agent has a NUL byte in it"});
+  return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));
 }
 
 // shells/shell_internal.hpp -----------------------------------------------------------------------
@@ -31016,7 +31468,7 @@ struct BackgroundShells::Shell {
   std::string start_time = utc_timestamp();
   Clock::time_point started = Clock::now();
   std::vector<std::string> notes = {};
-  std::shared_ptr<Events> events = std::make_shared<Events>();
+  std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
   // This is the State's, and so is its mutex.
@@ -31294,7 +31746,7 @@ struct BackgroundShells::State {
 // A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
     Command& command) const {
-  auto shell = std::make_shared<Shell>();
+  auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
@@ -31353,10 +31805,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(ErrorCode::limit,
-                      {"as many background shells are running as may run at once (",
-                       std::to_string(options.max_running),
-                       "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(
+        ErrorCode::limit,
+        {"as many background shells are running as may run at once (", options.max_running,
+         "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -31418,7 +31870,7 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
 }
 
 BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
-    : state_(std::make_shared<State>(executor, options)) {}
+    : state_(new_shared<State>(executor, options)) {}
 
 BackgroundShells::~BackgroundShells() {
   if (state_->owner != ::getpid()) {
@@ -31888,17 +32340,14 @@ std::vector<CodeBlock> extract_code(std::string_view markdown) {
 
 namespace {
 
-constexpr std::string_view common_commands[] = {
-    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
-    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
-    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
-    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
-    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
-};
+constexpr std::string_view common_commands =
+    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
+    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
+    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+         all_are(text, [](char c) { return is_name_char(c) || c == '.'; });
 }
 
 // The first word of a line of a shell.
@@ -31923,18 +32372,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
+  if (has_entry("if for while until case"sv, word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until" ||
            (word == "case" && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  const auto* const end = std::end(common_commands);
-  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  if (!has_entry(common_commands, word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(
-      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
 }
 
 enum class Guess { yes, no, open };
@@ -31973,13 +32420,11 @@ Guess guess_python(std::string_view line) {
   if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
   if (word == "import"sv)
-    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
-      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
-    }));
+    return decided(all_are(
+        rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word,
-                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
+  if (has_entry("async class def for if match try: try while with"sv, word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -32002,7 +32447,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
+  if (has_entry("sh ash dash"sv, program)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -32064,7 +32509,7 @@ std::string_view comment_of(std::string_view line) {
 bool is_bare_path(std::string_view comment, const std::string& extension) {
   if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
-  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+  return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
     return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });
@@ -32097,8 +32542,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit,
-                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
+    return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
   auto path = canonical_path(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
@@ -32155,7 +32599,7 @@ class CodeRun {
     if (language->shell && language->program.size() != 1)
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
-      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+      return stop(concat({"the code has a NUL byte (at byte ", nul, ")"}));
     const bool passing = is_passing(block.code, *language);
     const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
@@ -32291,7 +32735,7 @@ class CodeRun {
   const Executor& executor_;
   const CodeOptions& options_;
   const Expected<std::string> work_dir_;  // canonical
-  CodeResult result_ = {};
+  CodeResult result_ = CodeResult();
 };
 
 struct UsualLanguage {
@@ -32348,8 +32792,6 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 
 namespace {
 
-bool is_podman(const EngineOptions& engine);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -32383,11 +32825,6 @@ Number leading_number(std::string_view text, Number otherwise) {
 }
 
 const std::string& label_of(const Json& container, std::string_view label);
-
-// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
-// deadline has passed.
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline);
 
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";
@@ -32470,10 +32907,6 @@ namespace {
 
 // The engine's program ----------------------------------------------------------------------------
 
-bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman"sv);
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));
@@ -32481,15 +32914,14 @@ void add_option(std::vector<std::string>& words, std::string_view option, Pieces
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
-  const bool podman = is_podman(engine);
+  const bool podman = starts_with(base_name(engine.program), "podman"sv);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
     add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
   if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
-  for (char** variable = environ; variable && *variable; ++variable)
-    call.environment.emplace_back(*variable);
+  call.environment = own_variables();
   call.timeout = timeout;
   return call;
 }
@@ -32643,21 +33075,6 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
-}
-
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
 }
 
 }  // namespace
@@ -32991,7 +33408,7 @@ class CredentialReader {
 
   const CredentialOptions& options_;
   std::string_view home_;
-  Credentials result_ = {};
+  Credentials result_ = Credentials();
   std::map<std::string, std::string> values_ = {};
   std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };
@@ -33508,18 +33925,6 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
 
 namespace {
 
-// A program by what tells it from all others on its machine, also after a restart of that.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 
@@ -33599,7 +34004,7 @@ struct Container::State {
   const ContainerOptions options;
   const std::string name;
   const std::string user;  // of its commands, for `exec --user`
-  const std::shared_ptr<Log> events = std::make_shared<Log>();
+  const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;
@@ -33608,17 +34013,21 @@ struct Container::State {
   // What the engine said of it.
   Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
-  const char* holder() const;
+  bool held_by_root() const;
   const char* agent_program() const;
   Nonces make_nonces() const;
+  Json wanted_there() const;
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  // Sets started_at.
+  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -33635,7 +34044,7 @@ struct Container::State {
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
-  void discard();
+  void discard(bool at_once);
   void tell(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
@@ -33668,7 +34077,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
-  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
+    return PlaceCommand::launch(true, cancel, failure);
+  }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // Of one whose agent is lost: not before nothing of it is left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
@@ -33677,7 +34088,8 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void finish(ProcessResult& result) override;
 
  private:
-  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
+  void wait_for_start(std::unique_lock<std::mutex>& lock,
+                      const std::optional<CancelToken>& cancel) override;
 
   const std::shared_ptr<Container::State> container_;
   const std::string incarnation_;  // of the container, when this was started
@@ -33709,58 +34121,23 @@ struct ContainerExecutor::Place {
 
 namespace {
 
-// When a process has started, as the kernel counts; empty when that cannot be told.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
+Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                   label_of(container, "codeexec.start"sv)},
+                  own);
 }
 
 }  // namespace
 
 namespace {
-
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
-  own.space = concat({std::to_string(::geteuid()), " ",
-                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-namespace {
-
-enum class Maker { unknown, gone, running };
-
-Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host"sv) != own.host ||
-      label_of(container, "codeexec.ns"sv) != own.space)
-    return Maker::unknown;
-  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start"sv);
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
-}
-
-}  // namespace
 
 bool is_orphan(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::gone;
+  return maker_of_container(container, own) == Maker::gone;
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::running &&
+  return maker_of_container(container, own) == Maker::running &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
@@ -33833,13 +34210,14 @@ Container::State::State(ContainerOptions given)
                              .substr(0, 8)
                        : random_hex(4)})),
       user(user_of(options)) {
-  std::vector<std::string> words = configuration();
+  std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
-  words.push_back(preparation({}));
+  words.push_back(wanted_there().dump());
+  words.emplace_back(CODEEXEC_VERSION_STRING);
   digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
@@ -33850,8 +34228,7 @@ Container::State::~State() {
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options)
-    : state_(std::make_shared<State>(std::move(options))) {}
+Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 
@@ -33898,15 +34275,22 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  const bool is_new = !is_known();
-  auto done = is_new ? make(cancel) : Expected<void>();
-  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!found->is_null()) started_at = health_of(*found).started_at;
+  Expected<void> done;
+  if (!is_known()) {
+    done = make(cancel);
+    if (done) done = learn_start(cancel);
+    if (!done) tell(done.error().message);
   }
-  if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  const std::lock_guard<std::mutex> lock(mutex);
+  started_at = health_of(*found).started_at;
+  return {};
 }
 
 std::string Container::State::incarnation() const {
@@ -34067,7 +34451,7 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
-  auto answer = std::make_shared<std::optional<Json>>();
+  auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
   call.on_output = [told, answer, heard = std::string()](Stream stream,
                                                          std::string_view bytes) mutable {
@@ -34081,9 +34465,9 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 }  // namespace
 
-// Whose first process is: nobody's, where commands could kill those of root.
-const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
+// Commands of root could kill a first process that is root's, too.
+bool Container::State::held_by_root() const {
+  return user != "0" && user != "root" && !starts_with(user, "0:"sv);
 }
 
 const char* Container::State::agent_program() const {
@@ -34106,10 +34490,14 @@ Nonces Container::State::make_nonces() const {
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration() const {
+std::vector<std::string> Container::State::configuration(std::string_view version) const {
+  // In the first line it is the program; its engine may be one that another program speaks to.
+  constexpr std::string_view podman = "Podman Engine";
+  const bool is_podman = version.substr(0, version.find('\n')).find(podman) != std::string::npos;
   std::vector<std::string> words =
-      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
-                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+      words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
+                network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
+                "core=0:0", "--stop-signal", "KILL"});
   if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
@@ -34122,7 +34510,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (options.shm_size != 0)
     add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
+  if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
     if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
@@ -34131,11 +34519,15 @@ std::vector<std::string> Container::State::configuration() const {
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
-    // it covers.
-    if (mount.permission == Permission::none)
+    // it covers. Docker's program knows no word against that, and passes on what it does not know
+    // in --tmpfs alone; a name that this misunderstands is an error.
+    if (mount.permission == Permission::none && !is_podman &&
+        version.find(podman) != std::string::npos)
+      add_option(words, "--tmpfs"sv, {mount.target, ":ro,mode=0555,notmpcopyup"});
+    else if (mount.permission == Permission::none)
       add_option(words, "--mount"sv,
                  {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
-                  is_podman(options.engine) ? ",notmpcopyup" : ""});
+                  is_podman ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount"sv,
@@ -34149,7 +34541,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (!options.cache.empty())
     add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+                is_podman ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
@@ -34221,13 +34613,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
     if (created) return created;
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
-    if (!is_conflict) discard();
+    if (!is_conflict) discard(cancel && cancel->cancelled());
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
 }
 
-// One that another program works in is not taken from it. Each exec that is started ahead counts,
-// so that this is known of programs that have found it, too.
+// One that another program works in is not taken from it. An agent is an exec, so that this is also
+// known of programs that have only found the container.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
   if (label_of(found, "codeexec.pid"sv) == own.pid &&
@@ -34324,6 +34716,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
   if (auto ok = get_image(cancel); !ok) return ok;
+  const auto version = ask_engine(options.engine, words_of({"version"}),
+                                  options.engine.call_timeout, "ask for the version", cancel);
+  if (!version) return version.error();
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -34338,7 +34733,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration();
+  const std::vector<std::string> more = configuration(*version);
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
@@ -34346,7 +34741,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (found && health_of(*found).running) return ok;
+      if (!found || health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
@@ -34384,18 +34779,15 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     return engine_error(options.engine, failure, what);
   }
   if (!*answer) return engine_error(options.engine, started->wait(), what);
-  const auto found = look(cancel);
-  if (!found) return found.error();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
-  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+  return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
 
-// What an agent is told that prepares the container.
-std::string Container::State::preparation(const Nonces& nonces) const {
+// See prepare_container().
+Json Container::State::wanted_there() const {
   Json wanted = Json::object();
   const std::size_t colon = user.find(':');
   const std::string uid = user.substr(0, colon);
@@ -34421,9 +34813,14 @@ std::string Container::State::preparation(const Nonces& nonces) const {
       if (options.packages.system.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
+  return wanted;
+}
+
+// The frame for an agent that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "mounts", own_mounts());
-  set_member(hello, "prepare", std::move(wanted));
+  set_member(hello, "mounts", own_namespace("mnt"));
+  set_member(hello, "prepare", wanted_there());
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
   set_member(hello, "nonces", list_of(paths));
@@ -34575,14 +34972,16 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
 // One container: how it is stopped and removed.
 
 // Removes what a failed attempt has left behind, if it was this program's; also where the engine is
-// about to do so.
-void Container::State::discard() {
+// about to do so. Whoever cancels waits for no engine, which may be why: then the next attempt, or
+// the end, finds what there is.
+void Container::State::discard(bool at_once) {
   std::optional<Process> broken;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     std::swap(broken, lifeline);
   }
   broken.reset();
+  if (at_once) return;
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&
@@ -34696,15 +35095,18 @@ Expected<void> Container::State::save_log(const std::string& path) {
 // One command in a container.
 
 // A command that has not begun by then may be in a container that is paused, or has gone.
-void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock) {
+void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                             const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  if (PlaceCommand::wait_for_start(lock, later(Clock::now(), patience))) return;
+  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
-  const auto there = container_->ensure({});
+  const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
+    PlaceCommand::wait_for_start(lock, cancel,
+                                 later(Clock::now(), container_->options.start_timeout));
 }
 
 // Its agent is lost, or does not answer. All that is left is killed with the container, unless that
@@ -34772,7 +35174,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
     wanted.keep_alive = std::chrono::seconds(30);
-    wanted.container = state.name;
+    wanted.in_container = true;
     wanted.gitconfig = gitconfig;
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
@@ -34827,7 +35229,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  auto place = std::make_shared<Place>(
+  auto place = new_shared<Place>(
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
@@ -34896,7 +35298,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec =
-      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
+      new_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;
@@ -34925,14 +35327,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 // Containers of many agents.
 
 struct ContainerManager::State {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
   Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
-ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 
@@ -35381,8 +35783,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
+  auto place = new_shared<Place>(std::move(container),
+                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -35401,7 +35803,7 @@ Expected<std::string> UserContainers::User::shell() const {
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
-  for (const std::string_view word : words)
+  for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
@@ -35453,7 +35855,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = std::make_shared<State>(given);
+  auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
@@ -36659,7 +37061,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
   if (!parameter.choices.empty()) {
     const auto& choices = parameter.choices;
-    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+    if (!is_one_of(value.as_string(), choices))
       return concat({"must be one of ", list_of_choices(choices)});
   }
   if (parameter.items) {
@@ -36720,8 +37122,7 @@ namespace {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
+  return all_are(name, [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
 // What is wrong with a schema, or an empty text.
@@ -37161,9 +37562,7 @@ void append_content(std::string& out, const ToolResult& result) {
 }
 
 bool is_log_level(const Json& value) {
-  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -37177,7 +37576,7 @@ std::string reply_text(std::string_view id, std::string_view result) {
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_all(text, {"\"error\":{\"code\":", error.code, ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -37339,14 +37738,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     scanner.feed(line);
     id = scanner.id();
   }
-  refuse_line(id, parse_error,
-              concat({"Parse error: invalid UTF-8 at byte ", std::to_string(bad)}));
+  refuse_line(id, parse_error, concat({"Parse error: invalid UTF-8 at byte ", bad}));
 }
 
 void Session::on_too_long(const Id& id) {
   refuse_line(id, parse_error,
-              concat({"Parse error: the message is longer than ", std::to_string(options_.max_line),
-                      " bytes"}));
+              concat({"Parse error: the message is longer than ", options_.max_line, " bytes"}));
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
@@ -37364,10 +37761,9 @@ void Session::refuse_line(const Id& id, int code, std::string_view message) {
 void Session::on_batch(Json messages) {
   const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
   if (messages.size() > most)
-    return refuse_line(
-        Id(), invalid_request,
-        concat({"Invalid request: more than ", std::to_string(most), " messages in a batch"}));
-  const auto batch = std::make_shared<Batch>();
+    return refuse_line(Id(), invalid_request,
+                       concat({"Invalid request: more than ", most, " messages in a batch"}));
+  const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
     CallPtr call = on_message(message, batch);
@@ -37433,7 +37829,7 @@ void Session::cancel(const std::string& key) {
     if (found == open_.end()) return;
     call = found->second;
     open_.erase(found);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
     if (was_waiting) waiting_.erase(place);
   }
@@ -37585,7 +37981,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
   }
   if (full)
     return fail(batch, id.spelling, internal_error,
-                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
+                concat({"Too many subscriptions: at most ", most_subscriptions}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -37594,7 +37990,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
-  const auto call = std::make_shared<OpenCall>();
+  const auto call = new_shared<OpenCall>();
   call->message = std::move(message);
   const Json& params = call->message["params"sv];
   const Json& name = params["name"sv];
@@ -37654,11 +38050,11 @@ CallPtr Session::dispatch(CallPtr call) {
       return nullptr;
     }
   }
-  answer(call, ToolResult::error(
-                   ending ? server_ends
-                          : concat({"The server is busy: ", std::to_string(options_.max_concurrent),
-                                    " calls are running and ", std::to_string(options_.max_waiting),
-                                    " are waiting. Try again when some have ended."})));
+  answer(call,
+         ToolResult::error(ending ? server_ends
+                                  : concat({"The server is busy: ", options_.max_concurrent,
+                                            " calls are running and ", options_.max_waiting,
+                                            " are waiting. Try again when some have ended."})));
   return nullptr;
 }
 
@@ -37814,10 +38210,9 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
   }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
-  return of_result(
-      failure_of(tool, concat({"was dropped, because it is ", std::to_string(text.size()),
-                               " bytes long as JSON and at most ", std::to_string(call.max_reply),
-                               " can be sent; ask for less"})));
+  return of_result(failure_of(
+      tool, concat({"was dropped, because it is ", text.size(), " bytes long as JSON and at most ",
+                    call.max_reply, " can be sent; ask for less"})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -38037,7 +38432,8 @@ void Session::cancel_everything() {
 bool Session::join_workers() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
-    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+    const auto at_work = [](const Worker& worker) { return !worker.ended; };
+    return find_where(workers_, at_work) == workers_.end();
   };
   const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
   for (const Worker& worker : workers_) {
@@ -38131,7 +38527,7 @@ class MovedStreams {
 }  // namespace
 
 struct Server::State {
-  ServerOptions options = {};
+  ServerOptions options = ServerOptions();
   Tools tools = {};
   std::atomic<bool> serving{false};
 };
@@ -38151,7 +38547,7 @@ Expected<void> Server::add(Tool tool) {
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
     if (other->name == tool.name) return refuse("is there already"sv);
-  state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
+  state_->tools.push_back(new_shared<const Tool>(std::move(tool)));
   return {};
 }
 
@@ -38201,8 +38597,9 @@ bool is_of_type(const Json& value, std::string_view type) {
 // Whether one of the items, or the only one, is as wanted.
 bool matches_type(const Json& types, const Json& value) {
   if (types.is_string()) return is_of_type(value, types.as_string());
-  return std::any_of(types.items().begin(), types.items().end(),
-                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+  for (const Json& type : types.items())
+    if (is_of_type(value, type.as_string())) return true;
+  return false;
 }
 
 // Bounds of a number; what is no number in the schema is no bound.
@@ -38224,8 +38621,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
   const Json& choices = schema["enum"sv];
-  if (choices.is_array() &&
-      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+  if (choices.is_array() && find_in(choices.items(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
   if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
@@ -38246,8 +38642,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem =
-        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
     if (!problem.empty()) return problem;
   }
   return {};
@@ -38403,8 +38798,7 @@ class SessionTable {
  public:
   Session of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                              [&](const auto& known) { return known.first == id; });
+    auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
       found = sessions_.emplace(sessions_.end(), id, Session());
@@ -38427,7 +38821,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.file_rules(), where.workspace()),
-        use(std::make_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
   const Executor& executor;
@@ -38764,7 +39158,7 @@ namespace {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {
@@ -38816,8 +39210,7 @@ std::uint64_t count_of(const Json& number) {
 }
 
 bool is_disabled(const ToolOptions& options, std::string_view tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+  return is_one_of(tool, options.disabled_tools);
 }
 
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
@@ -38878,7 +39271,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = std::make_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }
@@ -38931,8 +39324,7 @@ namespace {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = std::find_if(calls_.begin(), calls_.end(),
-                            [&](const auto& known) { return known.first == tool; });
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
   std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
@@ -38944,9 +39336,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
-                 " times in a minute (calls_per_minute); try again in ",
-                 std::to_string(left.count()), " seconds"});
+  return concat({tool, " may be called ", bounds_.calls_per_minute,
+                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
@@ -38967,7 +39358,7 @@ Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
   counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
     if (!over->exchange(true)) counter->end(begin);
   };
 }
@@ -39054,7 +39445,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (argument_text(call, "encoding") == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
+    raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);
@@ -39110,9 +39501,7 @@ Json shell_exit_code(const ShellStatus& shell) {
   return json_exit_code(shell.result);
 }
 
-std::string cursor_text(const ShellCursor& cursor) {
-  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
-}
+std::string cursor_text(const ShellCursor& cursor) { return concat({cursor.out, ":", cursor.err}); }
 
 std::optional<ShellCursor> parse_cursor(std::string_view text) {
   ShellCursor cursor;
@@ -39154,7 +39543,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, {std::to_string(others),
+    return make_error(ErrorCode::limit, {others,
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }
@@ -39440,14 +39829,14 @@ class BlockSum {
   }
   static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
     for (const std::string& text : texts)
-      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+      if (!is_one_of(text, sum)) sum.push_back(text);
   }
 
   const ToolOptions& options_;
   const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
-  Result all_ = {};  // but for the output
+  Result all_ = Result();  // but for the output
   std::vector<std::string> files_ = {};
   std::size_t blocks_ = 0;
 };
@@ -39467,9 +39856,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(
-        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
-                std::to_string(most_blocks), " at most"}));
+    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
+                          most_blocks, " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;
@@ -39572,7 +39960,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({quoted(path), " is an image of ", std::to_string(image.size),
+      return failed(concat({quoted(path), " is an image of ", image.size,
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     remember_read(set, image);
@@ -39583,7 +39971,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", std::to_string(file.size),
+    return failed(concat({quoted(path), " is a binary file of ", file.size,
                           " bytes; read it with encoding base64"}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
@@ -39660,7 +40048,7 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({quoted(file->path), " is longer than ", std::to_string(longest_source),
+    return failed(concat({quoted(file->path), " is longer than ", longest_source,
                           " bytes, too long for a source file"}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
@@ -39727,8 +40115,7 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   set_member(object, "success", true);
   set_member(object, "file_path", path);
   set_member(object, "bytes", *bytes);
-  set_member(object, "message",
-             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  set_member(object, "message", concat({"Successfully wrote ", *bytes, " bytes to ", path}));
   return answer_with(std::move(object));
 }
 
@@ -39770,7 +40157,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+    return failed(concat({quoted(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);
@@ -39901,8 +40288,7 @@ void add_timeout(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output",
-        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
       .minimum = 1;
 }
 
@@ -40089,10 +40475,9 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
   if (options.disabled_tools.empty()) return {};
   const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
-    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
-      return bound.tool.name == disabled;
-    });
-    if (!is_known)
+    const auto known =
+        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
+    if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
                         {"disabled_tools: there is no tool ", quoted(disabled)});
   }
@@ -40105,7 +40490,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options) {
   if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto set = std::make_shared<ToolSet>(executor, options);
+  const auto set = new_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
     bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {
@@ -40137,7 +40522,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". They have no terminal. Of each stream ", std::to_string(options.max_output),
+               ". They have no terminal. Of each stream ", options.max_output,
                " bytes are shown, the beginning and the end",
                settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -40145,7 +40530,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
                " goes on in the background."});
   if (has_tool("start_background_shell"))
     say(text, {"For servers and long work use start_background_shell (at most ",
-               std::to_string(options.shells.max_running), " at a time)",
+               options.shells.max_running, " at a time)",
                has_tool("get_background_shell_output")
                    ? ", and get_background_shell_output with wait_for and since to follow it."
                    : "."});
@@ -40169,8 +40554,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    say(text,
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
+    say(text, {"Each tool may be called ", use.calls_per_minute, " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
     say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
@@ -40213,9 +40597,9 @@ struct ServerConfig {
   }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-  LocalOptions local = {};
+  LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
-  ToolOptions tools = {};
+  ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
@@ -40234,7 +40618,7 @@ struct ServerConfig {
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
   std::string runtime = {};
@@ -40244,13 +40628,15 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  UserContainerOptions user = {};
+  UserContainerOptions user = UserContainerOptions();
   // Places
   std::string place_command = {};
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  SlurmOptions slurm = {};
+  bool reach_place = false;  // now, and not when a command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -40296,7 +40682,9 @@ struct Option {
     docker = 2,
     command = 8,
     ssh = 16,
-    places = command | ssh,
+    slurm = 32,
+    installed = ssh | slurm,  // where the agent is started by its name
+    places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
     users = 4,
@@ -40368,7 +40756,7 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // where they run, but for containers
+  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
   std::optional<PlaceFacts> facts = {};                 // of a place
 };
@@ -40488,7 +40876,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       "by which the disk may fill up during a command",
       {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "where commands run: local (default), docker, ssh, command",
+      "where commands run: local (default), docker, ssh, slurm, command",
       &config.execution_mode, Where::all);
   add("place-command\nWORDS\n"
       "with mode command: what leads to a codeexec-mcp --place elsewhere",
@@ -40498,7 +40886,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       &config.place_host, Where::ssh);
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
-      &config.place_agent, Where::ssh);
+      &config.place_agent, Where::installed);
+  add("place-start-timeout\nSECONDS\n"
+      "that a command waits for its place to be made (default: 60)",
+      &config.slurm.start_timeout, Where::slurm);
+  add("slurm-option\nWORD...\n"
+      "more options of salloc, such as partition=debug or mem=4G",
+      &config.slurm.options, Where::slurm);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);
@@ -40729,7 +41123,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+                      {label, " needs exactly one value, and not ", words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
@@ -40742,7 +41136,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
-  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
   return nullptr;
 }
 
@@ -40941,7 +41335,7 @@ const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
 namespace {
 
 bool contains(const Options& options, const Option* option) {
-  return std::find(options.begin(), options.end(), option) != options.end();
+  return find_in(options, option) != options.end();
 }
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
@@ -40959,7 +41353,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+    const auto option = find_where(table, [&](const Option& candidate) {
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
@@ -41010,15 +41404,15 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
-      arguments.back().words.emplace_back(word);
+      add_words(arguments.back().words, {word});
       continue;
     }
     const std::size_t equals = word.find('=');
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
-      arguments.back().words.emplace_back(word.substr(equals + 1));
+      add_words(arguments.back().words, {word.substr(equals + 1)});
     else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
-      arguments.back().words.emplace_back(argv[++i]);
+      add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
 }
@@ -41080,9 +41474,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                : mode == "docker"  ? Option::docker
                : mode == "command" ? Option::command
                : mode == "ssh"     ? Option::ssh
+               : mode == "slurm"   ? Option::slurm
                                    : Option::Where{};
   if (config.use == 0)
-    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+    return invalid("command_line_execution_mode", mode,
+                   "'local', 'docker', 'ssh', 'slurm' or 'command'");
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
                       {"profile user-container has no execution_mode '", mode, "'"});
@@ -41122,8 +41518,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Options given;
   for (const Argument& argument : *arguments) {
     const Special* const special =
-        std::find_if(std::begin(specials), std::end(specials),
-                     [&](const Special& known) { return argument.name == known.name; });
+        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
       continue;
@@ -41318,7 +41713,7 @@ void set_terminal(EnvironmentOptions& options) {
     bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
                   std::getenv(setting.name) != nullptr;
     for (const auto& given : options.set) is_set |= given.first == setting.name;
-    if (!is_set) options.set.emplace_back(setting.name, setting.value);
+    if (!is_set) options.set.push_back({setting.name, setting.value});
   }
 }
 
@@ -41411,13 +41806,24 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  std::string agent = config.place_agent;
+  if (!options.agent.empty() && config.use != Option::command) {
+    if (agent != ServerConfig::usual_agent)
+      return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+    agent.clear();
+  }
+  if (config.use == Option::slurm) {
+    SlurmOptions slurm = config.slurm;
+    slurm.agent_id = config.local.agent_id;
+    slurm.agent = agent;
+    slurm.on_progress = [](std::string_view what) { warn(std::string(what)); };
+    auto engine = slurm_jobs(slurm);
+    if (!engine) return engine.error();
+    options.engine = std::move(*engine);
+    options.name = "Slurm";
+    return options;
+  }
   if (config.use == Option::ssh) {
-    std::string agent = config.place_agent;
-    if (!options.agent.empty()) {
-      if (agent != ServerConfig::usual_agent)
-        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
-      agent.clear();
-    }
     auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
@@ -41535,6 +41941,8 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     if (!options) return options.error();
     auto executor = PlaceExecutor::create(*options);
     if (!executor) return in_our_words(executor.error());
+    if (config.reach_place)
+      if (auto ok = executor->reach(); !ok) return ok.error();
     place.facts = executor->facts();
     place.sandbox = place.facts->sandbox;
     place.executor = owned(std::move(*executor));
@@ -41606,8 +42014,7 @@ class InputLines {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
-  if (lines.too_long())
-    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
+  if (lines.too_long()) return make_error(ErrorCode::limit, {"longer than ", longest, " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
@@ -41631,8 +42038,7 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      set_member(answer, "error",
-                 concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error", concat({"line ", number, ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
@@ -41682,15 +42088,15 @@ int verify_audit(const std::string& path) {
       continue;
     }
     if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      print(concat({path, ": line ", number, " ", problem, "\n"}));
       return 1;
     }
   }
   if (lines.error() != 0)
     return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
   const std::string text =
-      concat({path, ": ", std::to_string(number - older), " records as they were written",
-              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+      concat({path, ": ", number - older, " records as they were written",
+              older > 0 ? concat({", after ", older, " lines without a hash"}) : "",
               start.empty() ? "" : ", the first after a record that is not here and has the hash ",
               start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
@@ -41859,7 +42265,7 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   std::to_string(facts.uid), ", home ", facts.home})},
+                   facts.uid, ", home ", facts.home})},
           {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
 }
 
@@ -41979,6 +42385,7 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
+  config.reach_place = invocation->doctor || invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
   if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
@@ -42180,8 +42587,7 @@ std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why
   const std::string_view head = utf8_prefix(text, most / 2);
   const std::string_view tail = utf8_suffix(text, most / 2);
   const std::size_t omitted = text.size() - head.size() - tail.size();
-  text = concat({head, "\n... (truncated", why, ": ", std::to_string(omitted),
-                 " bytes omitted) ...\n", tail});
+  text = concat({head, "\n... (truncated", why, ": ", omitted, " bytes omitted) ...\n", tail});
   return omitted;
 }
 
@@ -42189,16 +42595,15 @@ std::size_t cut_output(std::string& text, std::size_t most) {
   // Text that was cut to so many bytes before has a line that says so.
   constexpr std::size_t longest_line = 256;
   if (text.size() <= most + longest_line) return 0;
-  return cut_middle(text, most, concat({", exceeded ", std::to_string(most), " bytes"}));
+  return cut_middle(text, most, concat({", exceeded ", most, " bytes"}));
 }
 
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes) {
-  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ",
-                             std::to_string(total), " bytes, and not all of them are here; "});
+  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ", total,
+                             " bytes, and not all of them are here; "});
   if (file.empty()) return note + "send it to a file to read it in parts";
-  note += file_bytes < total ? concat({"the first ", std::to_string(file_bytes), " are in "})
-                             : "all of it is in ";
+  note += file_bytes < total ? concat({"the first ", file_bytes, " are in "}) : "all of it is in ";
   note += file;
   if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;

@@ -94,6 +94,7 @@
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths environment sandbox process    the one gate
 //   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   cluster      needs: base process executor place    places that an engine of a cluster makes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -136,6 +137,7 @@
 #include "process/process.hpp"
 #include "executor/executor.hpp"
 #include "place/place.hpp"
+#include "cluster/cluster.hpp"
 #include "shells/shells.hpp"
 #include "code/code.hpp"
 #include "docker/docker.hpp"
@@ -265,7 +267,10 @@
 #include "place/bring.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
+#include "place/owner.cpp"
 #include "place/place_executor.cpp"
+
+#include "cluster/slurm.cpp"
 
 #include "shells/shell.cpp"
 #include "shells/shells.cpp"

@@ -12,6 +12,9 @@
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
 #                  its own for them (tests/helpers/engine.sh), and ends it. Without it they run when
 #                  you set CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with their images
+#   --clusters     the tests of clusters for sure, and in CI: installs Slurm, starts one of its own for
+#                  them (tests/helpers/slurm.sh), and ends it. Without it they run when you set
+#                  CODEEXEC_TEST_SLURM=1 and $SLURM_CONF is that of a Slurm with one node
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
@@ -36,7 +39,7 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe docker=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
+interop=maybe docker=no clusters=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
@@ -46,7 +49,7 @@ usage_error() {
   exit 2
 }
 everything() {
-  interop=yes docker=yes sanitizers=yes compilers=yes portability=yes counted=yes
+  interop=yes docker=yes clusters=yes sanitizers=yes compilers=yes portability=yes counted=yes
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
@@ -101,6 +104,7 @@ for option; do
     --quick) interop=no ;;
     --interop) interop=yes ;;
     --docker) docker=yes ;;
+    --clusters) clusters=yes ;;
     --sanitizers) sanitizers=yes ;;
     --compilers) compilers=yes ;;
     --all) everything ;;
@@ -171,6 +175,10 @@ find_missing() {
     want busybox-static has_static_busybox
     want podman has podman
     want catatonit has catatonit
+  fi
+  if [ $clusters = yes ]; then
+    want slurm-wlm has_for_root slurmctld
+    want munge has_for_root munged
   fi
   [ -z "$only" ] || return 0
   want binutils has nm
@@ -340,6 +348,27 @@ wait_for_images() {
   wait "$images" || no_engine "the images could not be made" "$engine_log"
   images=
 }
+# A Slurm for the tests of clusters.
+in_slurm() { as_root sh "$root/tests/helpers/slurm.sh" "$1" "$engine-slurm"; }
+stop_slurm() {
+  [ $clusters = yes ] || return 0
+  clusters=no
+  in_slurm stop > "$build/slurm.log" 2>&1 || true
+}
+start_slurm() {
+  # An interrupted run may have left one.
+  if in_slurm stop > "$build/slurm.log" 2>&1 &&
+    SLURM_CONF=$(in_slurm start 2>> "$build/slurm.log"); then
+    export SLURM_CONF
+    slurm_legs=$all_legs
+    echo "== clusters: a Slurm runs"
+  else
+    echo "== clusters: Slurm does not start; the end of $build/slurm.log:"
+    tail -n 20 "$build/slurm.log"
+    echo "clusters: Slurm does not start" >> "$build/failures.txt"
+    failed=$((failed + 1))
+  fi
+}
 # give_engine LEG
 give_engine() {
   wait_for_images
@@ -347,9 +376,15 @@ give_engine() {
     *" $1 "*) export CODEEXEC_TEST_DOCKER=1 ;;
     *) unset CODEEXEC_TEST_DOCKER ;;
   esac
+  case $slurm_legs in
+    *" $1 "*) export CODEEXEC_TEST_SLURM=1 ;;
+    *) unset CODEEXEC_TEST_SLURM ;;
+  esac
 }
 # Those that have one, when there is one.
-engine_legs=" tests interop soak "
+all_legs=" tests interop soak "
+engine_legs=$all_legs slurm_legs=
+[ -z "${CODEEXEC_TEST_SLURM:-}" ] || slurm_legs=$all_legs
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 
@@ -410,6 +445,7 @@ clean_up() {
   [ -z "$builder" ] || kill -TERM "-$builder" || true
   [ -z "$soaker" ] || kill -TERM "$soaker" || true
   stop_engine
+  stop_slurm
 }
 
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
@@ -563,6 +599,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 [ $docker = no ] || start_engine
+[ $clusters = no ] || start_slurm
 if [ $sanitizers = yes ]; then
   asan_leg later
   tsan_leg later
@@ -592,6 +629,8 @@ if [ $sanitizers = yes ]; then
   # What the images have in them does not depend on the compiler.
   exclude='unit\.docker\.images'
   asan_leg leg
+  # Thousands of scripts of this system are judged in one thread, for minutes under this sanitizer.
+  exclude="$exclude|unit\\.policy\\.scripts"
   tsan_leg leg
 fi
 if [ $compilers = yes ]; then

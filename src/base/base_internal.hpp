@@ -31,21 +31,39 @@ inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
 
-// Counts who owns an object, and destroys it behind the last one.
-std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*));
+// A piece of a text: a text that it borrows, as it is or in quotes, or a number. More than a
+// thousand are made, each of which would weigh more than a call if its constructor was inlined.
+class Piece {
+ public:
+  enum class Kind { text, in_quotes, number, below_zero };
 
-// As std::make_shared(), which compiles a count of its own for each type. (push_back(T(x)) is such
-// a saving, too, where a list takes temporaries elsewhere.)
-template <class T, class... Arguments>
-std::shared_ptr<T> make_owned(Arguments&&... arguments) {
-  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would know no count");
-  T* const object = new T(std::forward<Arguments>(arguments)...);
-  return std::static_pointer_cast<T>(
-      owned_object(object, [](void* it) { delete static_cast<T*>(it); }));
-}
+  Piece(const char* text);
+  [[gnu::noinline]] Piece(const std::string& text);
+  [[gnu::noinline]] Piece(std::string_view text, Kind kind = Kind::text);
+  [[gnu::noinline]] Piece(unsigned long long number);
+  Piece(unsigned long number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(unsigned number) : Piece(static_cast<unsigned long long>(number)) {}
+  Piece(long long number);
+  Piece(long number) : Piece(static_cast<long long>(number)) {}
+  Piece(int number) : Piece(static_cast<long long>(number)) {}
+  Piece(char) = delete;
+  Piece(bool) = delete;
 
-// The pieces of a message, without a temporary text of all.
-using Pieces = std::initializer_list<std::string_view>;
+  void append_to(std::string& out) const;
+  // Of a number or of what is put in quotes, a guess.
+  std::size_t size() const { return kind_ <= Kind::in_quotes ? text_.size() : 4; }
+  operator std::string() const;
+
+ private:
+  Kind kind_;
+  union {
+    std::string_view text_;
+    unsigned long long number_;  // without its sign
+  };
+};
+
+// The pieces of a message, without a temporary text of each.
+using Pieces = std::initializer_list<Piece>;
 
 // One allocation for any number of pieces.
 std::string concat(Pieces pieces);
@@ -73,6 +91,18 @@ Error with_prefix(Pieces prefix, const Error& error);
 
 Error with_message(Error error, std::string message);
 
+// The owner of an object; the last copy calls `destroy`.
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
+
+// As std::make_shared, which costs half a KiB of code for each type. Not for one that has
+// shared_from_this().
+template <class T, class... Args>
+std::shared_ptr<T> new_shared(Args&&... args) {
+  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would have no owner");
+  auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
+  return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
+}
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 
@@ -81,8 +111,8 @@ std::string sha256(std::string_view bytes);
 // Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
 std::string printable(std::string_view text);
 
-// The same in quotes, and at most 200 bytes of the text.
-std::string quoted(std::string_view text);
+// The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
+Piece quoted(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;
@@ -93,10 +123,26 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 inline bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-template <class Texts = std::initializer_list<std::string_view>>
-bool is_one_of(std::string_view text, const Texts& texts) {
-  return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
+// The place of the first that passes, or the end. The loops of std::find_if and its like are
+// unrolled four times.
+template <class Range, class Test>
+auto find_where(Range& range, Test passes) {
+  auto place = std::begin(range);
+  while (place != std::end(range) && !passes(*place)) ++place;
+  return place;
 }
+
+template <class Range, class Value>
+auto find_in(Range& range, const Value& value) {
+  return find_where(range, [&value](const auto& other) { return other == value; });
+}
+
+template <class Texts>
+bool is_one_of(std::string_view text, const Texts& texts) {
+  return find_in(texts, text) != std::end(texts);
+}
+
+bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
@@ -240,6 +286,9 @@ int flush_to_disk(int fd);
 
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
+
+// The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
+std::string own_namespace(const char* kind);
 
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,

@@ -8,10 +8,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::shared_ptr<void> owned_object(void* object, void (*destroy)(void*)) {
-  return {object, destroy};
-}
-
 int moved_above(int last, int fd) {
   if (fd < 0 || fd > last) return fd;
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, last + 1);
@@ -19,6 +15,10 @@ int moved_above(int last, int fd) {
   ::close(fd);
   errno = saved;
   return moved;
+}
+
+std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
+  return std::shared_ptr<void>(object, destroy);
 }
 
 }  // namespace inner
@@ -79,7 +79,7 @@ struct CancelToken::State {
   }
 };
 
-CancelToken::CancelToken() : state_(std::make_shared<State>()) {}
+CancelToken::CancelToken() : state_(new_shared<State>()) {}
 
 void CancelToken::cancel() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);

@@ -52,6 +52,12 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
+std::string own_namespace(const char* kind) {
+  char name[64];
+  const ssize_t size = ::readlink(concat({"/proc/self/ns/", kind}).c_str(), name, sizeof name);
+  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));

@@ -8,13 +8,44 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+Piece::Piece(const char* text) : Piece(std::string_view(text)) {}
+Piece::Piece(const std::string& text) : Piece(std::string_view(text)) {}
+Piece::Piece(std::string_view text, Kind kind) : kind_(kind), text_(text) {}
+Piece::Piece(unsigned long long number) : kind_(Kind::number), number_(number) {}
+Piece::Piece(long long number)
+    : kind_(number < 0 ? Kind::below_zero : Kind::number),
+      number_(static_cast<unsigned long long>(number)) {
+  if (number < 0) number_ = 0 - number_;
+}
+
+void Piece::append_to(std::string& out) const {
+  constexpr std::size_t longest_quote = 200;
+  switch (kind_) {
+    case Kind::text:
+      out += text_;
+      break;
+    case Kind::in_quotes:
+      out += '\'';
+      out += printable(utf8_prefix(text_, longest_quote));
+      out += text_.size() > longest_quote ? "...'" : "'";
+      break;
+    case Kind::below_zero:
+      out += '-';
+      [[fallthrough]];
+    case Kind::number:
+      out += std::to_string(number_);
+  }
+}
+
+Piece::operator std::string() const { return concat({*this}); }
+
 void append_all(std::string& text, Pieces pieces) {
-  for (std::string_view piece : pieces) text.append(piece);
+  for (const Piece& piece : pieces) piece.append_to(text);
 }
 
 std::string concat(Pieces pieces) {
   std::size_t size = 0;
-  for (std::string_view piece : pieces) size += piece.size();
+  for (const Piece& piece : pieces) size += piece.size();
   std::string text;
   text.reserve(size);
   append_all(text, pieces);
@@ -22,7 +53,7 @@ std::string concat(Pieces pieces) {
 }
 
 void add_words(std::vector<std::string>& words, Pieces more) {
-  for (const std::string_view word : more) words.push_back(std::string(word));
+  for (const Piece& word : more) words.push_back(word);
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -60,10 +91,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 200;
-  return concat({"'", printable(utf8_prefix(text, longest)), text.size() > longest ? "...'" : "'"});
-}
+Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -106,9 +134,14 @@ bool is_word_of(std::string_view text, std::string_view words) {
   return false;
 }
 
+bool all_are(std::string_view text, bool (*test)(char)) {
+  for (const char c : text)
+    if (!test(c)) return false;
+  return true;
+}
+
 bool is_name(std::string_view text) {
-  return !text.empty() && is_name_start(text[0]) &&
-         std::all_of(text.begin(), text.end(), is_name_char);
+  return !text.empty() && is_name_start(text[0]) && all_are(text, is_name_char);
 }
 
 std::string shell_word(std::string_view text) {

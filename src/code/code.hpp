@@ -56,7 +56,7 @@ struct CodeOptions {
   std::vector<CodeLanguage> languages = default_languages();
   // What the commands are besides: work_dir, timeout (of each block), environment, input, cancel,
   // on_output and so on. Its script, argv, interpreter and code are not used.
-  Command command = {};
+  Command command = Command();
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;

@@ -10,17 +10,14 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::string_view common_commands[] = {
-    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
-    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
-    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
-    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
-    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn",
-};
+constexpr std::string_view common_commands =
+    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
+    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
+    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_name_char(c) || c == '.'; });
+         all_are(text, [](char c) { return is_name_char(c) || c == '.'; });
 }
 
 // The first word of a line of a shell.
@@ -45,18 +42,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (is_one_of(word, {"if", "for", "while", "until", "case"}))
+  if (has_entry("if for while until case"sv, word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until" ||
            (word == "case" && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  const auto* const end = std::end(common_commands);
-  if (std::find(std::begin(common_commands), end, word) == end) return false;
+  if (!has_entry(common_commands, word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !is_one_of(
-      next, {"=", "==", "!=", "+=", "-=", "*=", "/=", "in", "is", "if", "and", "or", "not"});
+  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
 }
 
 enum class Guess { yes, no, open };
@@ -95,13 +90,11 @@ Guess guess_python(std::string_view line) {
   if (starts_with(line, "\"\"\""sv) || starts_with(line, "'''"sv)) return Guess::yes;
   if (line.front() == '@') return decided(is_dotted_name(line.substr(1, line.find('(') - 1)));
   if (word == "import"sv)
-    return decided(std::all_of(rest.begin(), rest.end(), [](char c) {
-      return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c);
-    }));
+    return decided(all_are(
+        rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (is_one_of(word, {"assert", "await", "del", "raise"})) return Guess::yes;
-  if (is_one_of(word,
-                {"async", "class", "def", "for", "if", "match", "try:", "try", "while", "with"})) {
+  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
+  if (has_entry("async class def for if match try: try while with"sv, word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -124,7 +117,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_one_of(program, {"sh", "ash", "dash"})) return "sh";
+  if (has_entry("sh ash dash"sv, program)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";

@@ -50,7 +50,7 @@ std::string_view comment_of(std::string_view line) {
 bool is_bare_path(std::string_view comment, const std::string& extension) {
   if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
-  return !stem.empty() && stem.back() != '/' && std::all_of(stem.begin(), stem.end(), [](char c) {
+  return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
     return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });
@@ -83,8 +83,7 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit,
-                      {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
+    return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
   auto path = canonical_path(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
@@ -141,7 +140,7 @@ class CodeRun {
     if (language->shell && language->program.size() != 1)
       return stop(concat({"language ", name, ": a shell takes no arguments here"}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
-      return stop(concat({"the code has a NUL byte (at byte ", std::to_string(nul), ")"}));
+      return stop(concat({"the code has a NUL byte (at byte ", nul, ")"}));
     const bool passing = is_passing(block.code, *language);
     const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
@@ -277,7 +276,7 @@ class CodeRun {
   const Executor& executor_;
   const CodeOptions& options_;
   const Expected<std::string> work_dir_;  // canonical
-  CodeResult result_ = {};
+  CodeResult result_ = CodeResult();
 };
 
 struct UsualLanguage {

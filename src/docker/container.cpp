@@ -10,65 +10,30 @@
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "process/process.hpp"
-#include "process/process_internal.hpp"
+#include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// When a process has started, as the kernel counts; empty when that cannot be told.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
+Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                   label_of(container, "codeexec.start"sv)},
+                  own);
 }
 
 }  // namespace
 
 inline namespace inner {
 
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  const ssize_t size = ::readlink("/proc/self/ns/pid", text, sizeof text);
-  own.space = concat({std::to_string(::geteuid()), " ",
-                      std::string_view(text, size < 0 ? 0 : static_cast<std::size_t>(size))});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-namespace {
-
-enum class Maker { unknown, gone, running };
-
-Maker maker_of(const Json& container, const ProgramIdentity& own) {
-  if (label_of(container, "codeexec.host"sv) != own.host ||
-      label_of(container, "codeexec.ns"sv) != own.space)
-    return Maker::unknown;
-  if (label_of(container, "codeexec.boot"sv) != own.boot) return Maker::gone;
-  const std::string& start = label_of(container, "codeexec.start"sv);
-  const pid_t pid = leading_number(label_of(container, "codeexec.pid"sv), pid_t{0});
-  if (own.start.empty() || start.empty() || pid <= 0) return Maker::unknown;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
-}
-
-}  // namespace
-
 bool is_orphan(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::gone;
+  return maker_of_container(container, own) == Maker::gone;
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of(container, own) == Maker::running &&
+  return maker_of_container(container, own) == Maker::running &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
@@ -141,13 +106,14 @@ Container::State::State(ContainerOptions given)
                              .substr(0, 8)
                        : random_hex(4)})),
       user(user_of(options)) {
-  std::vector<std::string> words = configuration();
+  std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
   for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
-  words.push_back(preparation({}));
+  words.push_back(wanted_there().dump());
+  words.emplace_back(CODEEXEC_VERSION_STRING);
   digits = content_digits(joined(words, "\n"sv));
   events->redactor = Redactor(options.secrets);
 }
@@ -158,8 +124,7 @@ Container::State::~State() {
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options)
-    : state_(std::make_shared<State>(std::move(options))) {}
+Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
 
 const ContainerOptions& Container::options() const noexcept { return state_->options; }
 
@@ -206,15 +171,22 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   };
   if (is_known()) return {};
   if (auto ok = take_turn(cancel); !ok) return ok;
-  const bool is_new = !is_known();
-  auto done = is_new ? make(cancel) : Expected<void>();
-  if (const auto found = done && is_new && options.persistent ? look(cancel) : Json()) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!found->is_null()) started_at = health_of(*found).started_at;
+  Expected<void> done;
+  if (!is_known()) {
+    done = make(cancel);
+    if (done) done = learn_start(cancel);
+    if (!done) tell(done.error().message);
   }
-  if (!done) tell(done.error().message);
   end_turn(done.has_value());
   return done;
+}
+
+Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+  const auto found = look(cancel);
+  if (!found) return found.error();
+  const std::lock_guard<std::mutex> lock(mutex);
+  started_at = health_of(*found).started_at;
+  return {};
 }
 
 std::string Container::State::incarnation() const {

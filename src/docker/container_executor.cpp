@@ -41,7 +41,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
     wanted.keep_alive = std::chrono::seconds(30);
-    wanted.container = state.name;
+    wanted.in_container = true;
     wanted.gitconfig = gitconfig;
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
@@ -96,7 +96,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  auto place = std::make_shared<Place>(
+  auto place = new_shared<Place>(
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
@@ -165,7 +165,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container.state_->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec =
-      std::make_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
+      new_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.process.carrier = std::move(exec);
   admission.process.secrets = container.options().secrets;

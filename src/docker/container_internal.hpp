@@ -23,18 +23,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// A program by what tells it from all others on its machine, also after a restart of that.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
 // Whether the program that made a container has ended. In doubt it has not.
 bool is_orphan(const Json& container, const ProgramIdentity& own);
 
@@ -114,7 +102,7 @@ struct Container::State {
   const ContainerOptions options;
   const std::string name;
   const std::string user;  // of its commands, for `exec --user`
-  const std::shared_ptr<Log> events = std::make_shared<Log>();
+  const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;
@@ -123,17 +111,21 @@ struct Container::State {
   // What the engine said of it.
   Expected<void> removed(const ProcessResult& result) const;
   bool has_own_tmp() const;
-  const char* holder() const;
+  bool held_by_root() const;
   const char* agent_program() const;
   Nonces make_nonces() const;
+  Json wanted_there() const;
   std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  std::vector<std::string> configuration() const;
+  // By what the engine's program says of its `version`.
+  std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
+  // Sets started_at.
+  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -150,7 +142,7 @@ struct Container::State {
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
-  void discard();
+  void discard(bool at_once);
   void tell(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
@@ -183,7 +175,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
-  bool launch(bool, ProcessResult& failure) override { return PlaceCommand::launch(true, failure); }
+  bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
+    return PlaceCommand::launch(true, cancel, failure);
+  }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // Of one whose agent is lost: not before nothing of it is left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
@@ -192,7 +186,8 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   void finish(ProcessResult& result) override;
 
  private:
-  void wait_for_start(std::unique_lock<std::mutex>& lock) override;
+  void wait_for_start(std::unique_lock<std::mutex>& lock,
+                      const std::optional<CancelToken>& cancel) override;
 
   const std::shared_ptr<Container::State> container_;
   const std::string incarnation_;  // of the container, when this was started

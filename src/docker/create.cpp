@@ -35,7 +35,7 @@ void add_scratch(std::vector<std::string>& words, std::string_view path, std::ui
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
-  auto answer = std::make_shared<std::optional<Json>>();
+  auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
   call.on_output = [told, answer, heard = std::string()](Stream stream,
                                                          std::string_view bytes) mutable {
@@ -49,9 +49,9 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 }  // namespace
 
-// Whose first process is: nobody's, where commands could kill those of root.
-const char* Container::State::holder() const {
-  return user == "0" || user == "root" || starts_with(user, "0:"sv) ? "65534:65534" : "0:0";
+// Commands of root could kill a first process that is root's, too.
+bool Container::State::held_by_root() const {
+  return user != "0" && user != "root" && !starts_with(user, "0:"sv);
 }
 
 const char* Container::State::agent_program() const {
@@ -74,10 +74,14 @@ Nonces Container::State::make_nonces() const {
 }
 
 // The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration() const {
+std::vector<std::string> Container::State::configuration(std::string_view version) const {
+  // In the first line it is the program; its engine may be one that another program speaks to.
+  constexpr std::string_view podman = "Podman Engine";
+  const bool is_podman = version.substr(0, version.find('\n')).find(podman) != std::string::npos;
   std::vector<std::string> words =
-      words_of({"--init", "--user", holder(), "--network", network(options), "--pull", "never",
-                "--ulimit", "nofile=4096:4096", "--ulimit", "core=0:0", "--stop-signal", "KILL"});
+      words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
+                network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
+                "core=0:0", "--stop-signal", "KILL"});
   if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
@@ -90,7 +94,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (options.shm_size != 0)
     add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman(options.engine) && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
+  if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
     add_words(words, {"--read-only"});
     if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
@@ -99,11 +103,15 @@ std::vector<std::string> Container::State::configuration() const {
   for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
-    // it covers.
-    if (mount.permission == Permission::none)
+    // it covers. Docker's program knows no word against that, and passes on what it does not know
+    // in --tmpfs alone; a name that this misunderstands is an error.
+    if (mount.permission == Permission::none && !is_podman &&
+        version.find(podman) != std::string::npos)
+      add_option(words, "--tmpfs"sv, {mount.target, ":ro,mode=0555,notmpcopyup"});
+    else if (mount.permission == Permission::none)
       add_option(words, "--mount"sv,
                  {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
-                  is_podman(options.engine) ? ",notmpcopyup" : ""});
+                  is_podman ? ",notmpcopyup" : ""});
     else
       add_option(
           words, "--mount"sv,
@@ -117,7 +125,7 @@ std::vector<std::string> Container::State::configuration() const {
   if (!options.cache.empty())
     add_option(words, "--mount"sv,
                {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                is_podman(options.engine) ? "" : ",volume-label=codeexec.managed=1"});
+                is_podman ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
@@ -189,13 +197,13 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
     if (created) return created;
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
-    if (!is_conflict) discard();
+    if (!is_conflict) discard(cancel && cancel->cancelled());
     if (!is_conflict || !options.persistent || tries == most_tries) return created;
   }
 }
 
-// One that another program works in is not taken from it. Each exec that is started ahead counts,
-// so that this is known of programs that have found it, too.
+// One that another program works in is not taken from it. An agent is an exec, so that this is also
+// known of programs that have only found the container.
 Expected<void> Container::State::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
   if (label_of(found, "codeexec.pid"sv) == own.pid &&
@@ -292,6 +300,9 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
   if (auto ok = get_image(cancel); !ok) return ok;
+  const auto version = ask_engine(options.engine, words_of({"version"}),
+                                  options.engine.call_timeout, "ask for the version", cancel);
+  if (!version) return version.error();
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -306,7 +317,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration();
+  const std::vector<std::string> more = configuration(*version);
   words.insert(words.end(), more.begin(), more.end());
   if (options.persistent) {
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
@@ -314,7 +325,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
     if (!started) return started.error();
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (found && health_of(*found).running) return ok;
+      if (!found || health_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
@@ -352,18 +363,15 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
     return engine_error(options.engine, failure, what);
   }
   if (!*answer) return engine_error(options.engine, started->wait(), what);
-  const auto found = look(cancel);
-  if (!found) return found.error();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    started_at = health_of(*found).started_at;
     lifeline = std::move(*started);
   }
-  return *holder() == '0' ? check_answer(**answer, nonces, cancel) : set_up(cancel);
+  return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
 
-// What an agent is told that prepares the container.
-std::string Container::State::preparation(const Nonces& nonces) const {
+// See prepare_container().
+Json Container::State::wanted_there() const {
   Json wanted = Json::object();
   const std::size_t colon = user.find(':');
   const std::string uid = user.substr(0, colon);
@@ -389,9 +397,14 @@ std::string Container::State::preparation(const Nonces& nonces) const {
       if (options.packages.system.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
+  return wanted;
+}
+
+// The frame for an agent that prepares the container.
+std::string Container::State::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "mounts", own_mounts());
-  set_member(hello, "prepare", std::move(wanted));
+  set_member(hello, "mounts", own_namespace("mnt"));
+  set_member(hello, "prepare", wanted_there());
   std::vector<std::string> paths;
   for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
   set_member(hello, "nonces", list_of(paths));

@@ -179,7 +179,7 @@ class CredentialReader {
 
   const CredentialOptions& options_;
   std::string_view home_;
-  Credentials result_ = {};
+  Credentials result_ = Credentials();
   std::map<std::string, std::string> values_ = {};
   std::map<std::string, std::string> shown_ = {};  // those that are no secrets
 };

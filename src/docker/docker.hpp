@@ -92,7 +92,7 @@ struct PackageOptions {
 // for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
 struct ContainerOptions {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::string image = {};  // empty: codeexec/runtime:latest, with sudo codeexec/runtime-sudo:latest
   ImagePolicy image_policy = ImagePolicy::missing;
   // Commands may become root by sudo: no capabilities are dropped, new privileges are allowed and
@@ -123,9 +123,9 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = {};
+  CredentialOptions credentials = CredentialOptions();
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = {};
+  PackageOptions packages = PackageOptions();
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -189,7 +189,7 @@ struct ContainerInfo {
   std::string name = {};
   std::string image = {};
   std::string created = {};  // RFC 3339
-  ContainerHealth health = {};
+  ContainerHealth health = ContainerHealth();
   Json to_json() const;
 };
 struct ContainerStats {
@@ -245,9 +245,9 @@ class Container {
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
   // become mounts by their permission, at the same path as on the host.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Its `keep`, `keep_all` have no effect: nothing of the host's environment travels.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
 };
 
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
@@ -255,6 +255,7 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
 //   A command begins when the container is there, so that the first run() or start() takes as long
 //   as making one. A Result tells in `message` when the container had to be killed for it.
+//   In a fork of the program, which has no part in the container, its commands do not start.
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is told by the first command.
@@ -309,7 +310,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
 struct UserContainerOptions {
   // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
   // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
   // ./tools and ./skills, when these are there.
   std::string tools_dir = {};
@@ -318,8 +319,8 @@ struct UserContainerOptions {
   std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
   std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
-  PolicyOptions policy = {};    // of commands; its enable_sudo is set
-  std::string audit_file = {};  // of all that is done for users; see ExecutorOptions
+  PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
+  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
   std::size_t audit_output = 0;
 };
 

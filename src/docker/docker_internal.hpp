@@ -14,8 +14,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-bool is_podman(const EngineOptions& engine);
-
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
 
@@ -49,11 +47,6 @@ Number leading_number(std::string_view text, Number otherwise) {
 }
 
 const std::string& label_of(const Json& container, std::string_view label);
-
-// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
-// deadline has passed.
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline);
 
 // Where the own files of those who run commands in a container lie.
 inline constexpr std::string_view container_home = "/home/agent";

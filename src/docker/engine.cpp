@@ -41,10 +41,6 @@ inline namespace inner {
 
 // The engine's program ----------------------------------------------------------------------------
 
-bool is_podman(const EngineOptions& engine) {
-  return starts_with(base_name(engine.program), "podman"sv);
-}
-
 void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
   words.push_back(std::string(option));
   words.push_back(concat(value));
@@ -52,15 +48,14 @@ void add_option(std::vector<std::string>& words, std::string_view option, Pieces
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
-  const bool podman = is_podman(engine);
+  const bool podman = starts_with(base_name(engine.program), "podman"sv);
   ProcessOptions call;
   call.argv.push_back(engine.program);
   if (!engine.context.empty())
     add_words(call.argv, {podman ? "--connection" : "--context", engine.context});
   if (!engine.host.empty()) add_words(call.argv, {podman ? "--url" : "--host", engine.host});
   call.argv.insert(call.argv.end(), arguments.begin(), arguments.end());
-  for (char** variable = environ; variable && *variable; ++variable)
-    call.environment.emplace_back(*variable);
+  call.environment = own_variables();
   call.timeout = timeout;
   return call;
 }
@@ -214,21 +209,6 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
 
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
-}
-
-bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
-                    Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
-  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
-  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) break;
-    wait_for_events(set,
-                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
-  }
-  return event.cancelled();
 }
 
 }  // namespace inner

@@ -14,15 +14,18 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // A command that has not begun by then may be in a container that is paused, or has gone.
-void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock) {
+void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                             const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  if (PlaceCommand::wait_for_start(lock, later(Clock::now(), patience))) return;
+  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
-  const auto there = container_->ensure({});
+  const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, later(Clock::now(), container_->options.start_timeout));
+    PlaceCommand::wait_for_start(lock, cancel,
+                                 later(Clock::now(), container_->options.start_timeout));
 }
 
 // Its agent is lost, or does not answer. All that is left is killed with the container, unless that

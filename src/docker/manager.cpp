@@ -13,14 +13,14 @@ namespace codeexec {
 inline namespace v0_1 {
 
 struct ContainerManager::State {
-  EngineOptions engine = {};
+  EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
   std::map<std::string, ContainerExecutor> executors = {};
 
   Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
 };
 
-ContainerManager::ContainerManager(EngineOptions engine) : state_(std::make_shared<State>()) {
+ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 

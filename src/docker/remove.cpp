@@ -14,14 +14,16 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // Removes what a failed attempt has left behind, if it was this program's; also where the engine is
-// about to do so.
-void Container::State::discard() {
+// about to do so. Whoever cancels waits for no engine, which may be why: then the next attempt, or
+// the end, finds what there is.
+void Container::State::discard(bool at_once) {
   std::optional<Process> broken;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     std::swap(broken, lifeline);
   }
   broken.reset();
+  if (at_once) return;
   const ProgramIdentity program = own_identity();
   const auto found = look();
   if (found && !found->is_null() && is_own(*found) &&

@@ -225,8 +225,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     }
     if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
   }
-  auto place = std::make_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
+  auto place = new_shared<Place>(std::move(container),
+                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
   for (const auto& user : users) user->place_ = place;
   users[0]->files_ = users[1];
   return users[0];
@@ -245,7 +245,7 @@ Expected<std::string> UserContainers::User::shell() const {
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
-  for (const std::string_view word : words)
+  for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
                         {"Failed: a path has a NUL byte in it, or is longer than any may be"});
@@ -297,7 +297,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
 }
 
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = std::make_shared<State>(given);
+  auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");

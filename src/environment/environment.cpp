@@ -61,7 +61,7 @@ const char* problem_of_kept(std::string_view pattern) {
 }
 
 bool is_secret(std::string_view variable, const EnvironmentOptions& options) {
-  return std::find(options.secret.begin(), options.secret.end(), variable) != options.secret.end();
+  return is_one_of(variable, options.secret);
 }
 
 // The host's variables that commands may see. Of two with one name the first counts, as for
@@ -97,15 +97,14 @@ Expected<void> add_secret_values(const VariableMap& map, const std::vector<std::
                         {"secret: ", quoted(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error(
-          "secret", variable,
-          concat({"has a value of fewer than ", std::to_string(shortest_secret),
-                  " bytes, which cannot be masked"}));
+      return environment_error("secret", variable,
+                               concat({"has a value of fewer than ", shortest_secret,
+                                       " bytes, which cannot be masked"}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit, {"secret: the values have more than ",
-                                         std::to_string(longest_secrets), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"secret: the values have more than ", longest_secrets, " bytes"});
   return {};
 }
 

@@ -79,7 +79,7 @@ std::string Result::summary() const {
 // is done(), and everybody else reads it after.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
-  Result asked = {};
+  Result asked = Result();
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
@@ -90,9 +90,9 @@ Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
   Execution execution;
-  execution.state_ = make_owned<Execution::State>();
+  execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;
-  state.known = make_owned<Result>(std::move(admission.result));
+  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
     state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);

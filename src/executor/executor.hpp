@@ -199,7 +199,7 @@ struct ExecutorOptions {
   // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
   // is not writable is refused, as far as its words tell the files it changes.
   std::vector<Root> roots = {};
-  PolicyOptions policy = {};
+  PolicyOptions policy = PolicyOptions();
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
   // (A move counts as a deletion of what is moved.)
   bool delete_guard = false;
@@ -334,10 +334,11 @@ enum class PrivateHome {
 const char* name(PrivateHome home) noexcept;
 
 struct LocalOptions : ExecutorOptions {
-  EnvironmentOptions environment = {};  // its `workspace` is taken from the executor's
+  // Its `workspace` is taken from the executor's.
+  EnvironmentOptions environment = EnvironmentOptions();
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see

@@ -250,7 +250,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   auto paths = PathRules::create(path_options);
   if (!paths) return paths.error();
 
-  auto gate = make_owned<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;

@@ -63,7 +63,7 @@ struct Executor::Gate {
   ExecutorOptions options;
   Policy policy;
   PathRules paths;
-  PathRules file_rules = {};  // with what the host writes for commands and tools to read
+  PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
   std::shared_ptr<const PrivateFolder> private_spill = {};
   // The files in it, oldest first: name and size.
@@ -118,13 +118,13 @@ struct Executor::Gate {
 };
 
 struct Executor::Admission {
-  Result result = {};                     // of a refusal, or what is known before the start
-  ProcessOptions process = {};            // filled by place()
-  OpenDirectory directory = {};           // pins the work_dir until the child is in it
-  UniqueFd script = {};                   // a script too long for an argument
-  std::shared_ptr<const void> home = {};  // what it runs in: removed when it goes away
+  Result result = Result();                   // of a refusal, or what is known before the start
+  ProcessOptions process = ProcessOptions();  // filled by place()
+  OpenDirectory directory = OpenDirectory();  // pins the work_dir until the child is in it
+  UniqueFd script = {};                       // a script too long for an argument
+  std::shared_ptr<const void> home = {};      // what it runs in: removed when it goes away
   std::string time = {};
-  Ending ending = {};
+  Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
   std::vector<std::string> unset = {};

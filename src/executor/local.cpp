@@ -89,7 +89,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
                                                     quoted(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
-  auto place = make_owned<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
+  auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.error();
   if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
   place->supervised = options.supervised;
@@ -126,7 +126,7 @@ Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place&
   for (std::string& entry : missing) report.missing.push_back(std::move(entry));
   place.weak_variables = offline_variables(report.network);
   if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = make_owned<SandboxReport>(std::move(report));
+  place.report = new_shared<const SandboxReport>(std::move(report));
   return {};
 }
 

@@ -34,7 +34,7 @@ struct LocalExecutor::Place {
   bool gives_temporary = true;
   std::string gitconfig = {};  // of each private home; empty: none
   bool supervised = true;
-  PathRules file_rules = {};
+  PathRules file_rules = PathRules();
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }

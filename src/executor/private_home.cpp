@@ -190,8 +190,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return std::shared_ptr<const PrivateFolder>(
-          make_owned<PrivateFolder>(concat({parent, "/", name}), std::move(fd)));
+      return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});

@@ -234,7 +234,7 @@ std::string read_session_text(const UniqueFd& told) {
 
 }  // namespace inner
 
-Session::Session() : state_(make_owned<State>()) {}
+Session::Session() : state_(new_shared<State>()) {}
 
 std::string Session::work_dir() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);

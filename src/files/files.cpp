@@ -42,7 +42,7 @@ Expected<void> check_file_system(int fd, const std::string& path) {
   struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
-  if (std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds))
+  if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
         {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});

@@ -53,7 +53,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ = make_error(ErrorCode::parse, {"line ", std::to_string(line), ": ", what}, offset);
+  error_ = make_error(ErrorCode::parse, {"line ", line, ": ", what}, offset);
   at_ = source_.size();
 }
 

@@ -183,10 +183,9 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
-      return make_error(
-          ErrorCode::limit,
-          {quoted(content.path), ": line ", std::to_string(range.offset), " lies beyond the first ",
-           std::to_string(max_scan), " bytes; read that part by bytes"});
+      return make_error(ErrorCode::limit,
+                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
+                         max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);

@@ -165,7 +165,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,
-        {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
+        {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules_, place.directory, Permission::write);

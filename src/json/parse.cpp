@@ -18,8 +18,7 @@ class Json::Parser {
     Json root;
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
-        fail(concat({"more than ", std::to_string(limits_.max_values), " values"}),
-             ErrorCode::limit);
+        fail(concat({"more than ", limits_.max_values, " values"}), ErrorCode::limit);
         return std::move(error_);
       }
       if (!read_value(*place)) return std::move(error_);
@@ -35,7 +34,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, {what, end, " at byte ", std::to_string(offset)}, offset);
+    error_ = make_error(code, {what, end, " at byte ", offset}, offset);
     return false;
   }
 
@@ -78,8 +77,7 @@ class Json::Parser {
 
   bool open(Json& place) {
     if (depth_ == limits_.max_depth)
-      return fail(concat({"nested deeper than ", std::to_string(limits_.max_depth), " levels"}),
-                  ErrorCode::limit);
+      return fail(concat({"nested deeper than ", limits_.max_depth, " levels"}), ErrorCode::limit);
     ++depth_;
     ++at_;
     place.link() = open_;

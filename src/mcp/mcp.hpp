@@ -61,7 +61,7 @@ class ToolReply {
   const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
 
  private:
-  ToolResult result_ = {};
+  ToolResult result_ = ToolResult();
   std::optional<RpcError> error_ = {};
 };
 

@@ -29,9 +29,7 @@ void append_content(std::string& out, const ToolResult& result) {
 }
 
 bool is_log_level(const Json& value) {
-  constexpr std::string_view levels[] = {"debug", "info",     "notice", "warning",
-                                         "error", "critical", "alert",  "emergency"};
-  return std::find(std::begin(levels), std::end(levels), value.as_string()) != std::end(levels);
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -45,7 +43,7 @@ std::string reply_text(std::string_view id, std::string_view result) {
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
   if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", std::to_string(error.code), ","});
+  append_all(text, {"\"error\":{\"code\":", error.code, ","});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";

@@ -238,7 +238,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (is_numeric(parameter.type)) return range_problem(parameter, value.as_number());
   if (!parameter.choices.empty()) {
     const auto& choices = parameter.choices;
-    if (std::find(choices.begin(), choices.end(), value.as_string()) == choices.end())
+    if (!is_one_of(value.as_string(), choices))
       return concat({"must be one of ", list_of_choices(choices)});
   }
   if (parameter.items) {

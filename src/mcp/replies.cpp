@@ -158,10 +158,9 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
   }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
-  return of_result(
-      failure_of(tool, concat({"was dropped, because it is ", std::to_string(text.size()),
-                               " bytes long as JSON and at most ", std::to_string(call.max_reply),
-                               " can be sent; ask for less"})));
+  return of_result(failure_of(
+      tool, concat({"was dropped, because it is ", text.size(), " bytes long as JSON and at most ",
+                    call.max_reply, " can be sent; ask for less"})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,

@@ -148,7 +148,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
   }
   if (full)
     return fail(batch, id.spelling, internal_error,
-                concat({"Too many subscriptions: at most ", std::to_string(most_subscriptions)}));
+                concat({"Too many subscriptions: at most ", most_subscriptions}));
   outbox_.send(
       concat({"{\"jsonrpc\":\"2.0\","
               "\"method\":\"notifications/subscriptions/acknowledged\","
@@ -157,7 +157,7 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
-  const auto call = std::make_shared<OpenCall>();
+  const auto call = new_shared<OpenCall>();
   call->message = std::move(message);
   const Json& params = call->message["params"sv];
   const Json& name = params["name"sv];
@@ -217,11 +217,11 @@ CallPtr Session::dispatch(CallPtr call) {
       return nullptr;
     }
   }
-  answer(call, ToolResult::error(
-                   ending ? server_ends
-                          : concat({"The server is busy: ", std::to_string(options_.max_concurrent),
-                                    " calls are running and ", std::to_string(options_.max_waiting),
-                                    " are waiting. Try again when some have ended."})));
+  answer(call,
+         ToolResult::error(ending ? server_ends
+                                  : concat({"The server is busy: ", options_.max_concurrent,
+                                            " calls are running and ", options_.max_waiting,
+                                            " are waiting. Try again when some have ended."})));
   return nullptr;
 }
 

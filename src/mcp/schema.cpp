@@ -26,8 +26,9 @@ bool is_of_type(const Json& value, std::string_view type) {
 // Whether one of the items, or the only one, is as wanted.
 bool matches_type(const Json& types, const Json& value) {
   if (types.is_string()) return is_of_type(value, types.as_string());
-  return std::any_of(types.items().begin(), types.items().end(),
-                     [&](const Json& type) { return is_of_type(value, type.as_string()); });
+  for (const Json& type : types.items())
+    if (is_of_type(value, type.as_string())) return true;
+  return false;
 }
 
 // Bounds of a number; what is no number in the schema is no bound.
@@ -49,8 +50,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (types && !matches_type(*types, value))
     return concat({place, " is not of the type ", types->dump()});
   const Json& choices = schema["enum"sv];
-  if (choices.is_array() &&
-      std::find(choices.items().begin(), choices.items().end(), value) == choices.items().end())
+  if (choices.is_array() && find_in(choices.items(), value) == choices.items().end())
     return concat({place, " is none of ", choices.dump()});
   if (const Json* only = schema.find("const"sv); only && *only != value)
     return concat({place, " is not ", only->dump()});
@@ -71,8 +71,7 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem =
-        mismatch(schema["items"sv], item, concat({place, "[", std::to_string(index++), "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
     if (!problem.empty()) return problem;
   }
   return {};

@@ -56,7 +56,7 @@ class MovedStreams {
 }  // namespace
 
 struct Server::State {
-  ServerOptions options = {};
+  ServerOptions options = ServerOptions();
   Tools tools = {};
   std::atomic<bool> serving{false};
 };
@@ -76,7 +76,7 @@ Expected<void> Server::add(Tool tool) {
   if (!problem.empty()) return refuse(problem);
   for (const auto& other : state_->tools)
     if (other->name == tool.name) return refuse("is there already"sv);
-  state_->tools.push_back(std::make_shared<const Tool>(std::move(tool)));
+  state_->tools.push_back(new_shared<const Tool>(std::move(tool)));
   return {};
 }
 

@@ -63,14 +63,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     scanner.feed(line);
     id = scanner.id();
   }
-  refuse_line(id, parse_error,
-              concat({"Parse error: invalid UTF-8 at byte ", std::to_string(bad)}));
+  refuse_line(id, parse_error, concat({"Parse error: invalid UTF-8 at byte ", bad}));
 }
 
 void Session::on_too_long(const Id& id) {
   refuse_line(id, parse_error,
-              concat({"Parse error: the message is longer than ", std::to_string(options_.max_line),
-                      " bytes"}));
+              concat({"Parse error: the message is longer than ", options_.max_line, " bytes"}));
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
@@ -88,10 +86,9 @@ void Session::refuse_line(const Id& id, int code, std::string_view message) {
 void Session::on_batch(Json messages) {
   const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
   if (messages.size() > most)
-    return refuse_line(
-        Id(), invalid_request,
-        concat({"Invalid request: more than ", std::to_string(most), " messages in a batch"}));
-  const auto batch = std::make_shared<Batch>();
+    return refuse_line(Id(), invalid_request,
+                       concat({"Invalid request: more than ", most, " messages in a batch"}));
+  const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
     CallPtr call = on_message(message, batch);
@@ -157,7 +154,7 @@ void Session::cancel(const std::string& key) {
     if (found == open_.end()) return;
     call = found->second;
     open_.erase(found);
-    const auto place = std::find(waiting_.begin(), waiting_.end(), call);
+    const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
     if (was_waiting) waiting_.erase(place);
   }

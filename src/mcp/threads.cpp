@@ -194,7 +194,8 @@ void Session::cancel_everything() {
 bool Session::join_workers() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
-    return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.ended; });
+    const auto at_work = [](const Worker& worker) { return !worker.ended; };
+    return find_where(workers_, at_work) == workers_.end();
   };
   const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
   for (const Worker& worker : workers_) {

@@ -203,7 +203,7 @@ struct DeleteGuard::State {
   }
 };
 
-DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(make_owned<State>()) {
+DeleteGuard::DeleteGuard(std::vector<std::string> roots) : state_(new_shared<State>()) {
   state_->roots = std::move(roots);
 }
 

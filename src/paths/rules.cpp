@@ -158,7 +158,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     if (++links > most_links) return system_error(ELOOP, {quoted(path)});
     if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
     if (at < todo.size())
-      todo = concat({{target, static_cast<std::size_t>(size)}, "/", todo.substr(at)});
+      todo =
+          concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
     else
       todo.assign(target, static_cast<std::size_t>(size));
     at = 0;

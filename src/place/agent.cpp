@@ -66,6 +66,7 @@ class PlaceAgent {
   bool killing_ = false;
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
   long uid_ = -1;  // that commands become
   long gid_ = -1;
@@ -81,7 +82,7 @@ class PlaceAgent {
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = {};
+  PlaceQueue queue_ = PlaceQueue();
   std::list<Running> commands_ = {};
 };
 
@@ -242,6 +243,7 @@ bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
+  ends_lines_ = (*hello)["lines"].as_bool();
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
@@ -258,13 +260,13 @@ bool PlaceAgent::greet(std::string_view text) {
       std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
   if (const Json* const wanted = hello->find("prepare")) {
-    // A container may have the machine's process table, but is never the machine.
+    // A container may have the machine's process table, but never its mounts.
     const Json& mounts = (*hello)["mounts"];
-    if (mounts.is_string() && mounts.as_string() != own_mounts())
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = !(*hello)["container"].as_string().empty();
+  contained_ = (*hello)["container"].as_bool();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
@@ -420,6 +422,7 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n");
 }
 
 void PlaceAgent::flush() {

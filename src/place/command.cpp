@@ -24,6 +24,11 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
                                                                 const PlaceSettings& settings) {
+  // Before any lock, which a thread of the parent may have held.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      {"this process is a fork of the one that the connection belongs to, and "
+                       "needs an executor of its own"});
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.error();
   admission.result.venv = environment->venv;
@@ -78,7 +83,8 @@ PlaceCommand::~PlaceCommand() {
   link_->forgotten_.insert(id_);
 }
 
-bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
+bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
     failure.step = "setup";
@@ -115,11 +121,13 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   link_->send(frames);
   if (request_.has_input) link_->wake();
   if (!wait) return true;
-  wait_for_start(lock);
-  if (running_ && !started_) {
-    failure.outcome = Outcome::unknown;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
     failure.step = "start";
-    failure.message = concat({link_->name_, " has not begun it in time, and kills it if it does"});
+    failure.message = concat({link_->name_, " has not begun it ", cancelled ? "yet" : "in time",
+                              ", and kills it if it does"});
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
@@ -127,15 +135,12 @@ bool PlaceCommand::launch(bool wait, ProcessResult& failure) {
   return false;
 }
 
-bool PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
-  while (running_ && !started_) {
-    if (deadline == Clock::time_point::max())
-      link_->event_.wait(lock);
-    else if (link_->event_.wait_until(lock, deadline) == std::cv_status::timeout)
-      return !running_ || started_;
-  }
-  return true;
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
 }
 
 void PlaceCommand::take(Stream stream, std::string_view bytes,
@@ -180,7 +185,7 @@ void PlaceCommand::come_to_an_end() {
   input_reader_.reset();
   err_.write(true);
   out_.write(true);
-  link_->event_.notify_all();
+  begun_.cancel();
 }
 
 void PlaceCommand::Flow::write(bool ended) {

@@ -52,12 +52,6 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-std::string own_mounts() {
-  char name[64];
-  const ssize_t size = ::readlink("/proc/self/ns/mnt", name, sizeof name);
-  return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
-
 Json answers_to(const Json& nonces) {
   Json answers = Json::array();
   for (const Json& path : nonces.items()) {

@@ -100,7 +100,7 @@ void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_v
 
 void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
   const char which = static_cast<char>(channel);
-  put_frame(out, FrameKind::credit, id, concat({{&which, 1}, number_bytes(bytes)}));
+  put_frame(out, FrameKind::credit, id, concat({std::string_view(&which, 1), number_bytes(bytes)}));
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {

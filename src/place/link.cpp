@@ -19,6 +19,7 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
 // What transports say, in lower case, and what to do about it. The first that is found counts.
@@ -99,7 +100,7 @@ std::optional<Json> answer_in(std::string_view printed) {
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = std::make_shared<PlaceLink>(wanted);
+  auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   if (!make_pipe(link->wake_out_, link->wake_in_))
@@ -126,7 +127,7 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !line_.exit_event) return;
+  if (lost_ || !has_thread_) return;
   std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
@@ -134,6 +135,11 @@ PlaceLink::~PlaceLink() {
 bool PlaceLink::is_lost() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return lost_;
+}
+
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
 }
 
 void* PlaceLink::thread_main(void* self) {
@@ -173,8 +179,8 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
   std::optional<Nonce> nonce;
   Json hello = new_hello(keep_alive_);
   set_member(hello, "sandbox", to_json(wanted.sandbox));
-  if (!wanted.container.empty()) {
-    set_member(hello, "container", wanted.container);
+  if (wanted.in_container) {
+    set_member(hello, "container", true);
     set_member(hello, "keeps", wanted.keeps_capabilities);
     set_member(hello, "user", wanted.user);
     set_member(hello, "gitconfig", wanted.gitconfig);
@@ -183,6 +189,7 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.whole_lines) set_member(hello, "lines", true);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -197,7 +204,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     send(frame);
   }
   if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
-  return take_greeting(wanted, nonce ? nonce->content() : std::string());
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  is_open_ = true;
+  return {};
 }
 
 // Until an agent is there, or has greeted.
@@ -369,7 +380,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 // False for what an agent never sends.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && payload.empty();
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
@@ -394,7 +405,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      event_.notify_all();
+      command.begun_.cancel();
       return true;
     case FrameKind::credit: {
       Channel channel{};
@@ -510,6 +521,12 @@ void PlaceLink::lose(Pieces reason) {
   lost_ = true;
   reason_ = concat(reason);
   if (!marked_) said_.add(unmarked_);
+  // Such as that a job was cancelled.
+  if (is_open_ && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, {"; it said: ", printable(said)});
+  }
   line_.end();
   queue_.clear();
   forgotten_.clear();
@@ -518,7 +535,6 @@ void PlaceLink::lose(Pieces reason) {
     command->lost_ = true;
     command->come_to_an_end();
   }
-  event_.notify_all();
 }
 
 }  // namespace v0_1

@@ -17,7 +17,27 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  SandboxReport sandbox = {};
+  SandboxReport sandbox = SandboxReport();
+};
+
+// Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
+// one thread at a time.
+class PlaceEngine {
+ public:
+  struct Way {
+    std::string name = {};                    // what the place is called in results and messages
+    std::vector<std::string> transport = {};  // as PlaceOptions::transport
+    bool whole_lines = false;                 // the transport holds back what ends in no newline
+  };
+
+  PlaceEngine() = default;
+  PlaceEngine(const PlaceEngine&) = delete;
+  PlaceEngine& operator=(const PlaceEngine&) = delete;
+  // Removes the place.
+  virtual ~PlaceEngine();
+  // Makes the place where there is none, and waits until it is up. A cancel is an error with
+  // ECANCELED.
+  virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -25,6 +45,9 @@ struct PlaceOptions : ExecutorOptions {
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
+  // In place of a transport: what makes the place when the first command needs it, see
+  // slurm_jobs(). Its own; no two executors share one.
+  std::shared_ptr<PlaceEngine> engine = {};
   // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
   // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
   // {"ssh", "-T", "box", "sh"}, which puts it, by the name of its version and SHA-256 and checked
@@ -35,10 +58,10 @@ struct PlaceOptions : ExecutorOptions {
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
-  EnvironmentOptions environment = {};
+  EnvironmentOptions environment = EnvironmentOptions();
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
-  SandboxOptions sandbox = {};
+  SandboxOptions sandbox = SandboxOptions();
   std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
@@ -62,16 +85,20 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
 // command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
-// the size of those that have not begun. Safe from any thread, with one thread of its own.
+// the size of those that have not begun. Safe from any thread, with one thread of its own. In a
+// fork of the program its commands do not start: that needs an executor, which it makes itself.
 class PlaceExecutor : public Executor {
  public:
-  // Reaches the place. PolicyOptions::enable_sudo counts: root is not the host's.
+  // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
+  // not the host's.
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
   static Expected<PlaceExecutor> create(const PlaceOptions& options);
 
-  // As they were when the place was reached last.
+  // Makes and reaches the place, where no command has done that yet.
+  Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;
+  // As they were when the place was reached last; empty before.
   PlaceFacts facts() const;
   std::string describe_place() const override;
 
@@ -80,7 +107,6 @@ class PlaceExecutor : public Executor {
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  bool take_loss() const;
   std::shared_ptr<Place> place_ = {};
 };
 

@@ -22,7 +22,9 @@ struct PlaceExecutor::Place {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceLink> link = {};
-  bool was_lost = false;  // and the next result tells it
+  std::string name = {};  // while it is not known what the engine calls it
+  std::shared_ptr<PlaceEngine> engine = {};
+  std::vector<std::string> notes = {};  // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -35,11 +37,11 @@ struct PlaceExecutor::Place {
     const std::lock_guard<std::mutex> lock(mutex);
     if (link && !link->is_lost()) return link;
     if (failures.load() != known) return failure;
-    was_lost = was_lost || link;
-    wanted.transport.environment.clear();
-    for (char** variable = environ; variable && *variable; ++variable)
-      wanted.transport.environment.emplace_back(*variable);
-    auto opened = PlaceLink::open(wanted, cancel);
+    if (link)
+      notes.push_back(concat({"the connection to ", link->name(), " was lost (", link->reason(),
+                              ") and has been made anew: what ran there before is ended"}));
+    link.reset();
+    auto opened = open(cancel);
     if (opened) {
       link = *opened;
     } else if (opened.error().system_error != ECANCELED) {
@@ -48,7 +50,27 @@ struct PlaceExecutor::Place {
     }
     return opened;
   }
+
+  std::vector<std::string> take_notes() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return std::exchange(notes, {});
+  }
+
+ private:
+  Expected<std::shared_ptr<PlaceLink>> open(const std::optional<CancelToken>& cancel) {
+    if (engine) {
+      auto way = engine->reach(cancel);
+      if (!way) return way.error();
+      wanted.name = std::move(way->name);
+      wanted.transport.argv = std::move(way->transport);
+      wanted.whole_lines = way->whole_lines;
+    }
+    wanted.transport.environment = own_variables();
+    return PlaceLink::open(wanted, cancel);
+  }
 };
+
+PlaceEngine::~PlaceEngine() = default;
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
@@ -65,10 +87,11 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   const CancellationPause pause;
   PlaceExecutor executor;
-  if (options.transport.empty())
+  if (options.transport.empty() == !options.engine)
     return make_error(ErrorCode::invalid_argument,
-                      {"transport is empty: nothing leads to a place"});
-  if (!options.agent.empty() && options.transport.back() == "--place")
+                      {options.engine ? "transport: an engine has its own"
+                                      : "transport is empty: nothing leads to a place"});
+  if (!options.agent.empty() && !options.engine && options.transport.back() == "--place")
     return make_error(
         ErrorCode::invalid_argument,
         {"agent: is for a transport that leads to a shell, such as `sh`, and not to ", "an agent"});
@@ -84,7 +107,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.error();
   if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
   auto place =
-      std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
+      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
   wanted.name = options.name;
   for (const std::string& word : options.transport) {
@@ -109,22 +132,33 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
             .push_back(root.path);
     if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
   }
-  if (auto link = place->connect({}); !link) return link.error();
+  place->name = wanted.name;
+  place->engine = options.engine;
+  place->described = facts_of_shell(options.shell, variables);
   executor.place_ = std::move(place);
-  executor.place_->described = facts_of_shell(options.shell, variables);
+  if (!options.engine)
+    if (auto ok = executor.reach(); !ok) return ok.error();
   return executor;
+}
+
+Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) const {
+  const auto link = place_->connect(cancel);
+  if (!link) return link.error();
+  return {};
 }
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link->facts();
+  return place_->link ? place_->link->facts() : PlaceFacts();
 }
 
 std::string PlaceExecutor::describe_place() const {
   const PlaceFacts there = facts();
-  return to_utf8(
-      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
-              printable(there.machine), "), which has the workspace under the same path."}));
+  std::string machine;
+  if (!there.host.empty())
+    machine = concat({", ", printable(there.host), " (", printable(there.machine), ")"});
+  return to_utf8(concat({place_->described, " Commands run on another machine", machine,
+                         ", which has the workspace under the same path."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -137,28 +171,20 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   auto request = PlaceCommand::request_for(command, admission, place_->settings);
   if (!request) return request.error();
   if (!*request) return {};
-  admission.result.place = place_->wanted.name;
   auto link = place_->connect(command.cancel);
+  admission.result.place = link ? (*link)->name() : place_->name;
   if (!link) {
     admission.fail(link.error(), "place");
     if (link.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
     return {};
   }
-  if (take_loss())
-    admission.result.notes.push_back(
-        concat({"the connection to ", place_->wanted.name,
-                " was lost and has been made anew: what ran there before is ended"}));
-  auto carrier = std::make_shared<PlaceCommand>(*link, std::move(**request));
+  for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
+  auto carrier = new_shared<PlaceCommand>(*link, std::move(**request));
   if (command.session) admission.ending.session_text = [carrier] { return carrier->told(); };
   admission.process.carrier = std::move(carrier);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
   return {};
-}
-
-bool PlaceExecutor::take_loss() const {
-  const std::lock_guard<std::mutex> lock(place_->mutex);
-  return std::exchange(place_->was_lost, false);
 }
 
 }  // namespace v0_1

@@ -6,7 +6,7 @@
 // payload. Numbers are little-endian. A payload has at most 64 KiB.
 //
 //   kind         by      of       payload
-//   ping         both    0        nothing; a sign of life
+//   ping         both    0        nothing, or a newline; a sign of life
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
@@ -117,12 +117,24 @@ std::optional<Json> answer_in(std::string_view printed);
 // there is none.
 Json answers_to(const Json& nonces);
 
+// A program by what tells it from all others on its machine, also after a restart of that.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
+};
+
+ProgramIdentity own_identity();
+
+// Whether a program still runs. `unknown`: that cannot be seen from here.
+enum class Maker { unknown, gone, running };
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
-
-// The name of this process's mounts, which no container shares with who makes it; empty where there
-// is none.
-std::string own_mounts();
 
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
@@ -131,6 +143,7 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
@@ -200,20 +213,20 @@ class PlaceLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
-    ProcessOptions transport = {};
+    ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
     std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = {};
+    SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
-    // Of an agent in a container: a word that its first process alone was started with. Such an
-    // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
+    // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
-    std::string container = {};
+    bool in_container = false;
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
+    bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -222,7 +235,7 @@ class PlaceLink {
   explicit PlaceLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.keep_alive),
-        is_container_(!wanted.container.empty()),
+        is_container_(wanted.in_container),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
@@ -232,6 +245,8 @@ class PlaceLink {
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   bool is_lost() const;
+  // Why it was lost. In UTF-8.
+  std::string reason() const;
 
  private:
   friend class PlaceCommand;
@@ -259,7 +274,7 @@ class PlaceLink {
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
-  PlaceFacts facts_ = {};
+  PlaceFacts facts_ = PlaceFacts();
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -267,20 +282,20 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  std::condition_variable event_ = {};  // a command has started, or nothing will
   Carrier::Line line_ = {};
   bool lost_ = false;
   bool closing_ = false;
   bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost
-  Capture said_{4096};       // on standard error, and before the mark
+  Capture said_{4096};       // on standard error since it is open, and before the mark
+  bool is_open_ = false;     // the greeting was accepted
   std::string unmarked_ = {};
   bool marked_ = false;
   std::string_view cargo_ = {};  // the agent, while nobody has asked for it
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
-  PlaceQueue queue_ = {};  // for the agent
+  PlaceQueue queue_ = PlaceQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
@@ -295,6 +310,7 @@ struct PlaceSettings {
   std::string shell;
   bool sets_path;  // by the options: the place's own does not count
   bool sets_lang;
+  const pid_t owner = ::getpid();  // whose connections are used by it alone
 };
 
 // One command there. The fields below belong to the link's mutex.
@@ -313,7 +329,7 @@ class PlaceCommand : public Carrier {
   // What it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
-  bool launch(bool wait, ProcessResult& failure) override;
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
@@ -329,14 +345,17 @@ class PlaceCommand : public Carrier {
   void finish(ProcessResult& result) override;
 
  protected:
-  // During launch(): false when it has neither begun nor ended by then.
-  bool wait_for_start(std::unique_lock<std::mutex>& lock, Clock::time_point deadline) const;
-  virtual void wait_for_start(std::unique_lock<std::mutex>& lock) {
-    wait_for_start(lock, Clock::time_point::max());
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
   }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
   // Nothing more comes, and neither its end was told nor that of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
   friend class PlaceLink;
@@ -345,7 +364,7 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = {};             // does not fit into the pipe
+    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
     std::size_t window = stream_window;  // bytes that may still come
     std::size_t untaken = 0;             // bytes that came and were not read
     std::size_t uncredited = 0;          // bytes that were read, and not told
@@ -358,14 +377,15 @@ class PlaceCommand : public Carrier {
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = {};
-  Flow err_ = {};
+  Flow out_ = Flow();
+  Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
   std::size_t input_window_ = stream_window;
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
   std::string told_ = {};

@@ -190,7 +190,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       {"allow_usual: compat judges a script by its first words: use strict"});
-  auto compiled = make_owned<Compiled>();
+  auto compiled = new_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
   std::string_view texts = all_compat_texts;

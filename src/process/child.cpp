@@ -172,7 +172,7 @@ void Process::State::set_times() {
 bool Process::State::adopt(bool wait) {
   Carrier& carrier = *options.carrier;
   const Clock::time_point asked = Clock::now();
-  if (!carrier.launch(wait, result)) {
+  if (!carrier.launch(wait, options.cancel, result)) {
     phase = Phase::over;
     done = true;
     return false;

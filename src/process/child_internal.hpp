@@ -43,11 +43,8 @@ class Carrier {
 
   // Called once, before all others. Who does not `wait` learns only by the end that the command
   // could not start. False: it has not started, and `failure` says why.
-  virtual bool launch(bool wait, ProcessResult& failure) {
-    (void)wait;
-    (void)failure;
-    return true;
-  }
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
   // Valid from the start of the command on.
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
@@ -103,7 +100,7 @@ struct Process::State {
     std::uint64_t bytes_read = 0;  // from the pipe
     // So much may be read now. Who passes on what is read has the program wait, at its end, too.
     std::size_t room = std::size_t(-1);
-    Spill spill = {};
+    Spill spill = Spill();
     Capture capture;
     Redactor redactor;
     detail::Sha256 hash = {};
@@ -168,7 +165,7 @@ struct Process::State {
   UniqueFd exit_event = UniqueFd();
   bool is_pidfd = false;
   pthread_t waiter = {};
-  Supervisor supervisor = {};
+  Supervisor supervisor = Supervisor();
 #if CODEEXEC_HAS_SANDBOX
   RunCgroup cgroup = {};
 #endif
@@ -206,7 +203,7 @@ struct Process::State {
   bool input_ends = true;  // when everything queued is written
   bool reaped = false;
   bool done = false;
-  ProcessResult result = {};
+  ProcessResult result = ProcessResult();
   std::unique_ptr<State> measure = {};  // while recovering
 
  private:

@@ -95,7 +95,7 @@ std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
   const std::lock_guard<std::mutex> lock(current.mutex);
   std::shared_ptr<Reactor> reactor = current.reactor.lock();
   if (reactor && reactor->is_ours()) return reactor;
-  reactor = make_owned<Reactor>();
+  reactor = new_shared<Reactor>();
   error = reactor->begin();
   if (error != 0) return nullptr;
   current.reactor = reactor;
@@ -190,7 +190,7 @@ Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = make_owned<State>(std::make_unique<ProcessOptions>(std::move(options)));
+  const auto state = new_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);

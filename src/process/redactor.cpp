@@ -131,7 +131,7 @@ Redactor::Redactor(const std::vector<std::string>& secrets) {
   if (wanted.empty()) return;
   std::vector<std::string> sorted;
   for (const std::string& text : wanted) sorted.push_back(text);
-  table_ = make_owned<Table>(sorted);
+  table_ = new_shared<Table>(sorted);
 }
 
 std::string_view Redactor::add(std::string_view bytes) {

@@ -116,6 +116,28 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
     for (pollfd& entry : set) entry.revents = 0;
 }
 
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline) {
+  // Without descriptors it looks again and again: the system is short of them for a moment.
+  const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
+  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
+  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  while (!event.cancelled() && !(cancel && cancel->cancelled())) {
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) break;
+    wait_for_events(set,
+                    blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
+  }
+  return event.cancelled();
+}
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable && *variable; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
+
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   int ends[2] = {-1, -1};
 #if defined(__linux__)
@@ -207,10 +229,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
                              int error, std::string_view file) {
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
-    const std::string place = options.work_dir_fd >= 0
-                                  ? concat({"descriptor ", std::to_string(options.work_dir_fd)})
-                                  : quoted(options.work_dir);
-    return concat({"cannot enter work_dir ", place, ": ", reason});
+    if (options.work_dir_fd >= 0)
+      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
+    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {

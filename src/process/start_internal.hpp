@@ -51,6 +51,14 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
+// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// deadline has passed.
+bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
+                    Clock::time_point deadline);
+
+// The variables of this process, as NAME=value.
+std::vector<std::string> own_variables();
+
 // A pipe whose ends are not inherited and not one of 0, 1 and 2. False and errno on failure.
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
@@ -106,7 +114,7 @@ class Launch {
   const std::vector<std::string>& candidates() const { return candidates_; }
   const std::string& search_path() const { return search_path_; }
 
-  ChildPlan plan = {};
+  ChildPlan plan = ChildPlan();
 
  private:
   // execve() takes char*, but promises in its rationale not to write.

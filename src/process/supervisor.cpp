@@ -358,19 +358,16 @@ int make_supervision(Supervisor& supervisor) {
   return 0;
 }
 
-// Until the supervisor has told of the start. False: it was killed before.
-bool await_start(const Supervision& run) {
-  while (__atomic_load_n(&run.life, __ATOMIC_ACQUIRE) == Supervision::starting)
-    ::syscall(SYS_futex, &run.life, FUTEX_WAIT, long{Supervision::starting}, nullptr, nullptr, 0);
-  return run.told_start;
+void wait_while(const std::uint32_t& word, std::uint32_t value) {
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
+    ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
 }
 
-// What became of a command whose supervisor was killed, by that command for example, before it told
-// of the start.
-Failure untold_start(ChildPlan& plan) {
+// What became of a command whose supervisor was killed, by that command for example, before it
+// reported the start.
+Failure unreported_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
-  while (__atomic_load_n(&plan.in_use, __ATOMIC_ACQUIRE) != 0)
-    ::syscall(SYS_futex, &plan.in_use, FUTEX_WAIT, 1L, nullptr, nullptr, 0);
+  wait_while(plan.in_use, 1);
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
@@ -425,9 +422,10 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
   orders_end.reset();
-  const bool told = await_start(run);
+  wait_while(run.life, Supervision::starting);
+  const bool told = run.told_start;
   const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : untold_start(plan);
+  const Failure failure = told ? report.failure : unreported_start(plan);
   if (failure.error == 0 && child.exit_event) {
     supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
     set_nonblocking(supervisor.orders);

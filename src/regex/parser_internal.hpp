@@ -52,7 +52,7 @@ class Regex::Parser {
   bool at_start_ = true;  // nothing but flags and comments so far
   std::vector<std::string_view> names_ = {};
   std::array<std::int32_t, 14> common_sets_ = {};  // -1 where it is not made yet
-  std::shared_ptr<Program> program_ = make_owned<Program>();
+  std::shared_ptr<Program> program_ = new_shared<Program>();
   std::optional<Error> error_ = {};
 
   // errors and input ------------------------------------------------------------------------------

@@ -107,13 +107,13 @@ struct SandboxGrant {
 
 // One policy; the plan points into it.
 struct SandboxState {
-  SandboxOptions options = {};
-  SandboxReport report = {};
+  SandboxOptions options = SandboxOptions();
+  SandboxReport report = SandboxReport();
   std::list<SandboxGrant> grants = {};
   // Where Limits::disk counts, a directory of each file system; none without that limit.
   std::list<UniqueFd> disk_roots = {};
 #if CODEEXEC_HAS_SANDBOX
-  SandboxPlan plan = {};
+  SandboxPlan plan = SandboxPlan();
   // Where the cgroups of runs are made, when one is needed and can be made. With cgroup v2 it is
   // the same directory.
   CgroupBase memory_base = {};

@@ -55,7 +55,7 @@ int walk_by_name(const std::string& path,
     if (size < 0) return errno;
     if (++links > most_links_followed) return ELOOP;
     const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
-    todo = concat({{target, static_cast<std::size_t>(size)}, "/", rest});
+    todo = concat({std::string_view(target, static_cast<std::size_t>(size)), "/", rest});
     at = 0;
     if (target[0] != '/') continue;
     if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;

@@ -281,7 +281,7 @@ shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) 
     over_limit(options_.limits.max_commands, "commands"sv, command.begin);
     return command;
   }
-  if (keep_ != nullptr) *keep_ = make_owned<shell::Command>(command);
+  if (keep_ != nullptr) *keep_ = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   visit_({command, producer_, payloads});
   for (shell::Payload& payload : payloads)

@@ -71,7 +71,7 @@ struct BackgroundShells::Shell {
   std::string start_time = utc_timestamp();
   Clock::time_point started = Clock::now();
   std::vector<std::string> notes = {};
-  std::shared_ptr<Events> events = std::make_shared<Events>();
+  std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
   // This is the State's, and so is its mutex.

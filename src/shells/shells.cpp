@@ -45,7 +45,7 @@ struct BackgroundShells::State {
 // A shell for a command, which becomes what will be started.
 Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_shell(
     Command& command) const {
-  auto shell = std::make_shared<Shell>();
+  auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
   shell->id = concat({"shell_", random});
@@ -104,10 +104,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(ErrorCode::limit,
-                      {"as many background shells are running as may run at once (",
-                       std::to_string(options.max_running),
-                       "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(
+        ErrorCode::limit,
+        {"as many background shells are running as may run at once (", options.max_running,
+         "): wait for one to end, or kill one that is not needed any more"});
   ++starting;
   return {};
 }
@@ -169,7 +169,7 @@ std::vector<BackgroundShells::State::ShellPointer> BackgroundShells::State::all(
 }
 
 BackgroundShells::BackgroundShells(const Executor& executor, ShellOptions options)
-    : state_(std::make_shared<State>(executor, options)) {}
+    : state_(new_shared<State>(executor, options)) {}
 
 BackgroundShells::~BackgroundShells() {
   if (state_->owner != ::getpid()) {

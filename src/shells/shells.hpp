@@ -34,7 +34,7 @@ struct ShellStatus {
   ShellState state = ShellState::running;
   // While it runs: what is known so far, outcome `unknown`. Afterwards all but out and err, which
   // BackgroundShells::read() gives.
-  Result result = {};
+  Result result = Result();
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or its end
 };
@@ -49,7 +49,7 @@ struct ShellCursor {
 // is more than max_lines before the end, is counted in Chunk::missed; the text then begins with the
 // line that tells so. When `status` says that it has ended, this is all there will be.
 struct ShellOutput {
-  ShellStatus status = {};
+  ShellStatus status = ShellStatus();
   Capture::Chunk out = {};
   Capture::Chunk err = {};
 };
@@ -72,8 +72,8 @@ const char* name(ShellWaitEnd end) noexcept;
 // What became of a command that was given some time in the foreground.
 struct ForegroundRun {
   bool ended = false;  // `result` has everything, and the shell is not known any more
-  Result result = {};
-  ShellStatus shell = {};  // otherwise it goes on as this one
+  Result result = Result();
+  ShellStatus shell = ShellStatus();  // otherwise it goes on as this one
 };
 
 // Runs commands that pass the executor's gate and are not waited for. Each has both streams read

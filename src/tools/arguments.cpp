@@ -32,15 +32,15 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
                           {"unexpected argument ", quoted(word), "; see --help"});
-      arguments.back().words.emplace_back(word);
+      add_words(arguments.back().words, {word});
       continue;
     }
     const std::size_t equals = word.find('=');
     arguments.push_back({std::string(word.substr(0, equals)), {}});
     if (equals != std::string_view::npos)
-      arguments.back().words.emplace_back(word.substr(equals + 1));
+      add_words(arguments.back().words, {word.substr(equals + 1)});
     else if ((word == "--run"sv || word == "--check"sv) && i + 1 < argc)
-      arguments.back().words.emplace_back(argv[++i]);
+      add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
 }
@@ -102,9 +102,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                : mode == "docker"  ? Option::docker
                : mode == "command" ? Option::command
                : mode == "ssh"     ? Option::ssh
+               : mode == "slurm"   ? Option::slurm
                                    : Option::Where{};
   if (config.use == 0)
-    return invalid("command_line_execution_mode", mode, "'local', 'docker', 'ssh' or 'command'");
+    return invalid("command_line_execution_mode", mode,
+                   "'local', 'docker', 'ssh', 'slurm' or 'command'");
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
                       {"profile user-container has no execution_mode '", mode, "'"});
@@ -144,8 +146,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Options given;
   for (const Argument& argument : *arguments) {
     const Special* const special =
-        std::find_if(std::begin(specials), std::end(specials),
-                     [&](const Special& known) { return argument.name == known.name; });
+        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
       continue;

@@ -25,9 +25,7 @@ Json shell_exit_code(const ShellStatus& shell) {
   return json_exit_code(shell.result);
 }
 
-std::string cursor_text(const ShellCursor& cursor) {
-  return concat({std::to_string(cursor.out), ":", std::to_string(cursor.err)});
-}
+std::string cursor_text(const ShellCursor& cursor) { return concat({cursor.out, ":", cursor.err}); }
 
 std::optional<ShellCursor> parse_cursor(std::string_view text) {
   ShellCursor cursor;
@@ -69,7 +67,7 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, {std::to_string(others),
+    return make_error(ErrorCode::limit, {others,
                                          " calls are waiting for shells already, as many as "
                                          "may: ask without wait_for"});
   }

@@ -44,8 +44,7 @@ void add_timeout(mcp::Tool& tool, const Executor& executor) {
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output",
-        concat({"Bytes per stream, at most ", std::to_string(options.max_output), "."}))
+  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
       .minimum = 1;
 }
 
@@ -232,10 +231,9 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
   if (options.disabled_tools.empty()) return {};
   const std::vector<BoundTool> tools = all_tools(executor, options);
   for (const std::string& disabled : options.disabled_tools) {
-    const bool is_known = std::any_of(tools.begin(), tools.end(), [&](const BoundTool& bound) {
-      return bound.tool.name == disabled;
-    });
-    if (!is_known)
+    const auto known =
+        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
+    if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
                         {"disabled_tools: there is no tool ", quoted(disabled)});
   }
@@ -248,7 +246,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
                                    const ToolOptions& options) {
   if (auto ok = check_disabled(executor, options); !ok) return ok;
   std::vector<BoundTool> tools = all_tools(executor, options);
-  const auto set = std::make_shared<ToolSet>(executor, options);
+  const auto set = new_shared<ToolSet>(executor, options);
   for (BoundTool& bound : tools) {
     if (is_disabled(options, bound.tool.name)) continue;
     bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {

@@ -66,8 +66,7 @@ class InputLines {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
-  if (lines.too_long())
-    return make_error(ErrorCode::limit, {"longer than ", std::to_string(longest), " bytes"});
+  if (lines.too_long()) return make_error(ErrorCode::limit, {"longer than ", longest, " bytes"});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
@@ -91,8 +90,7 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      set_member(answer, "error",
-                 concat({"line ", std::to_string(number), ": ", script.error().message}));
+      set_member(answer, "error", concat({"line ", number, ": ", script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
@@ -142,15 +140,15 @@ int verify_audit(const std::string& path) {
       continue;
     }
     if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat({path, ": line ", std::to_string(number), " ", problem, "\n"}));
+      print(concat({path, ": line ", number, " ", problem, "\n"}));
       return 1;
     }
   }
   if (lines.error() != 0)
     return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
   const std::string text =
-      concat({path, ": ", std::to_string(number - older), " records as they were written",
-              older > 0 ? concat({", after ", std::to_string(older), " lines without a hash"}) : "",
+      concat({path, ": ", number - older, " records as they were written",
+              older > 0 ? concat({", after ", older, " lines without a hash"}) : "",
               start.empty() ? "" : ", the first after a record that is not here and has the hash ",
               start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
   return print(text) ? 0 : fail(1, "cannot write to standard output");

@@ -84,7 +84,7 @@ const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
 inline namespace inner {
 
 bool contains(const Options& options, const Option* option) {
-  return std::find(options.begin(), options.end(), option) != options.end();
+  return find_in(options, option) != options.end();
 }
 
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
@@ -102,7 +102,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     std::string_view key = member.name;
     constexpr std::string_view reference_prefix = "command_line_";
     if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-    const auto option = std::find_if(table.begin(), table.end(), [&](const Option& candidate) {
+    const auto option = find_where(table, [&](const Option& candidate) {
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });

@@ -31,7 +31,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". They have no terminal. Of each stream ", std::to_string(options.max_output),
+               ". They have no terminal. Of each stream ", options.max_output,
                " bytes are shown, the beginning and the end",
                settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -39,7 +39,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
                " goes on in the background."});
   if (has_tool("start_background_shell"))
     say(text, {"For servers and long work use start_background_shell (at most ",
-               std::to_string(options.shells.max_running), " at a time)",
+               options.shells.max_running, " at a time)",
                has_tool("get_background_shell_output")
                    ? ", and get_background_shell_output with wait_for and since to follow it."
                    : "."});
@@ -63,8 +63,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    say(text,
-        {"Each tool may be called ", std::to_string(use.calls_per_minute), " times in a minute."});
+    say(text, {"Each tool may be called ", use.calls_per_minute, " times in a minute."});
   if (runs_commands && use.running_time != no_limit)
     say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())

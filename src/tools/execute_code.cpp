@@ -87,14 +87,14 @@ class BlockSum {
   }
   static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
     for (const std::string& text : texts)
-      if (std::find(sum.begin(), sum.end(), text) == sum.end()) sum.push_back(text);
+      if (!is_one_of(text, sum)) sum.push_back(text);
   }
 
   const ToolOptions& options_;
   const std::size_t most_;  // of each stream, of a block and of all
   Capture out_;
   Capture err_;
-  Result all_ = {};  // but for the output
+  Result all_ = Result();  // but for the output
   std::vector<std::string> files_ = {};
   std::size_t blocks_ = 0;
 };
@@ -114,9 +114,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(
-        concat({"there are ", std::to_string(blocks.size()), " code blocks, and one call runs ",
-                std::to_string(most_blocks), " at most"}));
+    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
+                          most_blocks, " at most"}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;

@@ -73,7 +73,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
   // eight ninths of the room at most.
   if (argument_text(call, "encoding") == "base64") {
-    raw = std::make_shared<RawOutput>(std::min(most, room / 6));
+    raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
   listen(command, call, raw);

@@ -93,7 +93,7 @@ void set_terminal(EnvironmentOptions& options) {
     bool is_set = setting.may_be_kept && is_kept(setting.name, options) &&
                   std::getenv(setting.name) != nullptr;
     for (const auto& given : options.set) is_set |= given.first == setting.name;
-    if (!is_set) options.set.emplace_back(setting.name, setting.value);
+    if (!is_set) options.set.push_back({setting.name, setting.value});
   }
 }
 
@@ -186,13 +186,24 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  std::string agent = config.place_agent;
+  if (!options.agent.empty() && config.use != Option::command) {
+    if (agent != ServerConfig::usual_agent)
+      return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+    agent.clear();
+  }
+  if (config.use == Option::slurm) {
+    SlurmOptions slurm = config.slurm;
+    slurm.agent_id = config.local.agent_id;
+    slurm.agent = agent;
+    slurm.on_progress = [](std::string_view what) { warn(std::string(what)); };
+    auto engine = slurm_jobs(slurm);
+    if (!engine) return engine.error();
+    options.engine = std::move(*engine);
+    options.name = "Slurm";
+    return options;
+  }
   if (config.use == Option::ssh) {
-    std::string agent = config.place_agent;
-    if (!options.agent.empty()) {
-      if (agent != ServerConfig::usual_agent)
-        return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
-      agent.clear();
-    }
     auto words = ssh_transport(config.place_host, agent);
     if (!words) return words.error();
     options.transport = std::move(*words);
@@ -310,6 +321,8 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     if (!options) return options.error();
     auto executor = PlaceExecutor::create(*options);
     if (!executor) return in_our_words(executor.error());
+    if (config.reach_place)
+      if (auto ok = executor->reach(); !ok) return ok.error();
     place.facts = executor->facts();
     place.sandbox = place.facts->sandbox;
     place.executor = owned(std::move(*executor));

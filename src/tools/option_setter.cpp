@@ -49,7 +49,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", std::to_string(words.size())});
+                      {label, " needs exactly one value, and not ", words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
@@ -62,7 +62,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
-  variables.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
   return nullptr;
 }
 

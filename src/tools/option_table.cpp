@@ -122,7 +122,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       "by which the disk may fill up during a command",
       {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "where commands run: local (default), docker, ssh, command",
+      "where commands run: local (default), docker, ssh, slurm, command",
       &config.execution_mode, Where::all);
   add("place-command\nWORDS\n"
       "with mode command: what leads to a codeexec-mcp --place elsewhere",
@@ -132,7 +132,13 @@ std::vector<Option> option_table(ServerConfig& config) {
       &config.place_host, Where::ssh);
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
-      &config.place_agent, Where::ssh);
+      &config.place_agent, Where::installed);
+  add("place-start-timeout\nSECONDS\n"
+      "that a command waits for its place to be made (default: 60)",
+      &config.slurm.start_timeout, Where::slurm);
+  add("slurm-option\nWORD...\n"
+      "more options of salloc, such as partition=debug or mem=4G",
+      &config.slurm.options, Where::slurm);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);

@@ -8,6 +8,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "cluster/cluster.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
@@ -31,9 +32,9 @@ struct ServerConfig {
   }
 
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-  LocalOptions local = {};
+  LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
-  ToolOptions tools = {};
+  ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
@@ -52,7 +53,7 @@ struct ServerConfig {
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = {};
+  ContainerOptions container = ContainerOptions();
   std::string image_policy = name(container.image_policy);
   std::string container_network = name(container.network);
   std::string runtime = {};
@@ -62,13 +63,15 @@ struct ServerConfig {
   Json credentials = {};
   Json packages = {};
   bool packages_required = false;
-  UserContainerOptions user = {};
+  UserContainerOptions user = UserContainerOptions();
   // Places
   std::string place_command = {};
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  SlurmOptions slurm = {};
+  bool reach_place = false;  // now, and not when a command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
@@ -114,7 +117,9 @@ struct Option {
     docker = 2,
     command = 8,
     ssh = 16,
-    places = command | ssh,
+    slurm = 32,
+    installed = ssh | slurm,  // where the agent is started by its name
+    places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
     users = 4,
@@ -186,7 +191,7 @@ Expected<ContainerOptions> container_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = {};                           // where they run, but for containers
+  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
   std::optional<PlaceFacts> facts = {};                 // of a place
 };

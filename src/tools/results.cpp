@@ -241,7 +241,7 @@ inline namespace inner {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", std::to_string(text.size()), " bytes)"});
+  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {
@@ -293,8 +293,7 @@ std::uint64_t count_of(const Json& number) {
 }
 
 bool is_disabled(const ToolOptions& options, std::string_view tool) {
-  const std::vector<std::string>& disabled = options.disabled_tools;
-  return std::find(disabled.begin(), disabled.end(), tool) != disabled.end();
+  return is_one_of(tool, options.disabled_tools);
 }
 
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
@@ -355,7 +354,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = std::make_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }

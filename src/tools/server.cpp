@@ -176,7 +176,7 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   std::to_string(facts.uid), ", home ", facts.home})},
+                   facts.uid, ", home ", facts.home})},
           {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
 }
 
@@ -296,6 +296,7 @@ int server_main(int argc, char** argv) {
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
+  config.reach_place = invocation->doctor || invocation->sandbox_report;
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
   if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {

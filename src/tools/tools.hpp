@@ -44,7 +44,7 @@ struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
   // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
   std::size_t max_output = 30000;
-  ShellOptions shells = {};
+  ShellOptions shells = ShellOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;

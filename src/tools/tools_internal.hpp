@@ -163,8 +163,7 @@ class SessionTable {
  public:
   Session of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    auto found = std::find_if(sessions_.begin(), sessions_.end(),
-                              [&](const auto& known) { return known.first == id; });
+    auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
       found = sessions_.emplace(sessions_.end(), id, Session());
@@ -187,7 +186,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.file_rules(), where.workspace()),
-        use(std::make_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
   const Executor& executor;

@@ -15,8 +15,7 @@ inline namespace inner {
 std::string UseCounter::refusal_of_call(const std::string& tool) {
   if (bounds_.calls_per_minute == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = std::find_if(calls_.begin(), calls_.end(),
-                            [&](const auto& known) { return known.first == tool; });
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
   std::vector<Clock::time_point>& calls = found->second;
   const Clock::time_point now = Clock::now();
@@ -28,9 +27,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", std::to_string(bounds_.calls_per_minute),
-                 " times in a minute (calls_per_minute); try again in ",
-                 std::to_string(left.count()), " seconds"});
+  return concat({tool, " may be called ", bounds_.calls_per_minute,
+                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
@@ -51,7 +49,7 @@ Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
   counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = std::make_shared<std::atomic<bool>>(false)] {
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
     if (!over->exchange(true)) counter->end(begin);
   };
 }

@@ -60,8 +60,7 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   set_member(object, "success", true);
   set_member(object, "file_path", path);
   set_member(object, "bytes", *bytes);
-  set_member(object, "message",
-             concat({"Successfully wrote ", std::to_string(*bytes), " bytes to ", path}));
+  set_member(object, "message", concat({"Successfully wrote ", *bytes, " bytes to ", path}));
   return answer_with(std::move(object));
 }
 
@@ -103,7 +102,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", std::to_string(bytes->size()),
+    return failed(concat({quoted(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);

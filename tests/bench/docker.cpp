@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "executors.hpp"
 #include "floor.hpp"
 
 namespace {
@@ -80,15 +81,6 @@ ContainerExecutor new_executor() {
   return *std::move(made);
 }
 
-codeexec::LocalExecutor here() {
-  codeexec::LocalOptions options;
-  options.workspace = "/tmp";
-  options.max_output = 65536;
-  auto made = codeexec::LocalExecutor::create(options);
-  if (!made) fail("LocalExecutor", made.error().message);
-  return *std::move(made);
-}
-
 // The engine's own way, in the same container.
 class Rival {
  public:
@@ -105,14 +97,9 @@ class Rival {
   std::string name_;
 };
 
-void run_true(const codeexec::Executor& executor) {
-  const codeexec::Result result = executor.run(Command::program({"true"}));
-  if (!result.succeeded()) fail("a command", result.summary() + " " + result.message);
-}
-
 void measure_commands(bool rests, int rounds) {
   const ContainerExecutor executor = new_executor();
-  const codeexec::LocalExecutor host = here();
+  const codeexec::LocalExecutor host = local_executor();
   const Rival rival(executor);
   run_true(executor);
   rest();

@@ -15,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "../helpers/sshd.hpp"
 #include "../helpers/wire.hpp"
+#include "executors.hpp"
 #include "floor.hpp"
 
 namespace {
@@ -64,73 +66,32 @@ PlaceExecutor place_at(Strings transport) {
   return *std::move(made);
 }
 
-codeexec::LocalExecutor local() {
-  codeexec::LocalOptions options;
-  options.workspace = "/tmp";
-  options.max_output = 65536;
-  auto made = codeexec::LocalExecutor::create(options);
-  if (!made) fail("LocalExecutor", made.error().message);
-  return *std::move(made);
-}
-
-void run_true(const codeexec::Executor& executor) {
-  const codeexec::Result result = executor.run(Command::program({"true"}));
-  if (!result.succeeded()) fail("a command", result.summary() + " " + result.message);
-}
-
 // ssh ---------------------------------------------------------------------------------------------
 
-// helpers/sshd.sh, at one end of a wire or here.
-class Sshd {
+// At one end of a wire, or here.
+class Server {
  public:
-  Sshd(const Strings& there, Strings here, const std::string& address, int port)
-      : here_(std::move(here)) {
-    const char* const root = std::getenv("ROOT");
-    const std::string script = std::string(root ? root : ".") + "/tests/helpers/sshd.sh";
-    codeexec::ProcessOptions options;
-    options.argv = there;
-    options.argv.insert(options.argv.end(),
-                        {"sh", script, folder_.path(), address, std::to_string(port)});
-    options.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
-    options.supervised = true;
-    auto started = codeexec::Process::start(options);
-    if (!started) fail("sshd", started.error().message);
-    process_.emplace(std::move(*started));
-    const auto said = [this] { return process_->read(codeexec::Stream::err, 0).text; };
-    while (said().find("Server listening") == std::string::npos) {
-      if (process_->done()) fail("sshd", said());
-      ::poll(nullptr, 0, 5);
-    }
-  }
-  static bool is_there() {
-    return ::access("/usr/sbin/sshd", X_OK) == 0 && ::access("/usr/bin/ssh", X_OK) == 0;
+  explicit Server(const std::string& address = "127.0.0.1", int port = support::free_port(),
+                  Strings there = {}, Strings here = {})
+      : sshd_(root(), address, port, std::move(there), std::move(here)) {
+    if (!sshd_.problem().empty()) fail("sshd", sshd_.problem());
   }
   Strings words(const Strings& last) const {
-    Strings all = here_;
-    all.insert(all.end(), {"/usr/bin/ssh", "-F", folder_ / "config", "-T", "-o", "BatchMode=yes",
-                           "--", "box"});
+    Strings all = sshd_.client();
+    all.insert(all.end(), {"-T", "-o", "BatchMode=yes", "--", "box"});
     all.insert(all.end(), last.begin(), last.end());
     return all;
   }
   PlaceExecutor place() const { return place_at(words({agent(), "--place"})); }
 
  private:
-  support::TempDir folder_ = {};
-  Strings here_;
-  std::optional<codeexec::Process> process_ = {};
-};
+  static std::string root() {
+    const char* const root = std::getenv("ROOT");
+    return root ? root : ".";
+  }
 
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(fd, any, size) != 0 || ::getsockname(fd, any, &size) != 0) fail("bind");
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
+  support::Sshd sshd_;
+};
 
 // For a program that is looked for in PATH.
 struct Words {
@@ -146,7 +107,7 @@ struct Words {
 };
 
 void measure_ssh(int rounds) {
-  const Sshd server({}, {}, "127.0.0.1", free_port());
+  const Server server;
   const PlaceExecutor there = server.place();
   const Words rival(server.words({"true"}));
   run_true(there);
@@ -182,7 +143,7 @@ void measure_distance(int rounds, int long_rounds) {
     return;
   }
   wire.delay(milliseconds(10));
-  const Sshd server(wire.at(1), wire.at(0), support::Wire::addresses[1], 22);
+  const Server server(support::Wire::addresses[1], 22, wire.at(1), wire.at(0));
   const PlaceExecutor there = server.place();
   run_true(there);
   Samples ours;
@@ -261,7 +222,7 @@ class Here {
 void measure_commands(int rounds) {
   const Here here;
   const PlaceExecutor there = here.place();
-  const codeexec::LocalExecutor rival = local();
+  const codeexec::LocalExecutor rival = local_executor();
   run_true(there);
   run_true(rival);
   Samples ours;
@@ -321,7 +282,7 @@ void measure_many(int rounds) {
   const support::TempDir folder;
   const Here here;
   const PlaceExecutor there = here.place();
-  const codeexec::LocalExecutor rival = local();
+  const codeexec::LocalExecutor rival = local_executor();
   run_true(there);
   const double agent_before = private_memory(here.pid());
   const double before = private_memory("self");
@@ -351,7 +312,7 @@ int main(int argc, char** argv) {
   measure_commands(quick ? 51 : 301);
   measure_idle();
   measure_many(quick ? 1 : 5);
-  if (Sshd::is_there()) {
+  if (support::Sshd::is_there()) {
     measure_ssh(quick ? 5 : 31);
     measure_distance(quick ? 11 : 101, quick ? 1 : 5);
   } else {

@@ -58,18 +58,6 @@ inline std::string fresh_agent() {
   return "test-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
 }
 
-// False when it does not become true in time.
-template <class Condition>
-bool comes_true(const Condition& condition,
-                std::chrono::milliseconds time = std::chrono::seconds(20)) {
-  const auto give_up = std::chrono::steady_clock::now() + time;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
-    ::poll(nullptr, 0, 20);
-  }
-  return true;
-}
-
 }  // namespace support
 
 #endif  // CODEEXEC_TESTS_ENGINE_SUPPORT_HPP

@@ -6,6 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -60,6 +63,20 @@ class AuditLog {
   };
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
+
+// The agent of an executor: the parent of its commands, or of their supervisors.
+inline pid_t agent_of(const codeexec::Executor& executor) {
+  const codeexec::Result r = executor.run(
+      "read name < /proc/$PPID/comm; s=$(cat /proc/$PPID/stat); "
+      "[ $name = codeexec ] || s=\"x) S $PPID\"; echo \"$s\"");
+  const std::size_t end = r.out.rfind(')');
+  REQUIRE(end != std::string::npos);
+  int parent = 0;
+  REQUIRE(std::sscanf(r.out.c_str() + end + 4, "%d", &parent) == 1);
+  REQUIRE(parent > 1);
+  REQUIRE(parent != ::getpid());
+  return parent;
+}
 
 }  // namespace support
 

@@ -214,6 +214,18 @@ inline bool alive(pid_t pid) {
   return state != "gone" && state != "Z" && state != "X";
 }
 
+// False when it does not become true in time.
+template <class Condition>
+bool comes_true(const Condition& condition,
+                std::chrono::milliseconds time = std::chrono::seconds(20)) {
+  const auto give_up = std::chrono::steady_clock::now() + time;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    ::poll(nullptr, 0, 20);
+  }
+  return true;
+}
+
 // True when the process has ended, or ends soon. One that should not have lived is killed.
 inline bool dies(pid_t pid) {
   if (pid <= 0) return false;

@@ -339,7 +339,7 @@ TEST_CASE("container: a persistent one that another program uses is not taken fr
     REQUIRE_MESSAGE(executor, executor.error().message);
     name = executor->container().name();
     CHECK(executor->run("true").succeeded());
-    // The next command's exec is started ahead of it, by a thread.
+    // Its agent is an exec.
     CHECK(support::comes_true([&] { return look(name)["ExecIDs"].size() > 0; }));
     CHECK(support::begins(in_another_program(64 << 20), refusal + name));
     CHECK(executor->run("true").notes.empty());

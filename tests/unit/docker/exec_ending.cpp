@@ -517,6 +517,84 @@ TEST_CASE("making a container that hangs is cancelled at once") {
   CHECK_MESSAGE(result.outcome == Outcome::cancelled, describe(result));
 }
 
+namespace {
+
+// Runs a command whose start hangs, and cancels it when that shows by a file.
+Result cancelled_when(const Box& box, const std::string& shows) {
+  const codeexec::CancelToken source;
+  std::thread canceller([&] {
+    comes_true([&] { return support::exists(shows); }, seconds(60));
+    source.cancel();
+  });
+  Command command = Command::shell("echo ran >ran");
+  command.cancel = source;
+  Result result = box.run(command);
+  canceller.join();
+  CHECK_MESSAGE(result.outcome == Outcome::cancelled, describe(result));
+  CHECK_FALSE(support::exists(box.workspace / "ran"));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a cancel asks nothing of an engine that hangs, and a container that comes later goes") {
+  if (!has_images()) return;
+  for (const bool persistent : {false, true}) {
+    CAPTURE(persistent);
+    const support::TempDir folder;
+    const std::string engine = fake_engine(
+        folder, "cd '" + folder.path() +
+                    "'\nif [ -e hangs ]; then : >asked\n"
+                    "elif [ $1 = run ] && [ ! -e words ]; then shift; [ $1 = -i ] || shift\n"
+                    "printf '%s\\0' -i \"$@\" >words; : >hangs; exec sleep 1000\nfi\n"
+                    "exec docker \"$@\"\n");
+    std::string name;
+    {
+      Box box(images()[0], [&](ContainerExecutorOptions& options) {
+        options.agent_id = "late-" + std::to_string(::getpid());
+        options.container.persistent = persistent;
+        options.container.engine.program = engine;
+      });
+      name = box.name();
+      cancelled_when(box, folder / "hangs");
+      CHECK_FALSE(support::exists(folder / "asked"));
+      // The engine has heard all of it, and makes the container when nobody waits for it.
+      REQUIRE(::unlink((folder / "hangs").c_str()) == 0);
+      const std::string create = "xargs -0 docker create >/dev/null <'" + folder / "words'";
+      REQUIRE(std::system(create.c_str()) == 0);
+      REQUIRE(docker({"container", "inspect", name}).succeeded());
+      check_usable(box);
+      box.drop();
+    }
+    if (persistent) docker({"rm", "-f", name});
+    CHECK_FALSE(docker({"container", "inspect", name}).succeeded());
+  }
+}
+
+TEST_CASE("a command whose agent does not answer is cancelled at once") {
+  const support::FakeEngine well;
+  const support::TempDir folder;
+  const std::string engine = fake_engine(
+      folder, "cd '" + folder.path() +
+                  "'\n[ \"$1 $2\" != 'container inspect' ] || [ ! -e sick ] || { : >asked; "
+                  "exec sleep 1000; }\nexec " +
+                  well.program() + " \"$@\"\n");
+  Box box(support::busybox_image, [&](ContainerExecutorOptions& options) {
+    options.container.engine.program = engine;
+    options.container.engine.call_timeout = std::chrono::hours(1);
+    options.container.agent = CODEEXEC_MCP;
+    ::chmod(options.workspace.c_str(), 0777);  // whose owner the agent cannot be
+  });
+  const pid_t agent = support::agent_of(box.executor());
+  folder.file("sick", "");
+  REQUIRE(::kill(agent, SIGSTOP) == 0);
+  const Result result = cancelled_when(box, folder / "asked");
+  CHECK_MESSAGE(has(result.message, "kills it if it does"), describe(result));
+  REQUIRE(::kill(agent, SIGCONT) == 0);
+  REQUIRE(::unlink((folder / "sick").c_str()) == 0);
+  check_usable(box);
+}
+
 // The engine is not well --------------------------------------------------------------------------
 
 namespace {

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 using codeexec::Permission;
 using codeexec::Result;
 using namespace support;
@@ -72,14 +74,27 @@ class Podman {
 
   std::string containers() const { return podman({"ps", "-aq"}).out; }
 
- private:
   std::string program() const { return folder / "podman"; }
-  static codeexec::ProcessResult run(std::vector<std::string> argv) {
+
+  codeexec::Process start(std::vector<std::string> words) const {
+    words.insert(words.begin(), program());
+    codeexec::ProcessOptions call = call_of(std::move(words));
+    call.timeout = codeexec::no_limit;
+    auto started = codeexec::Process::start(std::move(call));
+    REQUIRE_MESSAGE(started, started.error().message);
+    return *std::move(started);
+  }
+
+ private:
+  static codeexec::ProcessOptions call_of(std::vector<std::string> argv) {
     codeexec::ProcessOptions call;
     call.argv = std::move(argv);
     for (char** variable = environ; *variable; ++variable) call.environment.emplace_back(*variable);
     call.timeout = std::chrono::seconds(60);
-    return codeexec::run_process(call);
+    return call;
+  }
+  static codeexec::ProcessResult run(std::vector<std::string> argv) {
+    return codeexec::run_process(call_of(std::move(argv)));
   }
   codeexec::ProcessResult podman(std::vector<std::string> words) const {
     words.insert(words.begin(), program());
@@ -121,9 +136,25 @@ TEST_CASE("podman: what is kept away is not seen") {
   Podman podman;
   if (!podman.runs()) return;
   podman.workspace.file("secret/key", "key");
+  podman.workspace.file("se,cret/key", "key");
   codeexec::ContainerExecutorOptions options = podman.options();
   options.roots = {{podman.workspace.path(), Permission::write},
-                   {podman.workspace / "secret", Permission::none}};
+                   {podman.workspace / "secret", Permission::none},
+                   {podman.workspace / "se,cret", Permission::none}};
+  const TempDir folder;
+  std::optional<codeexec::Process> service;
+  SUBCASE("") {}
+  SUBCASE("when its program is called docker") {
+    options.container.engine.program =
+        folder.file("docker", "#!/bin/sh\nexec '" + podman.program() + "' \"$@\"\n", 0755);
+  }
+  SUBCASE("when docker's program speaks to its service") {
+    const std::string socket = folder / "socket";
+    service = podman.start({"system", "service", "--time", "0", "unix://" + socket});
+    REQUIRE(comes_true([&] { return exists(socket); }));
+    options.container.engine.program = "docker";
+    options.container.engine.host = "unix://" + socket;
+  }
   const Result r = podman_executor(options).run("ls -A . *");
   CHECK_MESSAGE(has(r.out, "secret"), r.summary());
   CHECK_FALSE(has(r.out, "key"));

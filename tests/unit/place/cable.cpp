@@ -42,11 +42,8 @@ class Far {
   }
 };
 
-// A command that prints and stays, with a grandchild that has left its group and session.
-constexpr const char* printing_and_staying =
-    "trap '' TERM HUP; setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon; "
-    "while :; do sleep 600; done' & echo $$; "
-    "until [ -e daemon ]; do sleep 0.01; done; echo both; while :; do sleep 600; done";
+const std::string printing_and_staying =
+    staying("until [ -e daemon ]; do sleep 0.01; done; echo both; ");
 
 bool prints(const Execution& execution, const std::string& text) {
   const Stopwatch watch;

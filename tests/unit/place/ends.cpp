@@ -3,6 +3,8 @@
 
 #include "helpers.hpp"
 
+#include "../../helpers/fake_engine.hpp"
+
 #include <sys/socket.h>
 
 #include <thread>
@@ -17,11 +19,6 @@ using codeexec::Result;
 using namespace support;
 
 namespace {
-
-// A command that says who it is and stays, with a grandchild that has left its group and session.
-constexpr const char* staying =
-    "trap '' TERM HUP; setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon; "
-    "while :; do sleep 600; done' & echo $$; while :; do sleep 600; done";
 
 struct Fixture {
   TempDir workspace = {};
@@ -39,7 +36,7 @@ TEST_CASE("place: an agent that is killed takes all with it, and the next comman
   if (!has_supervisor()) return;
   Fixture f;
   const PlaceExecutor there = make_place(f.options);
-  const Execution started = there.start(Command::shell(staying));
+  const Execution started = there.start(Command::shell(staying()));
   const pid_t command = started.pid();
   const pid_t daemon = f.daemon();
   REQUIRE(::kill(agent_of(there), SIGKILL) == 0);
@@ -75,7 +72,7 @@ TEST_CASE("place: when the transport is killed, or this side ends, nothing runs 
   pid_t agent = -1;
   {
     const PlaceExecutor there = make_place(f.options);
-    const Execution started = there.start(Command::shell(staying));
+    const Execution started = there.start(Command::shell(staying()));
     command = started.pid();
     daemon = f.daemon();
     SUBCASE("the transport") {
@@ -93,12 +90,13 @@ TEST_CASE("place: when the transport is killed, or this side ends, nothing runs 
 
 TEST_CASE("place: the server that is killed leaves nothing there") {
   Fixture f;
+  const std::string script = staying();
   const pid_t server = ::fork();
   REQUIRE(server >= 0);
   if (server == 0) {
     ::execl(CODEEXEC_MCP, CODEEXEC_MCP, "--execution-mode", "command", "--place-command",
-            CODEEXEC_MCP " --place", "--workspace", f.workspace.path().c_str(), "--run", staying,
-            nullptr);
+            CODEEXEC_MCP " --place", "--workspace", f.workspace.path().c_str(), "--run",
+            script.c_str(), nullptr);
     ::_exit(97);
   }
   const pid_t daemon = f.daemon();
@@ -107,12 +105,46 @@ TEST_CASE("place: the server that is killed leaves nothing there") {
   CHECK(dies(daemon));
 }
 
+TEST_CASE("place: a fork of this program has no part in its connection") {
+  if (thread_sanitizer) {
+    MESSAGE("SKIPPED: ThreadSanitizer ends a fork with threads");
+    return;
+  }
+  Fixture f;
+  const FakeEngine engine;
+  codeexec::ContainerExecutorOptions options;
+  options.workspace = f.workspace.path();
+  options.container.image = "any";
+  options.container.engine.program = engine.program();
+  options.container.agent = CODEEXEC_MCP;
+  const auto container = codeexec::ContainerExecutor::create(options);
+  REQUIRE_MESSAGE(container, container.error().message);
+  const PlaceExecutor place = make_place(f.options);
+  for (const codeexec::Executor* const there :
+       {static_cast<const codeexec::Executor*>(&place),
+        static_cast<const codeexec::Executor*>(&*container)}) {
+    CAPTURE(there == &place);
+    const Execution started = there->start(Command::shell("until [ -e go ]; do sleep 0.01; done"));
+    REQUIRE(started.pid() > 0);
+    CHECK(in_other_host([&]() -> std::string {
+            const Result r = there->run("echo ran > ran");
+            if (r.outcome != Outcome::not_started || !has(r.message, "fork")) return r.summary();
+            const Result own = make_place(f.options).run("echo own");
+            return own.out == "own\n" ? "" : own.summary();
+          }) == "");
+    CHECK(!exists(f.workspace / "ran"));
+    f.workspace.file("go", "");
+    CHECK(started.wait().succeeded());
+    CHECK(there->run("rm go; echo again").out == "again\n");
+  }
+}
+
 TEST_CASE("place: an agent that says nothing any more is given up, and gives up") {
   if (!has_supervisor()) return;
   Fixture f;
   f.options.keep_alive = std::chrono::seconds(1);
   const PlaceExecutor there = make_place(f.options);
-  const Execution started = there.start(Command::shell(staying));
+  const Execution started = there.start(Command::shell(staying()));
   const pid_t command = started.pid();
   const pid_t daemon = f.daemon();
   const pid_t agent = agent_of(there);

@@ -37,6 +37,14 @@ inline codeexec::Error place_error(const codeexec::PlaceOptions& options) {
   return made.error();
 }
 
+// A command that prints its number and stays, with a grandchild that has left its group and session
+// and writes its own number to the file `daemon`. It runs `then` before it stays.
+inline std::string staying(const std::string& then = {}) {
+  return "trap '' TERM HUP; setsid sh -c 'echo $$ > daemon.tmp; mv daemon.tmp daemon; "
+         "while :; do sleep 600; done' & echo $$; " +
+         then + "while :; do sleep 600; done";
+}
+
 // The number that a command has printed for itself.
 inline pid_t pid_in(const std::string& text) { return first_number(text); }
 
@@ -45,20 +53,6 @@ inline bool appears(const std::string& path) {
   const Stopwatch watch;
   while (!exists(path) && watch.soon()) ::poll(nullptr, 0, 2);
   return exists(path);
-}
-
-// The agent of an executor: the parent of its commands, or of their supervisors.
-inline pid_t agent_of(const codeexec::Executor& executor) {
-  const codeexec::Result r = executor.run(
-      "read name < /proc/$PPID/comm; s=$(cat /proc/$PPID/stat); "
-      "[ $name = codeexec ] || s=\"x) S $PPID\"; echo \"$s\"");
-  const std::size_t end = r.out.rfind(')');
-  REQUIRE(end != std::string::npos);
-  int parent = 0;
-  REQUIRE(std::sscanf(r.out.c_str() + end + 4, "%d", &parent) == 1);
-  REQUIRE(parent > 1);
-  REQUIRE(parent != ::getpid());
-  return parent;
 }
 
 }  // namespace support

@@ -58,6 +58,14 @@ class Place {
     for (const char* name : {"bin", "elsewhere"}) folder.directory(name);
     // What ssh would do on another machine.
     folder.file("bin/ssh", "#!/bin/sh\n[ \"$5\" = box ] && shift 5 && exec sh -c \"$*\"\n", 0755);
+    // And what Slurm would: options come first.
+    folder.file("bin/salloc",
+                "#!/bin/sh\nASKED=\"$*\"\nuntil [ \"$1\" = sh ]; do shift; done\n"
+                "echo \"$ASKED\" >\"${0%/*}/asked\"\nSLURM_JOB_ID=7 exec \"$@\"\n",
+                0755);
+    folder.file(
+        "bin/srun",
+        "#!/bin/sh\nshift 2\nwhile [ \"${1#--}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n", 0755);
     support::make_symlink(CODEEXEC_MCP, folder / "bin/codeexec-mcp");
     folder.file("elsewhere/agent", "#!/bin/sh\nexport AGENT=\"$0\"\nexec " CODEEXEC_MCP " \"$@\"\n",
                 0755);
@@ -305,6 +313,16 @@ const Row rows[] = {
      {"5"},
      {"--execution-mode", "ssh", "--place-host", "box", "--workspace", "<workspace>"},
      "true"},
+    {"place-start-timeout",
+     {"5"},
+     {"--execution-mode", "slurm", "--workspace", "<workspace>"},
+     "true"},
+    {"slurm-option",
+     {"mem=4G", "partition=debug"},
+     {"--execution-mode", "slurm", "--workspace", "<workspace>"},
+     "cat <place>/bin/asked | cut -d ' ' -f 1,2",
+     prints,
+     "--mem=4G --partition=debug"},
     {"docker-program",
      {"<engine>"},
      {"--execution-mode", "docker", "--docker-host", "unix:///nonexistent", "--workspace",
