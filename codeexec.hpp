@@ -3272,6 +3272,7 @@ std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
 // shared_from_this().
 template <class T, class... Args>
 std::shared_ptr<T> new_shared(Args&&... args) {
+  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would have no owner");
   auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
   return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
 }
@@ -5803,7 +5804,8 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
             {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
-  return letter < 'a' ? complement(ranges) : ranges;
+  if (letter < 'a') ranges = complement(ranges);
+  return ranges;
 }
 
 bool is_ascii_word(std::uint32_t code) {
@@ -6149,14 +6151,14 @@ bool Regex::Parser::append_assertion(RegexAssertion assertion) {
 }
 
 void Regex::Parser::find_first_bytes() {
-  std::vector<std::size_t> todo = {0};
-  std::vector<bool> seen(steps().size());
+  std::vector<std::size_t> todo;
+  todo.push_back(0);
+  std::string seen(steps().size(), '\0');
   program_->can_skip = true;
   while (!todo.empty()) {
     const std::size_t at = todo.back();
     todo.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
+    if (std::exchange(seen[at], '\1') != '\0') continue;
     const Step step = steps()[at];
     switch (step.kind) {
       case Kind::split:
@@ -6199,8 +6201,8 @@ bool Regex::Parser::alternatives() {
     at_start_ = false;
     // In front of the branch: try it, or else go on behind its jump to the end.
     if (!has_room(2, at_)) return false;
-    steps().insert(steps().begin() + static_cast<std::ptrdiff_t>(branch),
-                   split(1, steps().size() + 2 - branch, false));
+    steps().push_back(split(1, steps().size() + 2 - branch, false));
+    for (std::size_t i = steps().size() - 1; i > branch; --i) std::swap(steps()[i], steps()[i - 1]);
     exits.push_back(steps().size());
     append(Kind::jump, 0);
     branch = steps().size();
@@ -6454,7 +6456,8 @@ bool Regex::Parser::set(std::size_t offset) {
   }
   if (flags_.ignore_case) add_other_case(ranges);
   normalize_ranges(ranges);
-  return append(Kind::set, add_set(negated ? complement(ranges) : ranges));
+  if (negated) ranges = complement(ranges);
+  return append(Kind::set, add_set(ranges));
 }
 
 bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ranges) {
@@ -6718,34 +6721,34 @@ class Regex::Matcher {
   // the match: what is less preferred counts no more.
   bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
     todo_.clear();
-    todo_.push_back(std::size_t{thread.step});
-    while (!todo_.empty()) {
-      const std::size_t place = todo_.back();
-      todo_.pop_back();
-      if (seen_[place] == at + 1) continue;
-      seen_[place] = at + 1;
-      const Program::Step& step = program_.steps[place];
-      switch (step.kind) {
-        case Kind::split:
-          todo_.push_back(Program::target(place, step.other));
-          todo_.push_back(Program::target(place, step.value));
-          break;
-        case Kind::jump:
-          todo_.push_back(Program::target(place, step.value));
-          break;
-        case Kind::check:
-          if (holds & static_cast<std::uint32_t>(step.value)) todo_.push_back(place + 1);
-          break;
-        case Kind::match:
-          if (whole_ && at != text_.size()) break;
-          matched_ = true;
-          best_ = {thread.begin, at};
-          return false;
-        default:
-          ready_.push_back({place, thread.begin});
+    for (std::size_t place = thread.step;;) {
+      if (std::exchange(seen_[place], at + 1) != at + 1) {
+        const Program::Step& step = program_.steps[place];
+        switch (step.kind) {
+          case Kind::split:
+            todo_.push_back(Program::target(place, step.other));
+            place = Program::target(place, step.value);
+            continue;
+          case Kind::jump:
+            place = Program::target(place, step.value);
+            continue;
+          case Kind::check:
+            if ((holds & static_cast<std::uint32_t>(step.value)) == 0) break;
+            ++place;
+            continue;
+          case Kind::match:
+            if (whole_ && at != text_.size()) break;
+            matched_ = true;
+            best_ = {thread.begin, at};
+            return false;
+          default:
+            ready_.push_back({place, thread.begin});
+        }
       }
+      if (todo_.empty()) return true;
+      place = todo_.back();
+      todo_.pop_back();
     }
-    return true;
   }
 
   // The RegexAssertions that hold at `at`, before the character `next`.
@@ -11286,7 +11289,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   }
   if (whole.unset) return value;
   if (whole.environment) return unknown_scalar();
-  if (whole.elements.empty()) whole.elements.emplace_back();
+  if (whole.elements.empty()) whole.elements.push_back(ShellText());
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
@@ -17273,7 +17276,8 @@ namespace {
 std::string_view generated_names(GeneratedScope scope) {
   switch (scope) {
     case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
+             ".next .nuxt node_modules"sv;
     case GeneratedScope::directory:
       return "build dist *.egg-info"sv;
     case GeneratedScope::file:
@@ -22539,22 +22543,23 @@ class Launch {
       search(options.environment, program);
     }
     // No pointer moves: there is room for all of them.
-    pointers_.reserve(candidates_.size() + 2 * options.argv.size() + options.environment.size() +
-                      6);
-    plan.paths = next();
+    pointers_ = std::vector<char*>(candidates_.size() + 2 * options.argv.size() +
+                                   options.environment.size() + 6);
+    next_ = pointers_.data();
+    plan.paths = next_;
     add(candidates_, 0);
-    plan.argv = next();
+    plan.argv = next_;
     add(options.argv, 0);
     static char shell_name[] = "sh";
-    plan.shell_argv = next();
-    pointers_.push_back(shell_name);
-    pointers_.push_back(nullptr);
+    plan.shell_argv = next_;
+    *next_++ = shell_name;
+    *next_++ = nullptr;
     add(options.argv, 1);
-    plan.environment = next();
+    plan.environment = next_;
     for (const std::string& variable : options.environment)
       if (!starts_with(variable, run_variable_name)) add(variable);
     add(run_variable);
-    pointers_.push_back(nullptr);
+    *next_ = nullptr;
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
@@ -22568,14 +22573,12 @@ class Launch {
   ChildPlan plan = ChildPlan();
 
  private:
-  char** next() { return pointers_.data() + pointers_.size(); }
-
   // execve() takes char*, but promises in its rationale not to write.
-  void add(const std::string& text) { pointers_.push_back(const_cast<char*>(text.c_str())); }
+  void add(const std::string& text) { *next_++ = const_cast<char*>(text.c_str()); }
 
   void add(const std::vector<std::string>& texts, std::size_t first) {
     for (std::size_t i = first; i < texts.size(); ++i) add(texts[i]);
-    pointers_.push_back(nullptr);
+    *next_++ = nullptr;
   }
 
   // An empty element of PATH is the working directory (POSIX, 8.3).
@@ -22600,6 +22603,7 @@ class Launch {
   std::string search_path_ = {};
   std::vector<std::string> candidates_ = {};
   std::vector<char*> pointers_ = {};  // lists with a null at the end of each
+  char** next_ = nullptr;             // in these
 };
 
 // Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.
@@ -23785,7 +23789,7 @@ bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   const int error = for_each_entry(path, [&numbers](std::string_view text) {
     std::size_t end = 0;
     const int number = static_cast<int>(read_digits(text, end, most_digits, 10));
-    if (end == text.size()) numbers.push_back(number);
+    if (end == text.size()) numbers.push_back(int{number});
     return true;
   });
   return error == 0 || error == ENOENT;
@@ -24030,7 +24034,7 @@ namespace {
 void abandon_child(pid_t pid) {
   Abandoned& list = abandoned();
   const std::lock_guard<std::mutex> lock(list.mutex);
-  list.pids.push_back(pid);
+  list.pids.push_back(pid_t{pid});
   list.any.store(true);
 }
 
@@ -24143,7 +24147,7 @@ char* Capture::room(std::uint64_t offset, std::size_t& size) {
   if (at / block_size == 0 && at + size > first_size_) grow_first(at + size);
   while (blocks_.size() <= at / block_size) {
     const std::size_t begin = blocks_.size() * block_size;
-    blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
+    blocks_.push_back(std::unique_ptr<char[]>(new char[std::min(block_size, max_bytes_ - begin)]));
   }
   return blocks_[at / block_size].get() + at % block_size;
 }
@@ -24154,7 +24158,7 @@ void Capture::grow_first(std::size_t size) {
   const std::size_t wanted = std::max({smallest, size, first_size_ + first_size_ / 2});
   const std::size_t grown = std::min({wanted, block_size, max_bytes_});
   std::unique_ptr<char[]> block(new char[grown]);
-  if (blocks_.empty()) blocks_.emplace_back();
+  if (blocks_.empty()) blocks_.push_back(std::unique_ptr<char[]>());
   if (first_size_ > 0) std::memcpy(block.get(), blocks_[0].get(), first_size_);
   blocks_[0] = std::move(block);
   first_size_ = grown;
@@ -26306,8 +26310,8 @@ struct Executor::Gate {
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
   // Each of these refuses the first target that it objects to.
-  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
-  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
@@ -26356,7 +26360,7 @@ struct Executor::Admission {
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
       if (!value.empty())
-        command.environment.emplace_back(variable, value.substr(1));
+        command.environment.push_back({variable, value.substr(1)});
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {
@@ -26937,8 +26941,7 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
 
 }  // namespace
 
-void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission& admission) const {
   for (const Target& target : targets) {
     const FileAccess& access = *target.access;
     if (access.kind == FileAccess::Kind::read) continue;
@@ -26954,8 +26957,7 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
   }
 }
 
-void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission& admission) const {
   std::vector<std::string> files;
   // With a slash at the end, so that what lies in a directory comes right after it and need not be
   // walked again.
@@ -26998,7 +27000,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
   WalkBudget budget;
-  std::vector<Target> targets;
+  std::list<Target> targets;
   for (const FileAccess& access : judgement.files) {
     const bool reads = access.kind == FileAccess::Kind::read;
     if (reads && !gate_->delete_guard) continue;
@@ -28087,7 +28089,8 @@ struct LocalExecutor::Place {
   std::vector<std::string> protected_paths = {};  // below each of these
   std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
   bool watch_files = false;
-  mutable std::once_flag skills_linked = {};
+  mutable std::mutex skills_mutex = {};
+  mutable bool skills_linked = false;
   // The directory that all private homes are, or lie in. Null: there are none.
   std::shared_ptr<const Home> homes = {};
   bool home_per_command = false;
@@ -28872,10 +28875,12 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
-    std::call_once(place_->skills_linked, [&] {
+    const std::lock_guard<std::mutex> lock(place_->skills_mutex);
+    if (!place_->skills_linked) {
       if (auto ok = link_skills(workspace(), place_->skills_dir); !ok)
         admission.result.notes.push_back(ok.error().message);
-    });
+      place_->skills_linked = true;
+    }
   }
   ProcessOptions& process = admission.process;
   process.environment = std::move(environment->variables);

@@ -101,6 +101,7 @@ std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*));
 // shared_from_this().
 template <class T, class... Args>
 std::shared_ptr<T> new_shared(Args&&... args) {
+  static_assert(!std::is_base_of_v<std::enable_shared_from_this<T>, T>, "it would have no owner");
   auto* const object = new std::remove_const_t<T>(std::forward<Args>(args)...);
   return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
 }

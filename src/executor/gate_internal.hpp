@@ -91,8 +91,8 @@ struct Executor::Gate {
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
   // Each of these refuses the first target that it objects to.
-  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
-  void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
+  void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
+  void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
@@ -141,7 +141,7 @@ struct Executor::Admission {
     command.environment.clear();
     for (const auto& [variable, value] : ending.session->changes)
       if (!value.empty())
-        command.environment.emplace_back(variable, value.substr(1));
+        command.environment.push_back({variable, value.substr(1)});
       else
         unset.push_back(variable);
     for (const auto& variable : given.environment) {

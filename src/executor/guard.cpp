@@ -103,8 +103,7 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
 
 }  // namespace
 
-void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission& admission) const {
   for (const Target& target : targets) {
     const FileAccess& access = *target.access;
     if (access.kind == FileAccess::Kind::read) continue;
@@ -120,8 +119,7 @@ void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
   }
 }
 
-void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission& admission) const {
   std::vector<std::string> files;
   // With a slash at the end, so that what lies in a directory comes right after it and need not be
   // walked again.
@@ -164,7 +162,7 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
   WalkBudget budget;
-  std::vector<Target> targets;
+  std::list<Target> targets;
   for (const FileAccess& access : judgement.files) {
     const bool reads = access.kind == FileAccess::Kind::read;
     if (reads && !gate_->delete_guard) continue;

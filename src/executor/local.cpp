@@ -231,10 +231,12 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.error();
   if (!place_->skills_dir.empty()) {
-    std::call_once(place_->skills_linked, [&] {
+    const std::lock_guard<std::mutex> lock(place_->skills_mutex);
+    if (!place_->skills_linked) {
       if (auto ok = link_skills(workspace(), place_->skills_dir); !ok)
         admission.result.notes.push_back(ok.error().message);
-    });
+      place_->skills_linked = true;
+    }
   }
   ProcessOptions& process = admission.process;
   process.environment = std::move(environment->variables);

@@ -25,7 +25,8 @@ struct LocalExecutor::Place {
   std::vector<std::string> protected_paths = {};  // below each of these
   std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
   bool watch_files = false;
-  mutable std::once_flag skills_linked = {};
+  mutable std::mutex skills_mutex = {};
+  mutable bool skills_linked = false;
   // The directory that all private homes are, or lie in. Null: there are none.
   std::shared_ptr<const Home> homes = {};
   bool home_per_command = false;

@@ -15,7 +15,8 @@ namespace {
 std::string_view generated_names(GeneratedScope scope) {
   switch (scope) {
     case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .next .nuxt node_modules"sv;
+      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
+             ".next .nuxt node_modules"sv;
     case GeneratedScope::directory:
       return "build dist *.egg-info"sv;
     case GeneratedScope::file:

@@ -95,7 +95,7 @@ char* Capture::room(std::uint64_t offset, std::size_t& size) {
   if (at / block_size == 0 && at + size > first_size_) grow_first(at + size);
   while (blocks_.size() <= at / block_size) {
     const std::size_t begin = blocks_.size() * block_size;
-    blocks_.emplace_back(new char[std::min(block_size, max_bytes_ - begin)]);
+    blocks_.push_back(std::unique_ptr<char[]>(new char[std::min(block_size, max_bytes_ - begin)]));
   }
   return blocks_[at / block_size].get() + at % block_size;
 }
@@ -106,7 +106,7 @@ void Capture::grow_first(std::size_t size) {
   const std::size_t wanted = std::max({smallest, size, first_size_ + first_size_ / 2});
   const std::size_t grown = std::min({wanted, block_size, max_bytes_});
   std::unique_ptr<char[]> block(new char[grown]);
-  if (blocks_.empty()) blocks_.emplace_back();
+  if (blocks_.empty()) blocks_.push_back(std::unique_ptr<char[]>());
   if (first_size_ > 0) std::memcpy(block.get(), blocks_[0].get(), first_size_);
   blocks_[0] = std::move(block);
   first_size_ = grown;

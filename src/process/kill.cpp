@@ -20,7 +20,7 @@ bool read_numbers(const std::string& path, std::vector<int>& numbers) {
   const int error = for_each_entry(path, [&numbers](std::string_view text) {
     std::size_t end = 0;
     const int number = static_cast<int>(read_digits(text, end, most_digits, 10));
-    if (end == text.size()) numbers.push_back(number);
+    if (end == text.size()) numbers.push_back(int{number});
     return true;
   });
   return error == 0 || error == ENOENT;

@@ -87,22 +87,23 @@ class Launch {
       search(options.environment, program);
     }
     // No pointer moves: there is room for all of them.
-    pointers_.reserve(candidates_.size() + 2 * options.argv.size() + options.environment.size() +
-                      6);
-    plan.paths = next();
+    pointers_ = std::vector<char*>(candidates_.size() + 2 * options.argv.size() +
+                                   options.environment.size() + 6);
+    next_ = pointers_.data();
+    plan.paths = next_;
     add(candidates_, 0);
-    plan.argv = next();
+    plan.argv = next_;
     add(options.argv, 0);
     static char shell_name[] = "sh";
-    plan.shell_argv = next();
-    pointers_.push_back(shell_name);
-    pointers_.push_back(nullptr);
+    plan.shell_argv = next_;
+    *next_++ = shell_name;
+    *next_++ = nullptr;
     add(options.argv, 1);
-    plan.environment = next();
+    plan.environment = next_;
     for (const std::string& variable : options.environment)
       if (!starts_with(variable, run_variable_name)) add(variable);
     add(run_variable);
-    pointers_.push_back(nullptr);
+    *next_ = nullptr;
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
     plan.work_dir_fd = options.work_dir_fd;
     plan.pass_fd = options.pass_fd;
@@ -116,14 +117,12 @@ class Launch {
   ChildPlan plan = ChildPlan();
 
  private:
-  char** next() { return pointers_.data() + pointers_.size(); }
-
   // execve() takes char*, but promises in its rationale not to write.
-  void add(const std::string& text) { pointers_.push_back(const_cast<char*>(text.c_str())); }
+  void add(const std::string& text) { *next_++ = const_cast<char*>(text.c_str()); }
 
   void add(const std::vector<std::string>& texts, std::size_t first) {
     for (std::size_t i = first; i < texts.size(); ++i) add(texts[i]);
-    pointers_.push_back(nullptr);
+    *next_++ = nullptr;
   }
 
   // An empty element of PATH is the working directory (POSIX, 8.3).
@@ -148,6 +147,7 @@ class Launch {
   std::string search_path_ = {};
   std::vector<std::string> candidates_ = {};
   std::vector<char*> pointers_ = {};  // lists with a null at the end of each
+  char** next_ = nullptr;             // in these
 };
 
 // Executes the first path that is a program, as execvp(3) does; returns the errno of its failure.

@@ -134,7 +134,8 @@ std::vector<RegexRange> shorthand_ranges(char letter, bool ascii) {
             {static_cast<unsigned char>(bounds[0]), static_cast<unsigned char>(bounds[1])});
   }
   normalize_ranges(ranges);
-  return letter < 'a' ? complement(ranges) : ranges;
+  if (letter < 'a') ranges = complement(ranges);
+  return ranges;
 }
 
 bool is_ascii_word(std::uint32_t code) {

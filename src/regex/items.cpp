@@ -146,7 +146,8 @@ bool Regex::Parser::set(std::size_t offset) {
   }
   if (flags_.ignore_case) add_other_case(ranges);
   normalize_ranges(ranges);
-  return append(Kind::set, add_set(negated ? complement(ranges) : ranges));
+  if (negated) ranges = complement(ranges);
+  return append(Kind::set, add_set(ranges));
 }
 
 bool Regex::Parser::set_item(std::size_t set_offset, std::vector<RegexRange>& ranges) {

@@ -91,34 +91,34 @@ class Regex::Matcher {
   // the match: what is less preferred counts no more.
   bool follow(Thread thread, std::size_t at, std::uint32_t holds) {
     todo_.clear();
-    todo_.push_back(std::size_t{thread.step});
-    while (!todo_.empty()) {
-      const std::size_t place = todo_.back();
-      todo_.pop_back();
-      if (seen_[place] == at + 1) continue;
-      seen_[place] = at + 1;
-      const Program::Step& step = program_.steps[place];
-      switch (step.kind) {
-        case Kind::split:
-          todo_.push_back(Program::target(place, step.other));
-          todo_.push_back(Program::target(place, step.value));
-          break;
-        case Kind::jump:
-          todo_.push_back(Program::target(place, step.value));
-          break;
-        case Kind::check:
-          if (holds & static_cast<std::uint32_t>(step.value)) todo_.push_back(place + 1);
-          break;
-        case Kind::match:
-          if (whole_ && at != text_.size()) break;
-          matched_ = true;
-          best_ = {thread.begin, at};
-          return false;
-        default:
-          ready_.push_back({place, thread.begin});
+    for (std::size_t place = thread.step;;) {
+      if (std::exchange(seen_[place], at + 1) != at + 1) {
+        const Program::Step& step = program_.steps[place];
+        switch (step.kind) {
+          case Kind::split:
+            todo_.push_back(Program::target(place, step.other));
+            place = Program::target(place, step.value);
+            continue;
+          case Kind::jump:
+            place = Program::target(place, step.value);
+            continue;
+          case Kind::check:
+            if ((holds & static_cast<std::uint32_t>(step.value)) == 0) break;
+            ++place;
+            continue;
+          case Kind::match:
+            if (whole_ && at != text_.size()) break;
+            matched_ = true;
+            best_ = {thread.begin, at};
+            return false;
+          default:
+            ready_.push_back({place, thread.begin});
+        }
       }
+      if (todo_.empty()) return true;
+      place = todo_.back();
+      todo_.pop_back();
     }
-    return true;
   }
 
   // The RegexAssertions that hold at `at`, before the character `next`.

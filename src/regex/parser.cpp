@@ -109,14 +109,14 @@ bool Regex::Parser::append_assertion(RegexAssertion assertion) {
 }
 
 void Regex::Parser::find_first_bytes() {
-  std::vector<std::size_t> todo = {0};
-  std::vector<bool> seen(steps().size());
+  std::vector<std::size_t> todo;
+  todo.push_back(0);
+  std::string seen(steps().size(), '\0');
   program_->can_skip = true;
   while (!todo.empty()) {
     const std::size_t at = todo.back();
     todo.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
+    if (std::exchange(seen[at], '\1') != '\0') continue;
     const Step step = steps()[at];
     switch (step.kind) {
       case Kind::split:
@@ -159,8 +159,8 @@ bool Regex::Parser::alternatives() {
     at_start_ = false;
     // In front of the branch: try it, or else go on behind its jump to the end.
     if (!has_room(2, at_)) return false;
-    steps().insert(steps().begin() + static_cast<std::ptrdiff_t>(branch),
-                   split(1, steps().size() + 2 - branch, false));
+    steps().push_back(split(1, steps().size() + 2 - branch, false));
+    for (std::size_t i = steps().size() - 1; i > branch; --i) std::swap(steps()[i], steps()[i - 1]);
     exits.push_back(steps().size());
     append(Kind::jump, 0);
     branch = steps().size();

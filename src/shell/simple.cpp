@@ -122,7 +122,7 @@ ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue v
   }
   if (whole.unset) return value;
   if (whole.environment) return unknown_scalar();
-  if (whole.elements.empty()) whole.elements.emplace_back();
+  if (whole.elements.empty()) whole.elements.push_back(ShellText());
   if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
   ShellText& target = whole.elements[0];
   charge(target.text.size());
