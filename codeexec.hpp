@@ -2130,7 +2130,8 @@ class PlaceExecutor : public Executor {
 // The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
 // that it has started is killed, and it returns. It starts programs with the variables and the
 // rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
-// borrowed; `out` does not block while it runs. What went wrong is told on standard error.
+// borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
+// looking into this one (PR_SET_DUMPABLE). What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 int place_main(int in, int out);
 
@@ -29857,10 +29858,21 @@ class PlaceAgent {
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
   PlaceQueue queue_ = PlaceQueue();
+  UniqueFd oom_score_ = UniqueFd();
+  std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
 };
 
 int PlaceAgent::run() {
+#if defined(__linux__)
+  // Afterwards the file belongs to root.
+  constexpr char oom_file[] = "/proc/self/oom_score_adj";
+  if (const auto text = read_whole_file(oom_file, 16, "file")) own_oom_score_ = *text;
+  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
   queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
@@ -30096,7 +30108,12 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     state.result.system_error = ready.error().system_error;
     state.result.step = "setup";
   }
-  if (!ready || !state.start(false)) {
+  // What is started has the highest score, which anybody may take, from its beginning: when memory
+  // runs out in a container, the kernel kills that and not this, which all commands need.
+  if (contained_) (void)write_all(oom_score_.get(), "1000");
+  const bool started = ready && state.start(false);
+  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
+  if (!started) {
     tell_end(id, state.result);
     commands_.pop_back();
     return true;
@@ -42381,12 +42398,12 @@ int server_main(int argc, char** argv) {
   // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
-  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (config.use == Option::users) return serve_user(config, *invocation);
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =

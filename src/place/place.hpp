@@ -113,7 +113,8 @@ class PlaceExecutor : public Executor {
 // The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
 // that it has started is killed, and it returns. It starts programs with the variables and the
 // rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
-// borrowed; `out` does not block while it runs. What went wrong is told on standard error.
+// borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
+// looking into this one (PR_SET_DUMPABLE). What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 int place_main(int in, int out);
 

@@ -286,12 +286,12 @@ int server_main(int argc, char** argv) {
   // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
-  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (config.use == Option::users) return serve_user(config, *invocation);
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =

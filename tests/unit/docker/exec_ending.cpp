@@ -293,6 +293,27 @@ TEST_CASE("a memory bomb is told as one, and a plain SIGKILL is not") {
   }
 }
 
+TEST_CASE("many small programs that have no memory left do not take their agent along") {
+  if (!has_images()) return;
+  // Each is smaller than the agent, which all of them need.
+  const std::string many =
+      "i=0; while [ $i -lt 200 ]; do sleep 700 & i=$((i+1)); done; echo after; sleep 0.2";
+  for (const bool sudo : {false, true}) {
+    CAPTURE(sudo);
+    const Box box(images()[0], [sudo](ContainerExecutorOptions& options) {
+      options.container.memory = std::uint64_t{12} << 20;
+      options.container.sudo = sudo;
+    });
+    require_limit(box, "Memory", "12582912");
+    const std::string agent = std::to_string(support::agent_of(box.executor()));
+    const Result told = box.run(many);
+    CHECK_MESSAGE(told.limits_reached == std::vector<std::string>{"memory"}, describe(told));
+    CHECK_MESSAGE(told.outcome != Outcome::unknown, describe(told));
+    CHECK(box.run("cat /proc/self/oom_score_adj").out == "1000\n");
+    CHECK(std::to_string(support::agent_of(box.executor())) == agent);
+  }
+}
+
 // The container goes away -------------------------------------------------------------------------
 
 TEST_CASE("a container that is killed, removed or restarted under a command is told") {
