@@ -92,8 +92,8 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths environment sandbox process    the one gate
-//   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -907,6 +907,9 @@ class PathRules {
   // missing, not a directory or not readable, or that is listed twice with different permissions,
   // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
+  // Roots that are canonical already, as another machine has told of its own. This host is not
+  // looked at.
+  static PathRules of_elsewhere(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
   bool restricted() const noexcept { return !roots_.empty(); }
@@ -927,6 +930,9 @@ class PathRules {
   //   Working directory does not exist: PATH
   //   Working directory is not a directory: PATH
   Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+  // The same of what canonical_path() has returned; only judged, and not opened, when it is not of
+  // this host.
+  Expected<OpenDirectory> open_found(Expected<std::string> path, bool here = true) const;
 
  private:
   std::vector<Root> roots_ = {};
@@ -1038,6 +1044,9 @@ struct FileWrite {
   // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
   // comes meanwhile.
   bool only_new = false;
+  bool remove = false;  // nothing is written, and the file goes away
+  // When set: a canonical directory, to which the roots are confined for this call.
+  std::string below = {};
 };
 
 struct FileEntry {
@@ -1056,6 +1065,41 @@ struct FileList {
   std::string path = {};                // canonical
   std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+};
+
+// A question about files on another machine; it becomes the answer.
+struct FileMessage {
+  enum Question : std::uint64_t { ground, changes, canonical, read, write, list };
+  enum Text { path, folder, place, bytes };  // of `texts`
+
+  std::uint64_t numbers[8] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string texts[4] = {};
+
+  static FileMessage of(Question question, std::string_view path);
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool take(std::string_view text);
+  void fail(const Error& error);
+  Error error() const;
+};
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or tell that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+
+  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how) const;
+  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+
+ protected:
+  ~FilesElsewhere() = default;
 };
 
 // Files below the roots, for tools that need no command. Does not change after it is made; any
@@ -1077,7 +1121,8 @@ class Files {
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
-  Files(PathRules rules, std::string base);
+  // With `elsewhere`, which is borrowed, they are there.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -1100,9 +1145,14 @@ class Files {
   // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
+  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  void answer(FileMessage& message) const;
+
  private:
+  const FilesElsewhere* elsewhere(std::string_view path) const;
   PathRules rules_;
   std::string base_;
+  const FilesElsewhere* elsewhere_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is
@@ -1904,6 +1954,15 @@ class Executor {
   // Which files the tools may read and write that do so by other means than a command: what a
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
+  // These files, where the commands run. Valid as long as a copy of this executor.
+  Files files() const;
+  // canonical_path(), where the commands run.
+  Expected<std::string> canonical(std::string_view path, std::string_view base) const;
+  // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
+  // that is not on this host it is not opened, and not known to exist. `path` becomes its canonical
+  // path, also when it may not be used.
+  Expected<OpenDirectory> open_work_dir(std::string_view work_dir,
+                                        std::string* path = nullptr) const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
   // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
@@ -1934,8 +1993,10 @@ class Executor {
                                                const std::string& prefix, Admission& admission,
                                                Third& third);
   // `secrets` are masked in what is told of a command.
+  // With `elsewhere`, which lives as long, workspace and roots are its own.
   Expected<void> set_up(const ExecutorOptions& options,
-                        const std::vector<std::string>& secrets = {});
+                        const std::vector<std::string>& secrets = {},
+                        FilesElsewhere* elsewhere = nullptr);
 
  private:
   // Turns an admitted command into the process that carries it out.
@@ -2032,7 +2093,15 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
+  // Of a workspace that is only there: its canonical path there. Empty: it is the same as here.
+  std::string workspace = {};
   SandboxReport sandbox = {};
+};
+
+// Where the workspace of a place is.
+enum class PlaceWorkspace {
+  shared,  // here and there, the same files under the same path
+  remote,  // only there
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -2046,6 +2115,13 @@ struct PlaceOptions : ExecutorOptions {
   // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
   // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
   std::string agent = {};
+  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there,
+  // from the directory that the agent starts in; a `~` at their start is its home. So is each
+  // work_dir, by one message more of a command that names one: that it is not there is told when
+  // the command starts. Executor::files() are those of the place, but for the spill_dir, which is
+  // here. Result::venv is empty, as the agent finds it. There can be no delete_guard, which
+  // remembers files of this host.
+  PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -2071,8 +2147,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 
 // Runs commands in a place that is not this host, through an agent that runs there. Policy, roots,
 // masking, sessions, output and audit stay on this side. The workspace and the roots must be the
-// same files there under the same paths; of the workspace this is tried each time the place is
-// reached, with a file that is made there for a moment.
+// same files there under the same paths, of which the workspace is tried each time the place is
+// reached, with a file that is made there for a moment; or they are only there.
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
@@ -2104,6 +2180,8 @@ class PlaceExecutor : public Executor {
 // rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
 // borrowed; `out` does not block while it runs. What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+// For files of a workspace that is only there it starts its own program once more, with the one
+// argument --place, which must then call this with the standard streams.
 int place_main(int in, int out);
 
 // shells/shells.hpp -------------------------------------------------------------------------------
@@ -16975,6 +17053,12 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
+PathRules PathRules::of_elsewhere(std::vector<Root> roots) {
+  PathRules rules;
+  rules.roots_ = std::move(roots);
+  return rules;
+}
+
 const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
   if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
@@ -16993,14 +17077,17 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
+  return open_found(canonical_path(work_dir.empty() ? "."sv : work_dir, base));
+}
+
+Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = "."sv;
-  auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied,
                       {invalid, "Path not in allowed directories: ", shown});
+  if (!here) return OpenDirectory{std::move(*path), {}};
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();
@@ -17560,8 +17647,8 @@ const char* name(FileEntry::Type type) noexcept {
   return "other";
 }
 
-Files::Files(PathRules rules, std::string base)
-    : rules_(std::move(rules)), base_(std::move(base)) {}
+Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
+    : rules_(std::move(rules)), base_(std::move(base)), elsewhere_(elsewhere) {}
 
 // files/read.cpp ----------------------------------------------------------------------------------
 // Reading a range of a file.
@@ -17721,6 +17808,7 @@ std::string_view image_type(std::string_view start) {
 }  // namespace
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->read(path, range);
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, {"max_bytes: must be at least 1"});
   auto place = permitted_path(rules_, path, base_, Permission::read);
@@ -17908,10 +17996,35 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
+Expected<PathRules> confined_rules(const PathRules& rules, const std::string& folder) {
+  PathOptions options;
+  options.roots.push_back(
+      {folder, rules.restricted() ? rules.permission(folder) : Permission::write});
+  for (const Root& root : rules.roots())
+    if (root.path != folder && codeexec::is_within(root.path, folder))
+      options.roots.push_back(root);
+  auto confined = PathRules::create(options);
+  if (!confined) return confined;
+  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
+  for (std::size_t i = 0; i < options.roots.size(); ++i)
+    if (confined->roots()[i].path != options.roots[i].path)
+      return make_error(ErrorCode::permission_denied,
+                        {quoted(options.roots[i].path), " has become a link"});
+  return confined;
+}
+
 }  // namespace
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  if (!how.below.empty()) {
+    const auto confined = confined_rules(rules_, how.below);
+    if (!confined) return confined.error();
+    FileWrite there = how;
+    there.below.clear();
+    return Files(*confined, base_).write(path, bytes, there);
+  }
   auto target = permitted_path(rules_, path, base_, Permission::write);
   if (!target) return target;
   const Place place = place_of(*target);
@@ -17938,8 +18051,13 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
     return system_error(errno, {subject});
 
+  int error = 0;
+  if (how.remove) {
+    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, {subject});
+    return target;
+  }
   NewFile file(in);
-  int error = file.create(replaces ? 0600 : 0666);
+  error = file.create(replaces ? 0600 : 0666);
   if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);
@@ -18071,6 +18189,7 @@ class TreeWalk {
 }  // namespace
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->list(path, depth);
   if (depth == 0) return make_error(ErrorCode::invalid_argument, {"depth: must be at least 1"});
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.error();
@@ -18083,6 +18202,169 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   list.path = std::move(*top);
   sort_by_path(list.entries);
   return list;
+}
+
+// files/elsewhere.cpp -----------------------------------------------------------------------------
+// Files on another machine: what is asked there, and what is answered here.
+
+// Before its texts stand the numbers and the sizes of the texts, in the order of bytes of all
+// processors that an agent runs on.
+std::string FileMessage::text() const {
+  std::uint64_t head[12];
+  std::memcpy(head, numbers, sizeof numbers);
+  for (int i = 0; i < 4; ++i) head[8 + i] = texts[i].size();
+  std::string text(reinterpret_cast<const char*>(head), sizeof head);
+  for (const std::string& part : texts) text += part;
+  return text;
+}
+
+bool FileMessage::take(std::string_view text) {
+  std::uint64_t head[12];
+  if (text.size() < sizeof head) return false;
+  std::memcpy(head, text.data(), sizeof head);
+  std::memcpy(numbers, head, sizeof numbers);
+  text.remove_prefix(sizeof head);
+  for (int i = 0; i < 4; ++i) {
+    if (head[8 + i] > text.size()) return false;
+    texts[i] = text.substr(0, static_cast<std::size_t>(head[8 + i]));
+    text.remove_prefix(texts[i].size());
+  }
+  return text.empty();
+}
+
+void FileMessage::fail(const Error& error) {
+  numbers[0] = static_cast<std::uint64_t>(error.code) + 1;
+  numbers[1] = static_cast<std::uint64_t>(error.system_error);
+  texts[bytes] = error.message;
+}
+
+Error FileMessage::error() const {
+  Error error;
+  constexpr auto last = static_cast<std::uint64_t>(ErrorCode::io);
+  error.code = static_cast<ErrorCode>(std::min(numbers[0] - 1, last));
+  error.system_error = static_cast<int>(numbers[1] & 0xffff);
+  error.message = printable(texts[bytes]);
+  return error;
+}
+
+FileMessage FileMessage::of(Question question, std::string_view path) {
+  FileMessage message;
+  message.numbers[0] = question;
+  message.texts[FileMessage::path] = path;
+  return message;
+}
+
+Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
+  FileMessage message = FileMessage::of(FileMessage::read, path);
+  message.numbers[1] = static_cast<std::uint64_t>(range.unit);
+  message.numbers[2] = range.offset;
+  message.numbers[3] = range.count.value_or(~std::uint64_t{0});
+  message.numbers[4] = range.max_bytes;
+  if (auto ok = ask(message); !ok) return ok.error();
+  FileContent content;
+  content.path.swap(message.texts[FileMessage::path]);
+  content.bytes.swap(message.texts[FileMessage::bytes]);
+  if (content.bytes.size() > range.max_bytes) content.bytes.clear();
+  content.size = message.numbers[1];
+  content.begin = message.numbers[2];
+  content.lines = message.numbers[3];
+  content.next = message.numbers[4];
+  content.more = (message.numbers[5] & 1) != 0;
+  content.cut_line = (message.numbers[5] & 2) != 0;
+  content.binary = (message.numbers[5] & 4) != 0;
+  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.texts[FileMessage::folder]))
+    content.mime_type.swap(message.texts[FileMessage::folder]);
+  return content;
+}
+
+Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
+                                            const FileWrite& how) const {
+  FileMessage message = FileMessage::of(FileMessage::write, path);
+  message.numbers[1] = how.make_directories;
+  message.numbers[2] = how.only_new;
+  message.numbers[3] = how.remove;
+  message.texts[FileMessage::folder] = how.below;
+  // That there is a byte too many is told there.
+  message.texts[FileMessage::bytes] = bytes.substr(0, Files::max_write + 1);
+  if (auto ok = ask(message); !ok) return ok.error();
+  return std::move(message.texts[FileMessage::path]);
+}
+
+Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
+  FileMessage message = FileMessage::of(FileMessage::list, path);
+  message.numbers[1] = depth;
+  if (auto ok = ask(message); !ok) return ok.error();
+  FileList list;
+  list.path.swap(message.texts[FileMessage::path]);
+  list.more = message.numbers[1] != 0;
+  std::string_view rest = message.texts[FileMessage::bytes];
+  std::uint64_t head[2];
+  while (rest.size() >= sizeof head && list.entries.size() < Files::max_entries) {
+    std::memcpy(head, rest.data(), sizeof head);
+    rest.remove_prefix(sizeof head);
+    FileEntry entry;
+    entry.type = static_cast<FileEntry::Type>(head[0] & 3);
+    entry.closed = (head[0] & 4) != 0;
+    entry.size = head[1];
+    entry.path = take_part(rest, '\0');
+    entry.modified = take_part(rest, '\0');
+    list.entries.push_back(std::move(entry));
+  }
+  return list;
+}
+
+const FilesElsewhere* Files::elsewhere(std::string_view path) const {
+  if (!elsewhere_) return nullptr;
+  const bool here = is_canonical_form(path) && codeexec::is_within(path, elsewhere_->here);
+  return here ? nullptr : elsewhere_;
+}
+
+void Files::answer(FileMessage& message) const {
+  std::uint64_t* const numbers = message.numbers;
+  std::string& path = message.texts[FileMessage::path];
+  std::string& folder = message.texts[FileMessage::folder];
+  std::string& bytes = message.texts[FileMessage::bytes];
+  const std::uint64_t question = std::exchange(numbers[0], 0);
+  if (question == FileMessage::read) {
+    FileRange range;
+    range.unit = static_cast<FileRange::Unit>(numbers[1] & 1);
+    range.offset = numbers[2];
+    range.count = numbers[3];
+    range.max_bytes = static_cast<std::size_t>(numbers[4]);
+    auto content = read(path, range);
+    if (!content) return message.fail(content.error());
+    numbers[1] = content->size;
+    numbers[2] = content->begin;
+    numbers[3] = content->lines;
+    numbers[4] = content->next;
+    numbers[5] =
+        (content->more ? 1U : 0U) | (content->cut_line ? 2U : 0U) | (content->binary ? 4U : 0U);
+    path.swap(content->path);
+    folder.swap(content->mime_type);
+    bytes.swap(content->bytes);
+  } else if (question == FileMessage::write) {
+    FileWrite how;
+    how.make_directories = numbers[1] != 0;
+    how.only_new = numbers[2] != 0;
+    how.remove = numbers[3] != 0;
+    how.below.swap(folder);
+    auto written = write(path, bytes, how);
+    bytes.clear();
+    if (!written) return message.fail(written.error());
+    path.swap(*written);
+  } else {
+    auto found = list(path, static_cast<std::size_t>(numbers[1]));
+    if (!found) return message.fail(found.error());
+    numbers[1] = found->more;
+    for (const FileEntry& entry : found->entries) {
+      const std::uint64_t head[] = {
+          static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
+      bytes.append(reinterpret_cast<const char*>(head), sizeof head);
+      bytes.append(entry.path.c_str(), entry.path.size() + 1);
+      bytes.append(entry.modified.c_str(), entry.modified.size() + 1);
+    }
+    path.swap(found->path);
+  }
 }
 
 // files/python_lexer.cpp --------------------------------------------------------------------------
@@ -25860,6 +26142,16 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
+// What cannot be allowed of an access; null: nothing.
+struct Objection {
+  const FileAccess* access = nullptr;
+  std::string message = {};
+};
+
+// Carries out what a FileMessage::changes of another machine asks for: 1 + which access is objected
+// to, and why, or 0.
+void judge_changes(FileMessage& message, const PathRules& paths);
+
 // Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
 // moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
 // keeps of a file tells a change: no command can set back st_ctime.
@@ -26051,6 +26343,8 @@ struct Executor::Gate {
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
+  // Null: workspace and roots are on this host.
+  FilesElsewhere* elsewhere = nullptr;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
@@ -26069,8 +26363,10 @@ struct Executor::Gate {
   Expected<void> set_up_files();
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
-  // Each of these refuses the first target that it objects to.
-  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  // What find_targets() objects to, where they are not on this host.
+  Objection ask_elsewhere(const std::vector<FileAccess>& accesses, const std::string& work_dir,
+                          const std::string& home, Admission& admission) const;
+  // Refuses the first target that it objects to.
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,
@@ -26699,24 +26995,65 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
-}  // namespace
-
-void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
-                                     Admission& admission) const {
+// What the accesses of a command in `work_dir` come to, where it runs. Those that read count when
+// `reads` says so. Objects to a change of something that cannot be found out, and, when there are
+// `paths`, in a root that is not writable.
+Objection find_targets(const std::vector<FileAccess>& accesses, bool reads, const PathRules* paths,
+                       std::string_view work_dir, FunctionRef<std::string()> own_home,
+                       std::vector<Target>& targets) {
+  WalkBudget budget;
+  for (const FileAccess& access : accesses) {
+    const bool is_read = access.kind == FileAccess::Kind::read;
+    if (is_read && !reads) continue;
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !is_read)
+      return {&access,
+              concat({"Command would change ", quoted(access.path), ": ", target.error().message})};
+    if (target) targets.push_back(std::move(*target));
+  }
   for (const Target& target : targets) {
     const FileAccess& access = *target.access;
-    if (access.kind == FileAccess::Kind::read) continue;
+    if (!paths || access.kind == FileAccess::Kind::read) continue;
     const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
     std::string place;
-    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    if (!target.directory.empty()) place = protected_place(*paths, target.directory, false);
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
-      place = protected_place(paths, target.files[i], around);
-    if (place.empty()) continue;
-    return admission.refuse("read-only",
-                            {"Command would modify read-only context path: ", printable(place)},
-                            access.begin, access.end);
+      place = protected_place(*paths, target.files[i], around);
+    if (!place.empty())
+      return {&access, concat({"Command would modify read-only context path: ", printable(place)})};
   }
+  return {};
 }
+
+}  // namespace
+
+namespace {
+
+void judge_changes(FileMessage& message, const PathRules& paths) {
+  std::vector<FileAccess> accesses;
+  std::string& bytes = message.texts[FileMessage::bytes];
+  for (std::string_view rest = bytes; !rest.empty();) {
+    FileAccess access;
+    const int kind = rest[0];
+    access.kind = static_cast<FileAccess::Kind>(kind & 3);
+    access.recursive = (kind & 4) != 0;
+    access.glob = (kind & 8) != 0;
+    rest.remove_prefix(1);
+    access.path = take_part(rest, '\0');
+    accesses.push_back(std::move(access));
+  }
+  std::vector<Target> targets;
+  Objection objection = find_targets(
+      accesses, false, &paths, message.texts[FileMessage::path],
+      [&] { return message.texts[FileMessage::folder]; }, targets);
+  message.numbers[0] = 0;
+  message.numbers[1] = 0;
+  if (objection.access)
+    message.numbers[1] = static_cast<std::uint64_t>(objection.access - accesses.data()) + 1;
+  bytes = objection.message;
+}
+
+}  // namespace
 
 void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
                                      Admission& admission) const {
@@ -26751,6 +27088,24 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
   if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
+// Files of another machine are looked for there; see judge_changes().
+Objection Executor::Gate::ask_elsewhere(const std::vector<FileAccess>& accesses,
+                                        const std::string& work_dir, const std::string& home,
+                                        Admission& admission) const {
+  FileMessage message = FileMessage::of(FileMessage::changes, work_dir);
+  message.texts[FileMessage::folder] = home;
+  std::string& asked = message.texts[FileMessage::bytes];
+  for (const FileAccess& access : accesses) {
+    asked += static_cast<char>(static_cast<int>(access.kind) + (access.recursive ? 4 : 0) +
+                               (access.glob ? 8 : 0));
+    asked.append(access.path.c_str(), access.path.size() + 1);
+  }
+  if (auto ok = elsewhere->ask(message); !ok) admission.fail(ok.error(), "place");
+  const std::uint64_t which = message.numbers[1];
+  if (!admission.admitted() || which == 0 || which > accesses.size()) return {};
+  return {&accesses[static_cast<std::size_t>(which) - 1], printable(asked)};
+}
+
 void Executor::guard_files(const Command& command, const Judgement& judgement,
                            Admission& admission) const {
   const std::string& work_dir = admission.directory.path;
@@ -26761,21 +27116,19 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     return admission.refuse(strictest,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
-  WalkBudget budget;
   std::vector<Target> targets;
-  for (const FileAccess& access : judgement.files) {
-    const bool reads = access.kind == FileAccess::Kind::read;
-    if (reads && !gate_->delete_guard) continue;
-    const auto own_home = [&] { return home(command, work_dir); };
-    auto target = find_target(access, work_dir, own_home, budget);
-    if (!target && !reads)
-      return admission.refuse(
-          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
-          access.begin, access.end);
-    if (target) targets.push_back(std::move(*target));
-  }
-  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
-  if (!admission.admitted() || !gate_->delete_guard) return;
+  const auto own_home = [&] { return home(command, work_dir); };
+  Objection objection;
+  if (gate_->elsewhere)
+    objection = gate_->ask_elsewhere(judgement.files, work_dir, own_home(), admission);
+  else
+    objection = find_targets(judgement.files, gate_->delete_guard.has_value(),
+                             gate_->has_read_only_roots ? &gate_->paths : nullptr, work_dir,
+                             own_home, targets);
+  if (objection.access)
+    return admission.refuse(strictest, {objection.message}, objection.access->begin,
+                            objection.access->end);
+  if (!gate_->delete_guard) return;
   gate_->guard_deletions(targets, admission);
   for (Target& target : targets) {
     if (target.access->kind == FileAccess::Kind::remove) continue;
@@ -27522,7 +27875,8 @@ Executor::~Executor() = default;
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
-                                const std::vector<std::string>& secrets) {
+                                const std::vector<std::string>& secrets,
+                                FilesElsewhere* elsewhere) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
@@ -27544,21 +27898,25 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!policy) return policy.error();
   PathOptions path_options;
   path_options.roots = options.roots;
-  auto paths = PathRules::create(path_options);
+  auto paths =
+      elsewhere ? PathRules::of_elsewhere(elsewhere->roots) : PathRules::create(path_options);
   if (!paths) return paths.error();
 
   auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
     if (root.permission != Permission::write) gate->has_read_only_roots = true;
-  auto unrestricted = PathRules::create({});
-  if (!unrestricted) return unrestricted.error();
-  auto workspace =
-      unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
-  gate->options.workspace = workspace->path;
+  gate->elsewhere = elsewhere;
+  if (elsewhere) {
+    gate->options.workspace = elsewhere->workspace;
+  } else {
+    auto workspace =
+        PathRules().open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
+    if (!workspace) return with_prefix({"workspace: "}, workspace.error());
+    gate->options.workspace = workspace->path;
+  }
   if (options.delete_guard) {
-    std::vector<std::string> roots = {workspace->path};
+    std::vector<std::string> roots = {gate->options.workspace};
     for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
     gate->delete_guard.emplace(std::move(roots));
   }
@@ -27596,6 +27954,23 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
 
+Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
+  if (!gate_->elsewhere) return canonical_path(path, base);
+  FileMessage message = FileMessage::of(FileMessage::canonical, path);
+  message.texts[FileMessage::folder] = base;
+  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
+  return std::move(message.texts[FileMessage::path]);
+}
+
+Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
+                                                std::string* path) const {
+  Expected<std::string> found = workspace();
+  if (!work_dir.empty() || !gate_->elsewhere)
+    found = canonical(work_dir.empty() ? "." : work_dir, workspace());
+  if (found && path) *path = *found;
+  return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
+}
+
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
 Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
@@ -27623,9 +27998,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
   // that is none is refused below.
-  const auto place = command.work_dir.empty() ? options.workspace
-                                              : canonical_path(command.work_dir, options.workspace);
-  const std::string& work_dir = place ? *place : options.workspace;
+  std::string path;
+  auto directory = open_work_dir(command.work_dir, &path);
+  const std::string& work_dir = path.empty() ? options.workspace : path;
   const Policy& policy = gate_->policy;
   if (in_full || gate_->guards_files())
     judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
@@ -27652,7 +28027,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     result.timeout = options.max_timeout;
   }
 
-  auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
   if (!directory && is_shortage(directory.error().system_error)) {
     admission.fail(directory.error(), "work_dir");
     return admission;
@@ -27665,8 +28039,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
          : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
                                                 : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
-    const auto path = canonical_path(result.work_dir, options.workspace);
-    if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
+    if (!path.empty() && gate_->paths.permission(path) != Permission::none) result.work_dir = path;
     return admission;
   }
   admission.directory = std::move(*directory);
@@ -28176,11 +28549,12 @@ Expected<void> Executor::Gate::set_up_files() {
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
+  if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_elsewhere(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
@@ -28211,6 +28585,8 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
+
+Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
 
 // executor/confinement.cpp ------------------------------------------------------------------------
 // What the sandbox of a local executor grants.
@@ -28816,7 +29192,8 @@ std::string git_identity() {
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins
+//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
 //   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
@@ -28834,6 +29211,8 @@ std::string git_identity() {
 
 namespace {
 
+// By which the agent's program learns that it is to answer_question().
+inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
@@ -28927,6 +29306,19 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 // bring_mark.
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+// A workspace that is only in the place, and the roots there, as one text.
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+
+// A `~` at the start of an option means the home of whoever the agent runs as.
+std::string at_home(std::string path);
+
+// Reads a FileMessage, whose `place` is a ground, from one descriptor, and writes the answer to the
+// other. Of a question for the ground that of the answer is canonical. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and
+// question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// commands run as.
+int answer_question(int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -28962,7 +29354,8 @@ struct PlaceQueue {
 // with a NUL after it, then the script.
 struct PlaceRequest {
   std::string work_dir = {};
-  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::string venv = {};   // its `bin` goes before the PATH there; empty: none
+  bool adds_venv = false;  // the one that the agent finds does
   std::vector<std::string> argv = {};
   std::vector<std::string> set = {};    // NAME=value
   std::vector<std::string> unset = {};  // names
@@ -28998,6 +29391,11 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
+    // It is only there, and there the agent looks for virtual environments.
+    bool is_only_there = false;
+    std::string remote = {};  // as it was given
+    std::string venv_path = {};
+    bool auto_venv = false;
     // Of an agent in a container: a word that its first process alone was started with. Such an
     // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
     // memory that ran out.
@@ -29204,11 +29602,10 @@ struct StartFlag {
   const char* name;
   bool PlaceRequest::*member;
 };
-constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
-                                     {"tells", &PlaceRequest::tells},
-                                     {"merge", &PlaceRequest::merge_streams},
-                                     {"input", &PlaceRequest::has_input},
-                                     {"wait", &PlaceRequest::waited_for}};
+constexpr StartFlag start_flags[] = {
+    {"script", &PlaceRequest::has_script},   {"tells", &PlaceRequest::tells},
+    {"merge", &PlaceRequest::merge_streams}, {"input", &PlaceRequest::has_input},
+    {"wait", &PlaceRequest::waited_for},     {"venv", &PlaceRequest::adds_venv}};
 
 struct StartTexts {
   const char* name;
@@ -29538,6 +29935,87 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
 
 }  // namespace
 
+// place/ground.cpp --------------------------------------------------------------------------------
+// Workspaces that are only in a place: what answers questions about their files.
+
+namespace {
+
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string ground = concat({workspace, {"\0", 1}});
+  for (const Root& root : roots) {
+    ground += static_cast<char>(root.permission);
+    ground.append(root.path.c_str(), root.path.size() + 1);
+  }
+  return ground;
+}
+
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+  std::vector<Root> roots;
+  workspace = take_part(ground, '\0');
+  while (!ground.empty()) {
+    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
+    ground.remove_prefix(1);
+    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  }
+  return roots;
+}
+
+std::string at_home(std::string path) {
+  const char* const home = std::getenv("HOME");
+  if (home && (path == "~" || starts_with(path, "~/"))) path.replace(0, 1, home);
+  return path;
+}
+
+}  // namespace
+
+namespace {
+
+void find_ground(FileMessage& message) {
+  std::string workspace;
+  PathOptions options;
+  options.roots = roots_in(message.texts[FileMessage::place], workspace);
+  for (Root& root : options.roots) root.path = at_home(root.path);
+  const auto rules = PathRules::create(options);
+  if (!rules) return message.fail(rules.error());
+  const auto found = PathRules().open_work_dir(at_home(workspace), {});
+  if (!found) return message.fail(with_prefix({"workspace: "}, found.error()));
+  message.numbers[0] = 0;
+  message.texts[FileMessage::place] = ground_of(found->path, rules->roots());
+}
+
+void answer_to(FileMessage& message) {
+  if (message.numbers[0] == FileMessage::ground) return find_ground(message);
+  std::string workspace;
+  const PathRules rules =
+      PathRules::of_elsewhere(roots_in(message.texts[FileMessage::place], workspace));
+  if (message.numbers[0] == FileMessage::changes) return judge_changes(message, rules);
+  if (message.numbers[0] != FileMessage::canonical) return Files(rules, workspace).answer(message);
+  std::string& path = message.texts[FileMessage::path];
+  auto found = canonical_path(path, message.texts[FileMessage::folder]);
+  if (!found) return message.fail(found.error());
+  message.numbers[0] = 0;
+  path.swap(*found);
+}
+
+}  // namespace
+
+namespace {
+
+int answer_question(int in, int out) {
+  std::string text;
+  char piece[16384];
+  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
+    if (size < 0 && errno != EINTR) return 1;
+    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
+  }
+  FileMessage message;
+  if (!message.take(text)) return 1;
+  answer_to(message);
+  return write_all(out, message.text()) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
 // place/agent.cpp ---------------------------------------------------------------------------------
 // The agent: what runs in a place and starts the commands there.
 
@@ -29591,7 +30069,8 @@ class PlaceAgent {
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
   bool contained_ = false;
-  long uid_ = -1;  // that commands become
+  bool is_only_there_ = false;  // the workspace
+  long uid_ = -1;               // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -29793,7 +30272,12 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
-  variables.auto_venv = false;
+  variables.auto_venv = (*hello)["auto_venv"].as_bool();
+  if (const Json* const workspace = hello->find("workspace")) {
+    is_only_there_ = true;
+    variables.workspace = at_home(workspace->as_string());
+    variables.venv_path = at_home((*hello)["venv"].as_string());
+  }
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -29832,11 +30316,21 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     pass_on(id, stream, bytes);
   };
   UniqueFd passed;
+  UniqueFd folder;
   Running& command = commands_.emplace_back();
   command.id = id;
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
-  const auto ready = prepare(request, command, passed, *options);
+  auto ready = prepare(request, command, passed, *options);
+  if (ready && is_only_there_ && !options->work_dir.empty()) {
+    // What was judged is what is entered.
+    auto opened = PathRules().open_found(options->work_dir);
+    if (opened)
+      folder = std::move(opened->fd);
+    else
+      ready = opened.error();
+    options->work_dir_fd = folder.get();
+  }
   command.state = std::make_unique<State>(std::move(options));
   State& state = *command.state;
   if (!ready) {
@@ -29860,7 +30354,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
   Variables extra;
-  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  if (home_ && !request.argv[0].empty())
+    extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
   for (const std::string& variable : request.set) {
     const std::size_t equals = variable.find('=');
     if (equals != std::string::npos)
@@ -29868,6 +30363,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   }
   auto environment = environment_->resolve(request.work_dir, extra);
   if (!environment) return environment.error();
+  if (request.adds_venv) request.venv = environment->venv;
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
@@ -29878,6 +30374,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
+  options.sandbox = sandbox_;
+  if (request.argv[0].empty()) {
+    request.argv[0] = "/proc/self/exe";
+    options.environment.push_back(concat({question_variable, "=1"}));
+    options.sandbox = {};
+  }
   options.argv.swap(request.argv);
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
@@ -29887,7 +30389,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.uid = uid_;
   options.gid = gid_;
   options.supervised = true;
-  options.sandbox = sandbox_;
   options.max_output = 0;
   if (request.has_script) {
     auto script = anonymous_file(request.script);
@@ -29955,7 +30456,9 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+int place_main(int in, int out) {
+  return std::getenv(question_variable) ? answer_question(in, out) : PlaceAgent(in, out).run();
+}
 
 // place/bring.cpp ---------------------------------------------------------------------------------
 // Getting the agent to a place whose transport leads to a shell.
@@ -30043,6 +30546,7 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
   const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
   if (!sets_path) request.venv = environment->venv;
+  request.adds_venv = settings.sets_path && !sets_variable(command.environment, "PATH");
   for (std::string& variable : environment->variables)
     if ((sets_path || !starts_with(variable, "PATH=")) &&
         (sets_lang || !starts_with(variable, "LANG=")))
@@ -30397,6 +30901,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.is_only_there) {
+    set_member(hello, "workspace", wanted.remote);
+    set_member(hello, "venv", wanted.venv_path);
+    set_member(hello, "auto_venv", wanted.auto_venv);
+  }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30458,7 +30967,8 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
-         "): mount it there under the same path, or choose one that is"});
+         "): mount it there under the same path, or let it be only there "
+         "(place_workspace remote)"});
   return {};
 }
 
@@ -30738,7 +31248,7 @@ void PlaceLink::lose(Pieces reason) {
 // place/place_executor.cpp ------------------------------------------------------------------------
 // The executor of a place.
 
-struct PlaceExecutor::Place {
+struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
   std::string described = {};
@@ -30747,8 +31257,16 @@ struct PlaceExecutor::Place {
   bool was_lost = false;  // and the next result tells it
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
+  std::string ground = {};  // when the workspace is only there
+  // At most so many questions are asked at once.
+  mutable std::mutex turns[4];
+  mutable std::atomic<unsigned> asked{0};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
+  Expected<void> ask(FileMessage& message) const override;
+  Error misled() const;
+  // Finds the workspace and the roots.
+  Expected<void> find_ground(const ExecutorOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -30771,6 +31289,56 @@ struct PlaceExecutor::Place {
     return opened;
   }
 };
+
+// The answer comes from a place that may be hostile.
+Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
+  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+  message.texts[FileMessage::place] = ground;
+  ProcessOptions process;
+  process.input = message.text();
+  process.timeout = std::chrono::minutes(10);
+  process.max_output = 0;
+  std::string said;
+  process.on_output = [&](Stream stream, std::string_view bytes) {
+    if (stream == Stream::out && said.size() < most) said += bytes;
+  };
+  auto reached = const_cast<Place*>(this)->connect({});
+  if (!reached) return reached.error();
+  PlaceRequest request;
+  request.argv.resize(2);
+  request.argv[1] = "--place";
+  request.has_input = true;
+  process.carrier = std::make_shared<PlaceCommand>(*reached, std::move(request));
+  ProcessResult told;
+  {
+    const std::lock_guard<std::mutex> turn(turns[asked.fetch_add(1) % std::size(turns)]);
+    told = run_process(process);
+  }
+  if (!told.succeeded() || !message.take(said))
+    return make_error(ErrorCode::io,
+                      {wanted.name, " has not answered about its files: ", told.message});
+  if (message.numbers[0] != 0) return message.error();
+  if (is_canonical_form(message.texts[FileMessage::path])) return {};
+  return misled();
+}
+
+Error PlaceExecutor::Place::misled() const {
+  return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
+}
+
+Expected<void> PlaceExecutor::Place::find_ground(const ExecutorOptions& options) {
+  FileMessage message = FileMessage::of(FileMessage::ground, "/");
+  ground = ground_of(options.workspace, options.roots);
+  if (auto ok = ask(message); !ok) return ok;
+  ground = message.texts[FileMessage::place];
+  roots = roots_in(ground, workspace);
+  bool ok =
+      options.roots.empty() == roots.empty() && is_utf8(ground) && is_canonical_form(workspace);
+  for (const Root& root : roots) ok = ok && is_canonical_form(root.path);
+  if (ok) return {};
+  return misled();
+}
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
@@ -30798,13 +31366,24 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
                       {"keep_alive must be at least one second, and connect_timeout more than 0"});
+  const bool remote = options.workspace_mode == PlaceWorkspace::remote;
+  if (remote && options.delete_guard)
+    return make_error(ErrorCode::unsupported,
+                      {"delete_guard: not for a workspace that is only in a place"});
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  if (remote) {
+    variables.workspace.clear();
+    variables.venv_path.clear();
+    variables.auto_venv = false;
+  }
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
+  const std::vector<std::string> secrets = environment->secrets();
+  if (!remote)
+    if (auto ok = executor.set_up(options, secrets); !ok) return ok.error();
   auto place =
       std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
@@ -30819,34 +31398,51 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
-  wanted.workspace = executor.workspace();
+  if (remote) {
+    wanted.is_only_there = true;
+    wanted.remote = options.workspace.empty() ? "." : options.workspace;
+    if (options.environment.command_prefix.empty()) {
+      wanted.venv_path = options.environment.venv_path;
+      wanted.auto_venv = options.environment.auto_venv;
+    }
+    if (auto ok = place->find_ground(options); !ok) return ok.error();
+    if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
+  } else {
+    wanted.workspace = executor.workspace();
+    if (!is_utf8(wanted.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+  }
   wanted.sandbox = options.sandbox;
-  if (!is_utf8(wanted.workspace))
-    return make_error(ErrorCode::invalid_argument,
-                      {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
   if (options.sandbox.mode != SandboxMode::off) {
     for (const Root& root : executor.paths().roots())
       if (root.permission != Permission::none)
         (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
             .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
+    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(executor.workspace());
+    // The agent makes its sandbox when it is greeted.
+    place->link = nullptr;
   }
   if (auto link = place->connect({}); !link) return link.error();
+  place->described = facts_of_shell(options.shell, options.environment);
   executor.place_ = std::move(place);
-  executor.place_->described = facts_of_shell(options.shell, variables);
   return executor;
 }
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link->facts();
+  PlaceFacts facts = place_->link->facts();
+  facts.workspace = place_->workspace;
+  return facts;
 }
 
 std::string PlaceExecutor::describe_place() const {
   const PlaceFacts there = facts();
-  return to_utf8(
-      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
-              printable(there.machine), "), which has the workspace under the same path."}));
+  return to_utf8(concat({place_->described, " Commands run on another machine, ",
+                         printable(there.host), " (", printable(there.machine),
+                         there.workspace.empty()
+                             ? "), which has the workspace under the same path."
+                             : "). The workspace is only there, for the file tools, too."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -32021,15 +32617,15 @@ constexpr std::size_t longest_code_path = 4095;
 
 // Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
 // dot below `top`, which is the work_dir or a directory above it.
-Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
-                                   std::string_view name) {
+Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
+                                   const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
     return make_error(ErrorCode::limit,
                       {"Filename is longer than ", std::to_string(longest_code_path), " bytes"});
-  auto path = canonical_path(name, work_dir);
+  auto path = executor.canonical(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
@@ -32041,24 +32637,6 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   return path;
 }
 
-// Files of the work_dir and below, where the rules let them be written.
-Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
-  PathOptions options;
-  options.roots.push_back(
-      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
-  for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
-      options.roots.push_back(root);
-  auto confined = PathRules::create(options);
-  if (!confined) return confined.error();
-  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
-  for (std::size_t i = 0; i < options.roots.size(); ++i)
-    if (confined->roots()[i].path != options.roots[i].path)
-      return make_error(ErrorCode::permission_denied,
-                        {quoted(options.roots[i].path), " has become a link"});
-  return Files(std::move(*confined), work_dir);
-}
-
 class CodeRun {
  public:
   CodeRun(const Executor& executor, const CodeOptions& options)
@@ -32066,7 +32644,7 @@ class CodeRun {
         options_(options),
         work_dir_(options.command.work_dir.empty()
                       ? executor.workspace()
-                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+                      : executor.canonical(options.command.work_dir, executor.workspace())) {}
 
   CodeResult run(const std::vector<CodeBlock>& blocks) {
     if (blocks.empty()) stop("no code blocks to execute");
@@ -32100,12 +32678,13 @@ class CodeRun {
     // Of the directory that the file is made in, whatever the code puts in its place.
     UniqueFd directory;
     if (saves && passing)
-      if (auto opened =
-              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+      if (auto opened = executor_.open_work_dir(options_.command.work_dir))
         directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+    if (saves && passing &&
+        (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
+                   : remove_elsewhere(*path)))
       result_.files.pop_back();
     return result_.results.back().succeeded();
   }
@@ -32168,8 +32747,8 @@ class CodeRun {
                               bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
-    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(*work_dir_, *work_dir_,
+    if (!name.empty()) return path_of_code(executor_, *work_dir_, top(), name);
+    return path_of_code(executor_, *work_dir_, *work_dir_,
                         concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
@@ -32192,10 +32771,16 @@ class CodeRun {
     return command;
   }
 
+  bool remove_elsewhere(const std::string& path) const {
+    FileWrite how;
+    how.remove = true;
+    return executor_.files().write(path, {}, how).has_value();
+  }
+
   Expected<void> write(std::string_view code, const std::string& path) const {
-    auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return files.error();
-    auto written = files->write(path, code);
+    FileWrite how;
+    how.below = *work_dir_;
+    auto written = executor_.files().write(path, code, how);
     if (!written) return written.error();
     if (*written == path) return {};
     return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
@@ -32212,8 +32797,7 @@ class CodeRun {
 
   // What is not run passes no gate, but for its directory.
   bool only_save(std::string_view code, const std::string& path) {
-    const auto directory =
-        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    const auto directory = executor_.open_work_dir(options_.command.work_dir);
     if (!directory) return not_saved(directory.error());
     return save(code, path);
   }
@@ -38356,7 +38940,7 @@ struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
       : executor(where),
         options(how),
-        files(where.file_rules(), where.workspace()),
+        files(where.files()),
         use(std::make_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
@@ -40180,6 +40764,7 @@ struct ServerConfig {
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
+  std::string place_workspace = "shared";
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
@@ -40429,6 +41014,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
       &config.place_agent, Where::ssh);
+  add("place-workspace\nMODE\n"
+      "shared (default): the same here and there; remote: only there",
+      &config.place_workspace, Where::places);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);
@@ -41196,6 +41784,7 @@ std::string workspace_of(const ServerConfig& config) {
   PathOptions allowed;
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
+  if (config.place_workspace == "remote") return allowed.roots[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
@@ -41341,6 +41930,9 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  const auto mode = enumerator_of("place_workspace", config.place_workspace, "shared, remote");
+  if (!mode) return mode.error();
+  options.workspace_mode = static_cast<PlaceWorkspace>(*mode);
   if (config.use == Option::ssh) {
     std::string agent = config.place_agent;
     if (!options.agent.empty()) {
@@ -41790,7 +42382,9 @@ std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& f
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
                    std::to_string(facts.uid), ", home ", facts.home})},
-          {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
+          {"workspace", true,
+           concat({executor.workspace(),
+                   facts.workspace.empty() ? " has the same files there" : " is only there"})}};
 }
 
 int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {

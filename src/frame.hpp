@@ -92,8 +92,8 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths environment sandbox process    the one gate
-//   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -215,6 +215,7 @@
 #include "files/read.cpp"
 #include "files/write.cpp"
 #include "files/list.cpp"
+#include "files/elsewhere.cpp"
 #include "files/python_lexer.cpp"
 #include "files/docstring.cpp"
 
@@ -261,6 +262,7 @@
 
 #include "place/frames.cpp"
 #include "place/contained.cpp"
+#include "place/ground.cpp"
 #include "place/agent.cpp"
 #include "place/bring.cpp"
 #include "place/command.cpp"

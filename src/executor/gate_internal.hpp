@@ -11,6 +11,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
@@ -72,6 +73,8 @@ struct Executor::Gate {
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
+  // Null: workspace and roots are on this host.
+  FilesElsewhere* elsewhere = nullptr;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
@@ -90,8 +93,10 @@ struct Executor::Gate {
   Expected<void> set_up_files();
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
-  // Each of these refuses the first target that it objects to.
-  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
+  // What find_targets() objects to, where they are not on this host.
+  Objection ask_elsewhere(const std::vector<FileAccess>& accesses, const std::string& work_dir,
+                          const std::string& home, Admission& admission) const;
+  // Refuses the first target that it objects to.
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,

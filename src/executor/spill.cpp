@@ -45,11 +45,12 @@ Expected<void> Executor::Gate::set_up_files() {
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
+  if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_elsewhere(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
@@ -80,6 +81,8 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
+
+Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -44,6 +44,9 @@ struct FileWrite {
   // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
   // comes meanwhile.
   bool only_new = false;
+  bool remove = false;  // nothing is written, and the file goes away
+  // When set: a canonical directory, to which the roots are confined for this call.
+  std::string below = {};
 };
 
 struct FileEntry {
@@ -62,6 +65,41 @@ struct FileList {
   std::string path = {};                // canonical
   std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+};
+
+// A question about files on another machine; it becomes the answer.
+struct FileMessage {
+  enum Question : std::uint64_t { ground, changes, canonical, read, write, list };
+  enum Text { path, folder, place, bytes };  // of `texts`
+
+  std::uint64_t numbers[8] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string texts[4] = {};
+
+  static FileMessage of(Question question, std::string_view path);
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool take(std::string_view text);
+  void fail(const Error& error);
+  Error error() const;
+};
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or tell that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+
+  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how) const;
+  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+
+ protected:
+  ~FilesElsewhere() = default;
 };
 
 // Files below the roots, for tools that need no command. Does not change after it is made; any
@@ -83,7 +121,8 @@ class Files {
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
-  Files(PathRules rules, std::string base);
+  // With `elsewhere`, which is borrowed, they are there.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -106,9 +145,14 @@ class Files {
   // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
+  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  void answer(FileMessage& message) const;
+
  private:
+  const FilesElsewhere* elsewhere(std::string_view path) const;
   PathRules rules_;
   std::string base_;
+  const FilesElsewhere* elsewhere_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is

@@ -153,10 +153,35 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
+Expected<PathRules> confined_rules(const PathRules& rules, const std::string& folder) {
+  PathOptions options;
+  options.roots.push_back(
+      {folder, rules.restricted() ? rules.permission(folder) : Permission::write});
+  for (const Root& root : rules.roots())
+    if (root.path != folder && codeexec::is_within(root.path, folder))
+      options.roots.push_back(root);
+  auto confined = PathRules::create(options);
+  if (!confined) return confined;
+  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
+  for (std::size_t i = 0; i < options.roots.size(); ++i)
+    if (confined->roots()[i].path != options.roots[i].path)
+      return make_error(ErrorCode::permission_denied,
+                        {quoted(options.roots[i].path), " has become a link"});
+  return confined;
+}
+
 }  // namespace
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  if (!how.below.empty()) {
+    const auto confined = confined_rules(rules_, how.below);
+    if (!confined) return confined.error();
+    FileWrite there = how;
+    there.below.clear();
+    return Files(*confined, base_).write(path, bytes, there);
+  }
   auto target = permitted_path(rules_, path, base_, Permission::write);
   if (!target) return target;
   const Place place = place_of(*target);
@@ -183,8 +208,13 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
     return system_error(errno, {subject});
 
+  int error = 0;
+  if (how.remove) {
+    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, {subject});
+    return target;
+  }
   NewFile file(in);
-  int error = file.create(replaces ? 0600 : 0666);
+  error = file.create(replaces ? 0600 : 0666);
   if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);

@@ -9,6 +9,7 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
+#include "paths/paths.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -67,7 +68,8 @@ class PlaceAgent {
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
   bool contained_ = false;
-  long uid_ = -1;  // that commands become
+  bool is_only_there_ = false;  // the workspace
+  long uid_ = -1;               // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -269,7 +271,12 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
-  variables.auto_venv = false;
+  variables.auto_venv = (*hello)["auto_venv"].as_bool();
+  if (const Json* const workspace = hello->find("workspace")) {
+    is_only_there_ = true;
+    variables.workspace = at_home(workspace->as_string());
+    variables.venv_path = at_home((*hello)["venv"].as_string());
+  }
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -308,11 +315,21 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     pass_on(id, stream, bytes);
   };
   UniqueFd passed;
+  UniqueFd folder;
   Running& command = commands_.emplace_back();
   command.id = id;
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
-  const auto ready = prepare(request, command, passed, *options);
+  auto ready = prepare(request, command, passed, *options);
+  if (ready && is_only_there_ && !options->work_dir.empty()) {
+    // What was judged is what is entered.
+    auto opened = PathRules().open_found(options->work_dir);
+    if (opened)
+      folder = std::move(opened->fd);
+    else
+      ready = opened.error();
+    options->work_dir_fd = folder.get();
+  }
   command.state = std::make_unique<State>(std::move(options));
   State& state = *command.state;
   if (!ready) {
@@ -336,7 +353,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
   Variables extra;
-  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  if (home_ && !request.argv[0].empty())
+    extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
   for (const std::string& variable : request.set) {
     const std::size_t equals = variable.find('=');
     if (equals != std::string::npos)
@@ -344,6 +362,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   }
   auto environment = environment_->resolve(request.work_dir, extra);
   if (!environment) return environment.error();
+  if (request.adds_venv) request.venv = environment->venv;
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
@@ -354,6 +373,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
+  options.sandbox = sandbox_;
+  if (request.argv[0].empty()) {
+    request.argv[0] = "/proc/self/exe";
+    options.environment.push_back(concat({question_variable, "=1"}));
+    options.sandbox = {};
+  }
   options.argv.swap(request.argv);
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
@@ -363,7 +388,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.uid = uid_;
   options.gid = gid_;
   options.supervised = true;
-  options.sandbox = sandbox_;
   options.max_output = 0;
   if (request.has_script) {
     auto script = anonymous_file(request.script);
@@ -431,7 +455,9 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+int place_main(int in, int out) {
+  return std::getenv(question_variable) ? answer_question(in, out) : PlaceAgent(in, out).run();
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

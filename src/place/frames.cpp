@@ -49,11 +49,10 @@ struct StartFlag {
   const char* name;
   bool PlaceRequest::*member;
 };
-constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
-                                     {"tells", &PlaceRequest::tells},
-                                     {"merge", &PlaceRequest::merge_streams},
-                                     {"input", &PlaceRequest::has_input},
-                                     {"wait", &PlaceRequest::waited_for}};
+constexpr StartFlag start_flags[] = {
+    {"script", &PlaceRequest::has_script},   {"tells", &PlaceRequest::tells},
+    {"merge", &PlaceRequest::merge_streams}, {"input", &PlaceRequest::has_input},
+    {"wait", &PlaceRequest::waited_for},     {"venv", &PlaceRequest::adds_venv}};
 
 struct StartTexts {
   const char* name;

@@ -183,6 +183,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
+  if (wanted.is_only_there) {
+    set_member(hello, "workspace", wanted.remote);
+    set_member(hello, "venv", wanted.venv_path);
+    set_member(hello, "auto_venv", wanted.auto_venv);
+  }
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -244,7 +249,8 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
-         "): mount it there under the same path, or choose one that is"});
+         "): mount it there under the same path, or let it be only there "
+         "(place_workspace remote)"});
   return {};
 }
 

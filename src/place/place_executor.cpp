@@ -9,14 +9,16 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
+#include "files/files.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-struct PlaceExecutor::Place {
+struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
   std::string described = {};
@@ -25,8 +27,16 @@ struct PlaceExecutor::Place {
   bool was_lost = false;  // and the next result tells it
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
+  std::string ground = {};  // when the workspace is only there
+  // At most so many questions are asked at once.
+  mutable std::mutex turns[4];
+  mutable std::atomic<unsigned> asked{0};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
+  Expected<void> ask(FileMessage& message) const override;
+  Error misled() const;
+  // Finds the workspace and the roots.
+  Expected<void> find_ground(const ExecutorOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -49,6 +59,56 @@ struct PlaceExecutor::Place {
     return opened;
   }
 };
+
+// The answer comes from a place that may be hostile.
+Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
+  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+  message.texts[FileMessage::place] = ground;
+  ProcessOptions process;
+  process.input = message.text();
+  process.timeout = std::chrono::minutes(10);
+  process.max_output = 0;
+  std::string said;
+  process.on_output = [&](Stream stream, std::string_view bytes) {
+    if (stream == Stream::out && said.size() < most) said += bytes;
+  };
+  auto reached = const_cast<Place*>(this)->connect({});
+  if (!reached) return reached.error();
+  PlaceRequest request;
+  request.argv.resize(2);
+  request.argv[1] = "--place";
+  request.has_input = true;
+  process.carrier = std::make_shared<PlaceCommand>(*reached, std::move(request));
+  ProcessResult told;
+  {
+    const std::lock_guard<std::mutex> turn(turns[asked.fetch_add(1) % std::size(turns)]);
+    told = run_process(process);
+  }
+  if (!told.succeeded() || !message.take(said))
+    return make_error(ErrorCode::io,
+                      {wanted.name, " has not answered about its files: ", told.message});
+  if (message.numbers[0] != 0) return message.error();
+  if (is_canonical_form(message.texts[FileMessage::path])) return {};
+  return misled();
+}
+
+Error PlaceExecutor::Place::misled() const {
+  return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
+}
+
+Expected<void> PlaceExecutor::Place::find_ground(const ExecutorOptions& options) {
+  FileMessage message = FileMessage::of(FileMessage::ground, "/");
+  ground = ground_of(options.workspace, options.roots);
+  if (auto ok = ask(message); !ok) return ok;
+  ground = message.texts[FileMessage::place];
+  roots = roots_in(ground, workspace);
+  bool ok =
+      options.roots.empty() == roots.empty() && is_utf8(ground) && is_canonical_form(workspace);
+  for (const Root& root : roots) ok = ok && is_canonical_form(root.path);
+  if (ok) return {};
+  return misled();
+}
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
@@ -76,13 +136,24 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
                       {"keep_alive must be at least one second, and connect_timeout more than 0"});
+  const bool remote = options.workspace_mode == PlaceWorkspace::remote;
+  if (remote && options.delete_guard)
+    return make_error(ErrorCode::unsupported,
+                      {"delete_guard: not for a workspace that is only in a place"});
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  if (remote) {
+    variables.workspace.clear();
+    variables.venv_path.clear();
+    variables.auto_venv = false;
+  }
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
+  const std::vector<std::string> secrets = environment->secrets();
+  if (!remote)
+    if (auto ok = executor.set_up(options, secrets); !ok) return ok.error();
   auto place =
       std::make_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
@@ -97,34 +168,51 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
-  wanted.workspace = executor.workspace();
+  if (remote) {
+    wanted.is_only_there = true;
+    wanted.remote = options.workspace.empty() ? "." : options.workspace;
+    if (options.environment.command_prefix.empty()) {
+      wanted.venv_path = options.environment.venv_path;
+      wanted.auto_venv = options.environment.auto_venv;
+    }
+    if (auto ok = place->find_ground(options); !ok) return ok.error();
+    if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
+  } else {
+    wanted.workspace = executor.workspace();
+    if (!is_utf8(wanted.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+  }
   wanted.sandbox = options.sandbox;
-  if (!is_utf8(wanted.workspace))
-    return make_error(ErrorCode::invalid_argument,
-                      {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
   if (options.sandbox.mode != SandboxMode::off) {
     for (const Root& root : executor.paths().roots())
       if (root.permission != Permission::none)
         (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
             .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
+    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(executor.workspace());
+    // The agent makes its sandbox when it is greeted.
+    place->link = nullptr;
   }
   if (auto link = place->connect({}); !link) return link.error();
+  place->described = facts_of_shell(options.shell, options.environment);
   executor.place_ = std::move(place);
-  executor.place_->described = facts_of_shell(options.shell, variables);
   return executor;
 }
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link->facts();
+  PlaceFacts facts = place_->link->facts();
+  facts.workspace = place_->workspace;
+  return facts;
 }
 
 std::string PlaceExecutor::describe_place() const {
   const PlaceFacts there = facts();
-  return to_utf8(
-      concat({place_->described, " Commands run on another machine, ", printable(there.host), " (",
-              printable(there.machine), "), which has the workspace under the same path."}));
+  return to_utf8(concat({place_->described, " Commands run on another machine, ",
+                         printable(there.host), " (", printable(there.machine),
+                         there.workspace.empty()
+                             ? "), which has the workspace under the same path."
+                             : "). The workspace is only there, for the file tools, too."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {

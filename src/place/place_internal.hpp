@@ -10,7 +10,8 @@
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins
+//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
 //   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
@@ -33,6 +34,7 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "json/json.hpp"
+#include "paths/paths.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "sandbox/sandbox.hpp"
@@ -42,6 +44,8 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// By which the agent's program learns that it is to answer_question().
+inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
@@ -135,6 +139,19 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 // bring_mark.
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+// A workspace that is only in the place, and the roots there, as one text.
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+
+// A `~` at the start of an option means the home of whoever the agent runs as.
+std::string at_home(std::string path);
+
+// Reads a FileMessage, whose `place` is a ground, from one descriptor, and writes the answer to the
+// other. Of a question for the ground that of the answer is canonical. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and
+// question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// commands run as.
+int answer_question(int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -170,7 +187,8 @@ struct PlaceQueue {
 // with a NUL after it, then the script.
 struct PlaceRequest {
   std::string work_dir = {};
-  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::string venv = {};   // its `bin` goes before the PATH there; empty: none
+  bool adds_venv = false;  // the one that the agent finds does
   std::vector<std::string> argv = {};
   std::vector<std::string> set = {};    // NAME=value
   std::vector<std::string> unset = {};  // names
@@ -206,6 +224,11 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
+    // It is only there, and there the agent looks for virtual environments.
+    bool is_only_there = false;
+    std::string remote = {};  // as it was given
+    std::string venv_path = {};
+    bool auto_venv = false;
     // Of an agent in a container: a word that its first process alone was started with. Such an
     // agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and tells of
     // memory that ran out.

@@ -133,6 +133,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
       &config.place_agent, Where::ssh);
+  add("place-workspace\nMODE\n"
+      "shared (default): the same here and there; remote: only there",
+      &config.place_workspace, Where::places);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);

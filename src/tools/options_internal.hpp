@@ -68,6 +68,7 @@ struct ServerConfig {
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
+  std::string place_workspace = "shared";
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };

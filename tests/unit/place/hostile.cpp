@@ -13,6 +13,8 @@ using codeexec::ProcessResult;
 using codeexec::Result;
 using namespace support;
 
+using namespace std::string_view_literals;
+
 namespace {
 
 // The kinds of frames, as the table in place_internal.hpp has them.
@@ -272,6 +274,83 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
   CHECK(agent_given(greeting + request_of(R"({"argv":1})")).exit_code == 0);
   const ProcessResult other = agent_given(frame(hello, 0, R"({"protocol":99})"));
   CHECK(has(other.out, "another protocol"));
+}
+
+TEST_CASE("place: an answer about files that cannot be is an error") {
+  using codeexec::FileMessage;
+  // To the first question, which is for the workspace and its roots.
+  const auto error_of = [](const std::string& said, const std::string& ended = good_end) {
+    Played place(frame(out, 1, said) + frame(end, 1, ended));
+    write_file(place.workspace / ".codeexec-none", std::string(32, 'x'));
+    place.options.workspace_mode = codeexec::PlaceWorkspace::remote;
+    place.options.roots = {{place.workspace.path()}};
+    place.stays();
+    return place_error(place.options).message;
+  };
+  const std::string ok = R"({"outcome":0,"exit_code":0,"signal":0,"cpu":1,"memory":1,"left":0})";
+  FileMessage answer = FileMessage::of(FileMessage::ground, "/");
+  std::string& ground = answer.texts[FileMessage::place];
+  const auto with = [&](std::string_view told) {
+    ground = told;
+    return error_of(answer.text(), ok);
+  };
+  CHECK(has(error_of(answer.text()), "has not answered about its files"));  // it exits with 5
+  const std::string whole = answer.text();
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() - 1}) {
+    CAPTURE(size);
+    if (size > 0) CHECK(has(error_of(whole.substr(0, size), ok), "has not answered"));
+  }
+  CHECK(has(error_of(whole + "x", ok), "has not answered"));
+  std::string lengths = whole;
+  lengths.replace(64, 8, 8, '\xff');
+  CHECK(has(error_of(lengths, ok), "has not answered"));
+  for (const std::string_view lie :
+       {""sv, "/\0"sv, "/ws\0\2relative\0"sv, "ws\0\2/ws\0"sv, "/a/../b\0\2/ws\0"sv,
+        "/ws\0\2/ws/\0"sv, "/ws\0\2\xff\0"sv, "/ws\0\2"sv}) {
+    CAPTURE(std::string(lie));
+    CHECK(has(with(lie), "has told a path that is none"));
+  }
+  answer.texts[FileMessage::path] = "../x";
+  CHECK(has(with("/ws\0\2/ws\0"sv), "has told a path that is none"));
+  answer.numbers[0] = ~std::uint64_t{0};
+  answer.texts[FileMessage::bytes] = "\033[31m\xff";
+  const std::string words = with("/ws\0\2/ws\0"sv);
+  CHECK(codeexec::is_utf8(words));
+  CHECK(!has(words, "\033"));
+}
+
+TEST_CASE("place: what answers questions takes any bytes") {
+  Random random(13);
+  const auto asked = [](const std::string& bytes) {
+    ProcessOptions options;
+    options.argv = {CODEEXEC_MCP, "--place"};
+    options.environment = {"CODEEXEC_PLACE_QUESTION=1"};
+    options.input = bytes.empty() ? std::string(1, 'x') : bytes;
+    options.timeout = safety;
+    return codeexec::run_process(options);
+  };
+  using codeexec::FileMessage;
+  // Nothing may be changed.
+  const TempDir folder;
+  FileMessage question = FileMessage::of(FileMessage::list, folder.path());
+  question.texts[FileMessage::place] =
+      folder.path() + '\0' + std::string(1, '\1') + folder.path() + '\0';
+  const std::string whole = question.text();
+  CHECK(asked(whole).exit_code == 0);
+  for (std::size_t size = 0; size < whole.size(); size += 7)
+    CHECK(asked(whole.substr(0, size)).exit_code == 1);
+  for (int i = 0; i < 60; ++i) {
+    for (std::uint64_t& one : question.numbers) one = random.below(3) ? random.below(5) : ~one;
+    question.numbers[0] = random.below(9);
+    for (const auto text : {FileMessage::path, FileMessage::folder, FileMessage::bytes}) {
+      question.texts[text] = random.below(2) ? folder.path() : std::string();
+      for (std::size_t left = random.below(8); left > 0; --left)
+        question.texts[text] += static_cast<char>(random.below(256));
+    }
+    const ProcessResult r = asked(question.text());
+    CHECK(r.exit_code == 0);
+  }
+  CHECK(names_in(folder.path()).empty());
 }
 
 TEST_CASE("place: random orders end an agent without harm") {

@@ -212,6 +212,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"place-command", {"", " ", "a | b", "a; b", "a > b", "A=b", "$A", "a *", "~/a", "'a"}},
       {"place-host", {"", "-oProxyCommand=true"}},
       {"place-agent-path", {""}},
+      {"place-workspace", {"", "copy", "Remote"}},
       {"place-keep-alive", {"abc", "0", "0.5", "-5", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
       {"protect-paths", {"", "/usr", "../x", "a/../b"}},
@@ -260,7 +261,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       here = {"--execution-mode", "docker", "--workspace", place.path()};
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};
-    if (name == "place-agent-path" || name == "place-keep-alive")
+    if (name == "place-agent-path" || name == "place-keep-alive" || name == "place-workspace")
       here = {"--execution-mode", "ssh", "--place-host", "nobody.invalid"};
     if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
         name == "workspace-size")
