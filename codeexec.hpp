@@ -909,7 +909,7 @@ class PathRules {
   static Expected<PathRules> create(const PathOptions& options);
   // Roots that are canonical already, as another machine has told of its own. This host is not
   // looked at.
-  static PathRules of_elsewhere(std::vector<Root> roots);
+  static PathRules of_canonical(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
   bool restricted() const noexcept { return !roots_.empty(); }
@@ -1069,13 +1069,15 @@ struct FileList {
 
 // A question about files on another machine; it becomes the answer.
 struct FileMessage {
-  enum Question : std::uint64_t { ground, changes, canonical, read, write, list };
-  enum Text { path, folder, place, bytes };  // of `texts`
+  enum Question : std::uint64_t { canonical, read, write, list };
 
-  std::uint64_t numbers[8] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
-  std::string texts[4] = {};
+  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
 
-  static FileMessage of(Question question, std::string_view path);
+  FileMessage() = default;
+  FileMessage(Question question, std::string_view path);
   std::string text() const;
   // False: it is not as text() makes it.
   bool take(std::string_view text);
@@ -17053,7 +17055,7 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
-PathRules PathRules::of_elsewhere(std::vector<Root> roots) {
+PathRules PathRules::of_canonical(std::vector<Root> roots) {
   PathRules rules;
   rules.roots_ = std::move(roots);
   return rules;
@@ -17996,21 +17998,12 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
-Expected<PathRules> confined_rules(const PathRules& rules, const std::string& folder) {
-  PathOptions options;
-  options.roots.push_back(
-      {folder, rules.restricted() ? rules.permission(folder) : Permission::write});
+PathRules confined_rules(const PathRules& rules, const std::string& folder) {
+  const Permission own = rules.restricted() ? rules.permission(folder) : Permission::write;
+  std::vector<Root> roots = {{folder, own}};
   for (const Root& root : rules.roots())
-    if (root.path != folder && codeexec::is_within(root.path, folder))
-      options.roots.push_back(root);
-  auto confined = PathRules::create(options);
-  if (!confined) return confined;
-  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
-  for (std::size_t i = 0; i < options.roots.size(); ++i)
-    if (confined->roots()[i].path != options.roots[i].path)
-      return make_error(ErrorCode::permission_denied,
-                        {quoted(options.roots[i].path), " has become a link"});
-  return confined;
+    if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
+  return PathRules::of_canonical(std::move(roots));
 }
 
 }  // namespace
@@ -18019,11 +18012,9 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
   if (!how.below.empty()) {
-    const auto confined = confined_rules(rules_, how.below);
-    if (!confined) return confined.error();
     FileWrite there = how;
     there.below.clear();
-    return Files(*confined, base_).write(path, bytes, there);
+    return Files(confined_rules(rules_, how.below), base_).write(path, bytes, there);
   }
   auto target = permitted_path(rules_, path, base_, Permission::write);
   if (!target) return target;
@@ -18207,35 +18198,59 @@ Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
 // files/elsewhere.cpp -----------------------------------------------------------------------------
 // Files on another machine: what is asked there, and what is answered here.
 
-// Before its texts stand the numbers and the sizes of the texts, in the order of bytes of all
-// processors that an agent runs on.
+namespace {
+
+// Numbers stand in the order of bytes that all processors have that an agent runs on.
+constexpr std::size_t number_size = sizeof(std::uint64_t);
+
+std::string_view bytes_of(const std::uint64_t* numbers, std::size_t count) {
+  return {reinterpret_cast<const char*>(numbers), count * number_size};
+}
+
+// False: the text is too short.
+bool take_numbers(std::string_view& text, std::uint64_t* numbers, std::size_t count) {
+  const std::size_t size = count * number_size;
+  if (text.size() < size) return false;
+  std::memcpy(numbers, text.data(), size);
+  text.remove_prefix(size);
+  return true;
+}
+
+constexpr std::uint64_t FileContent::*const content_numbers[] = {
+    &FileContent::size, &FileContent::begin, &FileContent::lines, &FileContent::next};
+constexpr bool FileContent::*const content_flags[] = {&FileContent::more, &FileContent::cut_line,
+                                                      &FileContent::binary};
+
+}  // namespace
+
+FileMessage::FileMessage(Question question, std::string_view asked) : path(asked) {
+  numbers[0] = question;
+}
+
+// The numbers, the sizes of the first two texts, and the three texts.
 std::string FileMessage::text() const {
-  std::uint64_t head[12];
-  std::memcpy(head, numbers, sizeof numbers);
-  for (int i = 0; i < 4; ++i) head[8 + i] = texts[i].size();
-  std::string text(reinterpret_cast<const char*>(head), sizeof head);
-  for (const std::string& part : texts) text += part;
-  return text;
+  const std::uint64_t sizes[] = {path.size(), extra.size()};
+  return concat({bytes_of(numbers, std::size(numbers)), bytes_of(sizes, 2), path, extra, bytes});
 }
 
 bool FileMessage::take(std::string_view text) {
-  std::uint64_t head[12];
-  if (text.size() < sizeof head) return false;
-  std::memcpy(head, text.data(), sizeof head);
-  std::memcpy(numbers, head, sizeof numbers);
-  text.remove_prefix(sizeof head);
-  for (int i = 0; i < 4; ++i) {
-    if (head[8 + i] > text.size()) return false;
-    texts[i] = text.substr(0, static_cast<std::size_t>(head[8 + i]));
-    text.remove_prefix(texts[i].size());
+  std::uint64_t sizes[2];
+  if (!take_numbers(text, numbers, std::size(numbers)) || !take_numbers(text, sizes, 2))
+    return false;
+  std::string* const parts[] = {&path, &extra};
+  for (int i = 0; i < 2; ++i) {
+    if (sizes[i] > text.size()) return false;
+    *parts[i] = text.substr(0, static_cast<std::size_t>(sizes[i]));
+    text.remove_prefix(parts[i]->size());
   }
-  return text.empty();
+  bytes = text;
+  return true;
 }
 
 void FileMessage::fail(const Error& error) {
   numbers[0] = static_cast<std::uint64_t>(error.code) + 1;
   numbers[1] = static_cast<std::uint64_t>(error.system_error);
-  texts[bytes] = error.message;
+  bytes = error.message;
 }
 
 Error FileMessage::error() const {
@@ -18243,65 +18258,57 @@ Error FileMessage::error() const {
   constexpr auto last = static_cast<std::uint64_t>(ErrorCode::io);
   error.code = static_cast<ErrorCode>(std::min(numbers[0] - 1, last));
   error.system_error = static_cast<int>(numbers[1] & 0xffff);
-  error.message = printable(texts[bytes]);
+  error.message = printable(bytes);
   return error;
 }
 
-FileMessage FileMessage::of(Question question, std::string_view path) {
-  FileMessage message;
-  message.numbers[0] = question;
-  message.texts[FileMessage::path] = path;
-  return message;
-}
-
 Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
-  FileMessage message = FileMessage::of(FileMessage::read, path);
+  FileMessage message(FileMessage::read, path);
   message.numbers[1] = static_cast<std::uint64_t>(range.unit);
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count.value_or(~std::uint64_t{0});
   message.numbers[4] = range.max_bytes;
   if (auto ok = ask(message); !ok) return ok.error();
-  FileContent content;
-  content.path.swap(message.texts[FileMessage::path]);
-  content.bytes.swap(message.texts[FileMessage::bytes]);
-  if (content.bytes.size() > range.max_bytes) content.bytes.clear();
-  content.size = message.numbers[1];
-  content.begin = message.numbers[2];
-  content.lines = message.numbers[3];
-  content.next = message.numbers[4];
-  content.more = (message.numbers[5] & 1) != 0;
-  content.cut_line = (message.numbers[5] & 2) != 0;
-  content.binary = (message.numbers[5] & 4) != 0;
-  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.texts[FileMessage::folder]))
-    content.mime_type.swap(message.texts[FileMessage::folder]);
-  return content;
+  Expected<FileContent> found = FileContent();
+  FileContent& content = *found;
+  content.path.swap(message.path);
+  if (message.bytes.size() <= range.max_bytes) content.bytes.swap(message.bytes);
+  const std::uint64_t* number = message.numbers;
+  for (const auto member : content_numbers) content.*member = *++number;
+  std::uint64_t flags = *++number;
+  for (const auto member : content_flags) {
+    content.*member = (flags & 1) != 0;
+    flags >>= 1;
+  }
+  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+    content.mime_type.swap(message.extra);
+  return found;
 }
 
 Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
                                             const FileWrite& how) const {
-  FileMessage message = FileMessage::of(FileMessage::write, path);
+  FileMessage message(FileMessage::write, path);
   message.numbers[1] = how.make_directories;
   message.numbers[2] = how.only_new;
   message.numbers[3] = how.remove;
-  message.texts[FileMessage::folder] = how.below;
+  message.extra = how.below;
   // That there is a byte too many is told there.
-  message.texts[FileMessage::bytes] = bytes.substr(0, Files::max_write + 1);
+  message.bytes = bytes.substr(0, Files::max_write + 1);
   if (auto ok = ask(message); !ok) return ok.error();
-  return std::move(message.texts[FileMessage::path]);
+  return std::move(message.path);
 }
 
 Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
-  FileMessage message = FileMessage::of(FileMessage::list, path);
+  FileMessage message(FileMessage::list, path);
   message.numbers[1] = depth;
   if (auto ok = ask(message); !ok) return ok.error();
-  FileList list;
-  list.path.swap(message.texts[FileMessage::path]);
+  Expected<FileList> found = FileList();
+  FileList& list = *found;
+  list.path.swap(message.path);
   list.more = message.numbers[1] != 0;
-  std::string_view rest = message.texts[FileMessage::bytes];
+  std::string_view rest = message.bytes;
   std::uint64_t head[2];
-  while (rest.size() >= sizeof head && list.entries.size() < Files::max_entries) {
-    std::memcpy(head, rest.data(), sizeof head);
-    rest.remove_prefix(sizeof head);
+  while (list.entries.size() < Files::max_entries && take_numbers(rest, head, 2)) {
     FileEntry entry;
     entry.type = static_cast<FileEntry::Type>(head[0] & 3);
     entry.closed = (head[0] & 4) != 0;
@@ -18310,7 +18317,7 @@ Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth
     entry.modified = take_part(rest, '\0');
     list.entries.push_back(std::move(entry));
   }
-  return list;
+  return found;
 }
 
 const FilesElsewhere* Files::elsewhere(std::string_view path) const {
@@ -18320,50 +18327,48 @@ const FilesElsewhere* Files::elsewhere(std::string_view path) const {
 }
 
 void Files::answer(FileMessage& message) const {
-  std::uint64_t* const numbers = message.numbers;
-  std::string& path = message.texts[FileMessage::path];
-  std::string& folder = message.texts[FileMessage::folder];
-  std::string& bytes = message.texts[FileMessage::bytes];
-  const std::uint64_t question = std::exchange(numbers[0], 0);
+  std::uint64_t* number = message.numbers;
+  const std::uint64_t question = std::exchange(*number, 0);
   if (question == FileMessage::read) {
     FileRange range;
-    range.unit = static_cast<FileRange::Unit>(numbers[1] & 1);
-    range.offset = numbers[2];
-    range.count = numbers[3];
-    range.max_bytes = static_cast<std::size_t>(numbers[4]);
-    auto content = read(path, range);
+    range.unit = static_cast<FileRange::Unit>(number[1] & 1);
+    range.offset = number[2];
+    range.count = number[3];
+    range.max_bytes = static_cast<std::size_t>(number[4]);
+    auto content = read(message.path, range);
     if (!content) return message.fail(content.error());
-    numbers[1] = content->size;
-    numbers[2] = content->begin;
-    numbers[3] = content->lines;
-    numbers[4] = content->next;
-    numbers[5] =
-        (content->more ? 1U : 0U) | (content->cut_line ? 2U : 0U) | (content->binary ? 4U : 0U);
-    path.swap(content->path);
-    folder.swap(content->mime_type);
-    bytes.swap(content->bytes);
-  } else if (question == FileMessage::write) {
-    FileWrite how;
-    how.make_directories = numbers[1] != 0;
-    how.only_new = numbers[2] != 0;
-    how.remove = numbers[3] != 0;
-    how.below.swap(folder);
-    auto written = write(path, bytes, how);
-    bytes.clear();
-    if (!written) return message.fail(written.error());
-    path.swap(*written);
-  } else {
-    auto found = list(path, static_cast<std::size_t>(numbers[1]));
+    for (const auto member : content_numbers) *++number = (*content).*member;
+    std::uint64_t bit = 1;
+    *++number = 0;
+    for (const auto member : content_flags) {
+      if ((*content).*member) *number |= bit;
+      bit <<= 1;
+    }
+    message.path.swap(content->path);
+    message.extra.swap(content->mime_type);
+    message.bytes.swap(content->bytes);
+  } else if (question == FileMessage::list) {
+    auto found = list(message.path, static_cast<std::size_t>(number[1]));
     if (!found) return message.fail(found.error());
-    numbers[1] = found->more;
+    number[1] = found->more;
     for (const FileEntry& entry : found->entries) {
       const std::uint64_t head[] = {
           static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
-      bytes.append(reinterpret_cast<const char*>(head), sizeof head);
-      bytes.append(entry.path.c_str(), entry.path.size() + 1);
-      bytes.append(entry.modified.c_str(), entry.modified.size() + 1);
+      append_all(message.bytes,
+                 {bytes_of(head, 2), entry.path, {"\0", 1}, entry.modified, {"\0", 1}});
     }
-    path.swap(found->path);
+    message.path.swap(found->path);
+  } else {
+    FileWrite how;
+    how.make_directories = number[1] != 0;
+    how.only_new = number[2] != 0;
+    how.remove = number[3] != 0;
+    how.below.swap(message.extra);
+    auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
+                                                : canonical_path(message.path, how.below);
+    message.bytes.clear();
+    if (!found) return message.fail(found.error());
+    message.path.swap(*found);
   }
 }
 
@@ -26142,16 +26147,6 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
-// What cannot be allowed of an access; null: nothing.
-struct Objection {
-  const FileAccess* access = nullptr;
-  std::string message = {};
-};
-
-// Carries out what a FileMessage::changes of another machine asks for: 1 + which access is objected
-// to, and why, or 0.
-void judge_changes(FileMessage& message, const PathRules& paths);
-
 // Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
 // moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
 // keeps of a file tells a change: no command can set back st_ctime.
@@ -26363,10 +26358,8 @@ struct Executor::Gate {
   Expected<void> set_up_files();
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
-  // What find_targets() objects to, where they are not on this host.
-  Objection ask_elsewhere(const std::vector<FileAccess>& accesses, const std::string& work_dir,
-                          const std::string& home, Admission& admission) const;
-  // Refuses the first target that it objects to.
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,
@@ -26995,65 +26988,24 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
-// What the accesses of a command in `work_dir` come to, where it runs. Those that read count when
-// `reads` says so. Objects to a change of something that cannot be found out, and, when there are
-// `paths`, in a root that is not writable.
-Objection find_targets(const std::vector<FileAccess>& accesses, bool reads, const PathRules* paths,
-                       std::string_view work_dir, FunctionRef<std::string()> own_home,
-                       std::vector<Target>& targets) {
-  WalkBudget budget;
-  for (const FileAccess& access : accesses) {
-    const bool is_read = access.kind == FileAccess::Kind::read;
-    if (is_read && !reads) continue;
-    auto target = find_target(access, work_dir, own_home, budget);
-    if (!target && !is_read)
-      return {&access,
-              concat({"Command would change ", quoted(access.path), ": ", target.error().message})};
-    if (target) targets.push_back(std::move(*target));
-  }
+}  // namespace
+
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
   for (const Target& target : targets) {
     const FileAccess& access = *target.access;
-    if (!paths || access.kind == FileAccess::Kind::read) continue;
+    if (access.kind == FileAccess::Kind::read) continue;
     const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
     std::string place;
-    if (!target.directory.empty()) place = protected_place(*paths, target.directory, false);
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
-      place = protected_place(*paths, target.files[i], around);
-    if (!place.empty())
-      return {&access, concat({"Command would modify read-only context path: ", printable(place)})};
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse("read-only",
+                            {"Command would modify read-only context path: ", printable(place)},
+                            access.begin, access.end);
   }
-  return {};
 }
-
-}  // namespace
-
-namespace {
-
-void judge_changes(FileMessage& message, const PathRules& paths) {
-  std::vector<FileAccess> accesses;
-  std::string& bytes = message.texts[FileMessage::bytes];
-  for (std::string_view rest = bytes; !rest.empty();) {
-    FileAccess access;
-    const int kind = rest[0];
-    access.kind = static_cast<FileAccess::Kind>(kind & 3);
-    access.recursive = (kind & 4) != 0;
-    access.glob = (kind & 8) != 0;
-    rest.remove_prefix(1);
-    access.path = take_part(rest, '\0');
-    accesses.push_back(std::move(access));
-  }
-  std::vector<Target> targets;
-  Objection objection = find_targets(
-      accesses, false, &paths, message.texts[FileMessage::path],
-      [&] { return message.texts[FileMessage::folder]; }, targets);
-  message.numbers[0] = 0;
-  message.numbers[1] = 0;
-  if (objection.access)
-    message.numbers[1] = static_cast<std::uint64_t>(objection.access - accesses.data()) + 1;
-  bytes = objection.message;
-}
-
-}  // namespace
 
 void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
                                      Admission& admission) const {
@@ -27088,24 +27040,6 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
   if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
-// Files of another machine are looked for there; see judge_changes().
-Objection Executor::Gate::ask_elsewhere(const std::vector<FileAccess>& accesses,
-                                        const std::string& work_dir, const std::string& home,
-                                        Admission& admission) const {
-  FileMessage message = FileMessage::of(FileMessage::changes, work_dir);
-  message.texts[FileMessage::folder] = home;
-  std::string& asked = message.texts[FileMessage::bytes];
-  for (const FileAccess& access : accesses) {
-    asked += static_cast<char>(static_cast<int>(access.kind) + (access.recursive ? 4 : 0) +
-                               (access.glob ? 8 : 0));
-    asked.append(access.path.c_str(), access.path.size() + 1);
-  }
-  if (auto ok = elsewhere->ask(message); !ok) admission.fail(ok.error(), "place");
-  const std::uint64_t which = message.numbers[1];
-  if (!admission.admitted() || which == 0 || which > accesses.size()) return {};
-  return {&accesses[static_cast<std::size_t>(which) - 1], printable(asked)};
-}
-
 void Executor::guard_files(const Command& command, const Judgement& judgement,
                            Admission& admission) const {
   const std::string& work_dir = admission.directory.path;
@@ -27116,19 +27050,21 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     return admission.refuse(strictest,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
+  WalkBudget budget;
   std::vector<Target> targets;
-  const auto own_home = [&] { return home(command, work_dir); };
-  Objection objection;
-  if (gate_->elsewhere)
-    objection = gate_->ask_elsewhere(judgement.files, work_dir, own_home(), admission);
-  else
-    objection = find_targets(judgement.files, gate_->delete_guard.has_value(),
-                             gate_->has_read_only_roots ? &gate_->paths : nullptr, work_dir,
-                             own_home, targets);
-  if (objection.access)
-    return admission.refuse(strictest, {objection.message}, objection.access->begin,
-                            objection.access->end);
-  if (!gate_->delete_guard) return;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
   gate_->guard_deletions(targets, admission);
   for (Target& target : targets) {
     if (target.access->kind == FileAccess::Kind::remove) continue;
@@ -27899,13 +27835,14 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   PathOptions path_options;
   path_options.roots = options.roots;
   auto paths =
-      elsewhere ? PathRules::of_elsewhere(elsewhere->roots) : PathRules::create(path_options);
+      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
   if (!paths) return paths.error();
 
   auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
-    if (root.permission != Permission::write) gate->has_read_only_roots = true;
+    // Where they are elsewhere, the kernel there sees to it.
+    if (root.permission != Permission::write && !elsewhere) gate->has_read_only_roots = true;
   gate->elsewhere = elsewhere;
   if (elsewhere) {
     gate->options.workspace = elsewhere->workspace;
@@ -27956,10 +27893,10 @@ std::string Executor::home(const Command&, std::string_view) const { return {}; 
 
 Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
   if (!gate_->elsewhere) return canonical_path(path, base);
-  FileMessage message = FileMessage::of(FileMessage::canonical, path);
-  message.texts[FileMessage::folder] = base;
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
   if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
-  return std::move(message.texts[FileMessage::path]);
+  return std::move(message.path);
 }
 
 Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
@@ -28554,7 +28491,7 @@ Expected<void> Executor::Gate::set_up_files() {
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = elsewhere ? PathRules::of_elsewhere(wider.roots) : PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
@@ -29211,7 +29148,7 @@ std::string git_identity() {
 
 namespace {
 
-// By which the agent's program learns that it is to answer_question().
+// By which the agent's program learns of which ground it is to answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
@@ -29302,23 +29239,28 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-// A workspace that is only in the place, and the roots there, as one text.
+
+// A workspace, and each root after a NUL and its Permission as a digit.
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
 std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
 
 // A `~` at the start of an option means the home of whoever the agent runs as.
-std::string at_home(std::string path);
+void look_at_home(std::string& path);
 
-// Reads a FileMessage, whose `place` is a ground, from one descriptor, and writes the answer to the
-// other. Of a question for the ground that of the answer is canonical. 0, or 1.
-// The agent does so by starting its own program once more, with the argument --place and
-// question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground);
+
+// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
+// in JSON. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and the ground
+// in question_variable: a disk that does not answer holds up nobody, and it runs as the user that
 // commands run as.
-int answer_question(int in, int out);
+int answer_question(std::string_view ground, int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -29354,8 +29296,7 @@ struct PlaceQueue {
 // with a NUL after it, then the script.
 struct PlaceRequest {
   std::string work_dir = {};
-  std::string venv = {};   // its `bin` goes before the PATH there; empty: none
-  bool adds_venv = false;  // the one that the agent finds does
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
   std::vector<std::string> argv = {};
   std::vector<std::string> set = {};    // NAME=value
   std::vector<std::string> unset = {};  // names
@@ -29391,9 +29332,10 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
-    // It is only there, and there the agent looks for virtual environments.
-    bool is_only_there = false;
-    std::string remote = {};  // as it was given
+    std::string ground = {};     // that and the roots, see ground_of(); empty: any
+    // The workspace is only there, where the agent looks for virtual environments.
+    bool is_remote = false;
+    bool is_found = false;  // the ground is canonical
     std::string venv_path = {};
     bool auto_venv = false;
     // Of an agent in a container: a word that its first process alone was started with. Such an
@@ -29421,6 +29363,8 @@ class PlaceLink {
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
+  // As the agent has found it, or says so.
+  const std::string& ground() const { return ground_; }
   bool is_lost() const;
 
  private:
@@ -29450,6 +29394,7 @@ class PlaceLink {
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
+  std::string ground_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -29602,10 +29547,11 @@ struct StartFlag {
   const char* name;
   bool PlaceRequest::*member;
 };
-constexpr StartFlag start_flags[] = {
-    {"script", &PlaceRequest::has_script},   {"tells", &PlaceRequest::tells},
-    {"merge", &PlaceRequest::merge_streams}, {"input", &PlaceRequest::has_input},
-    {"wait", &PlaceRequest::waited_for},     {"venv", &PlaceRequest::adds_venv}};
+constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
+                                     {"tells", &PlaceRequest::tells},
+                                     {"merge", &PlaceRequest::merge_streams},
+                                     {"input", &PlaceRequest::has_input},
+                                     {"wait", &PlaceRequest::waited_for}};
 
 struct StartTexts {
   const char* name;
@@ -29936,15 +29882,15 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
 }  // namespace
 
 // place/ground.cpp --------------------------------------------------------------------------------
-// Workspaces that are only in a place: what answers questions about their files.
+// Workspaces that are only in a place: how they are found, and what answers questions about files.
 
 namespace {
 
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
-  std::string ground = concat({workspace, {"\0", 1}});
+  std::string ground(workspace);
   for (const Root& root : roots) {
-    ground += static_cast<char>(root.permission);
-    ground.append(root.path.c_str(), root.path.size() + 1);
+    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
+    append_all(ground, {{"\0", 1}, {&permission, 1}, root.path});
   }
   return ground;
 }
@@ -29960,48 +29906,26 @@ std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
   return roots;
 }
 
-std::string at_home(std::string path) {
+void look_at_home(std::string& path) {
   const char* const home = std::getenv("HOME");
   if (home && (path == "~" || starts_with(path, "~/"))) path.replace(0, 1, home);
-  return path;
 }
 
-}  // namespace
-
-namespace {
-
-void find_ground(FileMessage& message) {
+Expected<void> find_ground(std::string& ground) {
   std::string workspace;
   PathOptions options;
-  options.roots = roots_in(message.texts[FileMessage::place], workspace);
-  for (Root& root : options.roots) root.path = at_home(root.path);
+  options.roots = roots_in(ground, workspace);
+  look_at_home(workspace);
+  for (Root& root : options.roots) look_at_home(root.path);
   const auto rules = PathRules::create(options);
-  if (!rules) return message.fail(rules.error());
-  const auto found = PathRules().open_work_dir(at_home(workspace), {});
-  if (!found) return message.fail(with_prefix({"workspace: "}, found.error()));
-  message.numbers[0] = 0;
-  message.texts[FileMessage::place] = ground_of(found->path, rules->roots());
+  if (!rules) return rules.error();
+  const auto found = PathRules().open_work_dir(workspace, {});
+  if (!found) return with_prefix({"workspace: "}, found.error());
+  ground = ground_of(found->path, rules->roots());
+  return {};
 }
 
-void answer_to(FileMessage& message) {
-  if (message.numbers[0] == FileMessage::ground) return find_ground(message);
-  std::string workspace;
-  const PathRules rules =
-      PathRules::of_elsewhere(roots_in(message.texts[FileMessage::place], workspace));
-  if (message.numbers[0] == FileMessage::changes) return judge_changes(message, rules);
-  if (message.numbers[0] != FileMessage::canonical) return Files(rules, workspace).answer(message);
-  std::string& path = message.texts[FileMessage::path];
-  auto found = canonical_path(path, message.texts[FileMessage::folder]);
-  if (!found) return message.fail(found.error());
-  message.numbers[0] = 0;
-  path.swap(*found);
-}
-
-}  // namespace
-
-namespace {
-
-int answer_question(int in, int out) {
+int answer_question(std::string_view ground, int in, int out) {
   std::string text;
   char piece[16384];
   for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
@@ -30009,8 +29933,11 @@ int answer_question(int in, int out) {
     if (size > 0) text.append(piece, static_cast<std::size_t>(size));
   }
   FileMessage message;
-  if (!message.take(text)) return 1;
-  answer_to(message);
+  const auto known = Json::parse(ground);
+  if (!known || !message.take(text)) return 1;
+  std::string workspace;
+  std::vector<Root> roots = roots_in(known->as_string(), workspace);
+  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
   return write_all(out, message.text()) == 0 ? 0 : 1;
 }
 
@@ -30069,8 +29996,9 @@ class PlaceAgent {
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
   bool contained_ = false;
-  bool is_only_there_ = false;  // the workspace
-  long uid_ = -1;               // that commands become
+  bool is_remote_ = false;   // the workspace is only here
+  std::string ground_ = {};  // of questions
+  long uid_ = -1;            // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -30272,12 +30200,18 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
+  std::string ground = (*hello)["ground"].as_string();
+  is_remote_ = (*hello)["remote"].as_bool();
+  if (is_remote_ && !(*hello)["found"].as_bool())
+    if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
+  set_member(answer, "ground", ground);
+  ground_ = answer["ground"].dump();
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  if (is_remote_) variables.workspace = workspace;
   variables.auto_venv = (*hello)["auto_venv"].as_bool();
-  if (const Json* const workspace = hello->find("workspace")) {
-    is_only_there_ = true;
-    variables.workspace = at_home(workspace->as_string());
-    variables.venv_path = at_home((*hello)["venv"].as_string());
-  }
+  variables.venv_path = (*hello)["venv"].as_string();
+  look_at_home(variables.venv_path);
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -30295,7 +30229,12 @@ bool PlaceAgent::greet(std::string_view text) {
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
+    if (roots.empty() && !workspace.empty()) roots.push_back({workspace});
+    roots.push_back({home_->path()});
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
     weak_variables_ = offline_variables(wanted.network);
     add_toolchains(*environment_, weak_variables_);
   }
@@ -30322,7 +30261,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
   auto ready = prepare(request, command, passed, *options);
-  if (ready && is_only_there_ && !options->work_dir.empty()) {
+  if (ready && is_remote_ && !options->work_dir.empty()) {
     // What was judged is what is entered.
     auto opened = PathRules().open_found(options->work_dir);
     if (opened)
@@ -30354,8 +30293,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
   Variables extra;
-  if (home_ && !request.argv[0].empty())
-    extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
   for (const std::string& variable : request.set) {
     const std::size_t equals = variable.find('=');
     if (equals != std::string::npos)
@@ -30363,7 +30301,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   }
   auto environment = environment_->resolve(request.work_dir, extra);
   if (!environment) return environment.error();
-  if (request.adds_venv) request.venv = environment->venv;
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
@@ -30376,8 +30313,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       options.environment.push_back(variable);
   options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
-    request.argv[0] = "/proc/self/exe";
-    options.environment.push_back(concat({question_variable, "=1"}));
+    request.argv = {"/proc/self/exe", "--place"};
+    options.environment.push_back(concat({question_variable, "=", ground_}));
     options.sandbox = {};
   }
   options.argv.swap(request.argv);
@@ -30457,7 +30394,8 @@ void PlaceAgent::flush() {
 }
 
 int place_main(int in, int out) {
-  return std::getenv(question_variable) ? answer_question(in, out) : PlaceAgent(in, out).run();
+  const char* const ground = std::getenv(question_variable);
+  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
 }
 
 // place/bring.cpp ---------------------------------------------------------------------------------
@@ -30546,7 +30484,6 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
   const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
   if (!sets_path) request.venv = environment->venv;
-  request.adds_venv = settings.sets_path && !sets_variable(command.environment, "PATH");
   for (std::string& variable : environment->variables)
     if ((sets_path || !starts_with(variable, "PATH=")) &&
         (sets_lang || !starts_with(variable, "LANG=")))
@@ -30901,11 +30838,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
         if (const char* const home = value_of(resolved->variables, "HOME"))
           set_member(hello, "home", home);
   }
-  if (wanted.is_only_there) {
-    set_member(hello, "workspace", wanted.remote);
-    set_member(hello, "venv", wanted.venv_path);
-    set_member(hello, "auto_venv", wanted.auto_venv);
-  }
+  set_member(hello, "ground", wanted.ground);
+  set_member(hello, "found", wanted.is_found);
+  set_member(hello, "remote", wanted.is_remote);
+  set_member(hello, "venv", wanted.venv_path);
+  set_member(hello, "auto_venv", wanted.auto_venv);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30961,6 +30898,7 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.home = bounded(told["home"]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"]);
+  ground_ = told["ground"].as_string();
   const Json& seen = told["nonces"][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
@@ -31257,16 +31195,12 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   bool was_lost = false;  // and the next result tells it
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
-  std::string ground = {};  // when the workspace is only there
-  // At most so many questions are asked at once.
-  mutable std::mutex turns[4];
-  mutable std::atomic<unsigned> asked{0};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
   Expected<void> ask(FileMessage& message) const override;
   Error misled() const;
-  // Finds the workspace and the roots.
-  Expected<void> find_ground(const ExecutorOptions& options);
+  // Has the workspace and the roots found there.
+  Expected<void> find(const PlaceOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -31294,11 +31228,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
 Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
   const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
-  message.texts[FileMessage::place] = ground;
   ProcessOptions process;
   process.input = message.text();
   process.timeout = std::chrono::minutes(10);
   process.max_output = 0;
+  // ProcessResult::out would be UTF-8.
   std::string said;
   process.on_output = [&](Stream stream, std::string_view bytes) {
     if (stream == Stream::out && said.size() < most) said += bytes;
@@ -31306,20 +31240,15 @@ Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   auto reached = const_cast<Place*>(this)->connect({});
   if (!reached) return reached.error();
   PlaceRequest request;
-  request.argv.resize(2);
-  request.argv[1] = "--place";
+  request.argv.emplace_back();
   request.has_input = true;
   process.carrier = std::make_shared<PlaceCommand>(*reached, std::move(request));
-  ProcessResult told;
-  {
-    const std::lock_guard<std::mutex> turn(turns[asked.fetch_add(1) % std::size(turns)]);
-    told = run_process(process);
-  }
+  const ProcessResult told = run_process(process);
   if (!told.succeeded() || !message.take(said))
     return make_error(ErrorCode::io,
                       {wanted.name, " has not answered about its files: ", told.message});
   if (message.numbers[0] != 0) return message.error();
-  if (is_canonical_form(message.texts[FileMessage::path])) return {};
+  if (is_canonical_form(message.path)) return {};
   return misled();
 }
 
@@ -31327,17 +31256,34 @@ Error PlaceExecutor::Place::misled() const {
   return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
 }
 
-Expected<void> PlaceExecutor::Place::find_ground(const ExecutorOptions& options) {
-  FileMessage message = FileMessage::of(FileMessage::ground, "/");
-  ground = ground_of(options.workspace, options.roots);
-  if (auto ok = ask(message); !ok) return ok;
-  ground = message.texts[FileMessage::place];
-  roots = roots_in(ground, workspace);
-  bool ok =
-      options.roots.empty() == roots.empty() && is_utf8(ground) && is_canonical_form(workspace);
-  for (const Root& root : roots) ok = ok && is_canonical_form(root.path);
-  if (ok) return {};
-  return misled();
+Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+  wanted.is_remote = true;
+  if (options.environment.command_prefix.empty()) {
+    wanted.venv_path = options.environment.venv_path;
+    wanted.auto_venv = options.environment.auto_venv;
+  }
+  wanted.ground = ground_of(options.workspace.empty() ? "." : options.workspace, options.roots);
+  const auto reached = connect({});
+  if (!reached) return reached.error();
+  const PlaceLink& found = **reached;
+  wanted.ground = found.ground();
+  wanted.is_found = true;
+  roots = roots_in(wanted.ground, workspace);
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  const bool confined = is_one_of("filesystem", found.facts().sandbox.enforced);
+  for (const Root& root : roots) {
+    if (!is_canonical_form(root.path)) return misled();
+    bool held = confined || root.permission == Permission::write;
+    for (const Root& around : roots)
+      if (around.permission == Permission::write && root.permission != Permission::write)
+        held = held && !codeexec::is_within(root.path, around.path);
+    if (!held)
+      return make_error(ErrorCode::unsupported,
+                        {"read_only: nothing would keep commands from ", printable(root.path),
+                         ": in a place it must lie in no folder that may be changed, and a sandbox "
+                         "must hold there"});
+  }
+  return {};
 }
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
@@ -31398,30 +31344,16 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
+  wanted.sandbox = options.sandbox;
   if (remote) {
-    wanted.is_only_there = true;
-    wanted.remote = options.workspace.empty() ? "." : options.workspace;
-    if (options.environment.command_prefix.empty()) {
-      wanted.venv_path = options.environment.venv_path;
-      wanted.auto_venv = options.environment.auto_venv;
-    }
-    if (auto ok = place->find_ground(options); !ok) return ok.error();
+    if (auto ok = place->find(options); !ok) return ok.error();
     if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
   } else {
     wanted.workspace = executor.workspace();
     if (!is_utf8(wanted.workspace))
       return make_error(ErrorCode::invalid_argument,
                         {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
-  }
-  wanted.sandbox = options.sandbox;
-  if (options.sandbox.mode != SandboxMode::off) {
-    for (const Root& root : executor.paths().roots())
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
-            .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(executor.workspace());
-    // The agent makes its sandbox when it is greeted.
-    place->link = nullptr;
+    wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   if (auto link = place->connect({}); !link) return link.error();
   place->described = facts_of_shell(options.shell, options.environment);

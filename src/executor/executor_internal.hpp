@@ -133,16 +133,6 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
-// What cannot be allowed of an access; null: nothing.
-struct Objection {
-  const FileAccess* access = nullptr;
-  std::string message = {};
-};
-
-// Carries out what a FileMessage::changes of another machine asks for: 1 + which access is objected
-// to, and why, or 0.
-void judge_changes(FileMessage& message, const PathRules& paths);
-
 // Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
 // moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
 // keeps of a file tells a change: no command can set back st_ctime.

@@ -249,13 +249,14 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   PathOptions path_options;
   path_options.roots = options.roots;
   auto paths =
-      elsewhere ? PathRules::of_elsewhere(elsewhere->roots) : PathRules::create(path_options);
+      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
   if (!paths) return paths.error();
 
   auto gate = std::make_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
-    if (root.permission != Permission::write) gate->has_read_only_roots = true;
+    // Where they are elsewhere, the kernel there sees to it.
+    if (root.permission != Permission::write && !elsewhere) gate->has_read_only_roots = true;
   gate->elsewhere = elsewhere;
   if (elsewhere) {
     gate->options.workspace = elsewhere->workspace;
@@ -306,10 +307,10 @@ std::string Executor::home(const Command&, std::string_view) const { return {}; 
 
 Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
   if (!gate_->elsewhere) return canonical_path(path, base);
-  FileMessage message = FileMessage::of(FileMessage::canonical, path);
-  message.texts[FileMessage::folder] = base;
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
   if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
-  return std::move(message.texts[FileMessage::path]);
+  return std::move(message.path);
 }
 
 Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,

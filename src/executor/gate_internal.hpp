@@ -93,10 +93,8 @@ struct Executor::Gate {
   Expected<void> set_up_files();
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
-  // What find_targets() objects to, where they are not on this host.
-  Objection ask_elsewhere(const std::vector<FileAccess>& accesses, const std::string& work_dir,
-                          const std::string& home, Admission& admission) const;
-  // Refuses the first target that it objects to.
+  // Each of these refuses the first target that it objects to.
+  void guard_read_only(const std::vector<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::vector<Target>& targets, Admission& admission) const;
   // Tells the delete guard what a command that has run read and made.
   void remember(const std::vector<std::string>& read,

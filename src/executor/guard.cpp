@@ -101,65 +101,24 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
-// What the accesses of a command in `work_dir` come to, where it runs. Those that read count when
-// `reads` says so. Objects to a change of something that cannot be found out, and, when there are
-// `paths`, in a root that is not writable.
-Objection find_targets(const std::vector<FileAccess>& accesses, bool reads, const PathRules* paths,
-                       std::string_view work_dir, FunctionRef<std::string()> own_home,
-                       std::vector<Target>& targets) {
-  WalkBudget budget;
-  for (const FileAccess& access : accesses) {
-    const bool is_read = access.kind == FileAccess::Kind::read;
-    if (is_read && !reads) continue;
-    auto target = find_target(access, work_dir, own_home, budget);
-    if (!target && !is_read)
-      return {&access,
-              concat({"Command would change ", quoted(access.path), ": ", target.error().message})};
-    if (target) targets.push_back(std::move(*target));
-  }
-  for (const Target& target : targets) {
-    const FileAccess& access = *target.access;
-    if (!paths || access.kind == FileAccess::Kind::read) continue;
-    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
-    std::string place;
-    if (!target.directory.empty()) place = protected_place(*paths, target.directory, false);
-    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
-      place = protected_place(*paths, target.files[i], around);
-    if (!place.empty())
-      return {&access, concat({"Command would modify read-only context path: ", printable(place)})};
-  }
-  return {};
-}
-
 }  // namespace
 
-inline namespace inner {
-
-void judge_changes(FileMessage& message, const PathRules& paths) {
-  std::vector<FileAccess> accesses;
-  std::string& bytes = message.texts[FileMessage::bytes];
-  for (std::string_view rest = bytes; !rest.empty();) {
-    FileAccess access;
-    const int kind = rest[0];
-    access.kind = static_cast<FileAccess::Kind>(kind & 3);
-    access.recursive = (kind & 4) != 0;
-    access.glob = (kind & 8) != 0;
-    rest.remove_prefix(1);
-    access.path = take_part(rest, '\0');
-    accesses.push_back(std::move(access));
+void Executor::Gate::guard_read_only(const std::vector<Target>& targets,
+                                     Admission& admission) const {
+  for (const Target& target : targets) {
+    const FileAccess& access = *target.access;
+    if (access.kind == FileAccess::Kind::read) continue;
+    const bool around = access.kind == FileAccess::Kind::remove || access.recursive;
+    std::string place;
+    if (!target.directory.empty()) place = protected_place(paths, target.directory, false);
+    for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
+      place = protected_place(paths, target.files[i], around);
+    if (place.empty()) continue;
+    return admission.refuse("read-only",
+                            {"Command would modify read-only context path: ", printable(place)},
+                            access.begin, access.end);
   }
-  std::vector<Target> targets;
-  Objection objection = find_targets(
-      accesses, false, &paths, message.texts[FileMessage::path],
-      [&] { return message.texts[FileMessage::folder]; }, targets);
-  message.numbers[0] = 0;
-  message.numbers[1] = 0;
-  if (objection.access)
-    message.numbers[1] = static_cast<std::uint64_t>(objection.access - accesses.data()) + 1;
-  bytes = objection.message;
 }
-
-}  // namespace inner
 
 void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
                                      Admission& admission) const {
@@ -194,24 +153,6 @@ void Executor::Gate::guard_deletions(const std::vector<Target>& targets,
   if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
 }
 
-// Files of another machine are looked for there; see judge_changes().
-Objection Executor::Gate::ask_elsewhere(const std::vector<FileAccess>& accesses,
-                                        const std::string& work_dir, const std::string& home,
-                                        Admission& admission) const {
-  FileMessage message = FileMessage::of(FileMessage::changes, work_dir);
-  message.texts[FileMessage::folder] = home;
-  std::string& asked = message.texts[FileMessage::bytes];
-  for (const FileAccess& access : accesses) {
-    asked += static_cast<char>(static_cast<int>(access.kind) + (access.recursive ? 4 : 0) +
-                               (access.glob ? 8 : 0));
-    asked.append(access.path.c_str(), access.path.size() + 1);
-  }
-  if (auto ok = elsewhere->ask(message); !ok) admission.fail(ok.error(), "place");
-  const std::uint64_t which = message.numbers[1];
-  if (!admission.admitted() || which == 0 || which > accesses.size()) return {};
-  return {&accesses[static_cast<std::size_t>(which) - 1], printable(asked)};
-}
-
 void Executor::guard_files(const Command& command, const Judgement& judgement,
                            Admission& admission) const {
   const std::string& work_dir = admission.directory.path;
@@ -222,19 +163,21 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     return admission.refuse(strictest,
                             {"Command was not understood, so which files it changes is not known"},
                             0, admission.result.command.size());
+  WalkBudget budget;
   std::vector<Target> targets;
-  const auto own_home = [&] { return home(command, work_dir); };
-  Objection objection;
-  if (gate_->elsewhere)
-    objection = gate_->ask_elsewhere(judgement.files, work_dir, own_home(), admission);
-  else
-    objection = find_targets(judgement.files, gate_->delete_guard.has_value(),
-                             gate_->has_read_only_roots ? &gate_->paths : nullptr, work_dir,
-                             own_home, targets);
-  if (objection.access)
-    return admission.refuse(strictest, {objection.message}, objection.access->begin,
-                            objection.access->end);
-  if (!gate_->delete_guard) return;
+  for (const FileAccess& access : judgement.files) {
+    const bool reads = access.kind == FileAccess::Kind::read;
+    if (reads && !gate_->delete_guard) continue;
+    const auto own_home = [&] { return home(command, work_dir); };
+    auto target = find_target(access, work_dir, own_home, budget);
+    if (!target && !reads)
+      return admission.refuse(
+          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
+          access.begin, access.end);
+    if (target) targets.push_back(std::move(*target));
+  }
+  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
+  if (!admission.admitted() || !gate_->delete_guard) return;
   gate_->guard_deletions(targets, admission);
   for (Target& target : targets) {
     if (target.access->kind == FileAccess::Kind::remove) continue;

@@ -50,7 +50,7 @@ Expected<void> Executor::Gate::set_up_files() {
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = elsewhere ? PathRules::of_elsewhere(wider.roots) : PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};

@@ -69,13 +69,15 @@ struct FileList {
 
 // A question about files on another machine; it becomes the answer.
 struct FileMessage {
-  enum Question : std::uint64_t { ground, changes, canonical, read, write, list };
-  enum Text { path, folder, place, bytes };  // of `texts`
+  enum Question : std::uint64_t { canonical, read, write, list };
 
-  std::uint64_t numbers[8] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
-  std::string texts[4] = {};
+  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
 
-  static FileMessage of(Question question, std::string_view path);
+  FileMessage() = default;
+  FileMessage(Question question, std::string_view path);
   std::string text() const;
   // False: it is not as text() makes it.
   bool take(std::string_view text);

@@ -153,21 +153,12 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
-Expected<PathRules> confined_rules(const PathRules& rules, const std::string& folder) {
-  PathOptions options;
-  options.roots.push_back(
-      {folder, rules.restricted() ? rules.permission(folder) : Permission::write});
+PathRules confined_rules(const PathRules& rules, const std::string& folder) {
+  const Permission own = rules.restricted() ? rules.permission(folder) : Permission::write;
+  std::vector<Root> roots = {{folder, own}};
   for (const Root& root : rules.roots())
-    if (root.path != folder && codeexec::is_within(root.path, folder))
-      options.roots.push_back(root);
-  auto confined = PathRules::create(options);
-  if (!confined) return confined;
-  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
-  for (std::size_t i = 0; i < options.roots.size(); ++i)
-    if (confined->roots()[i].path != options.roots[i].path)
-      return make_error(ErrorCode::permission_denied,
-                        {quoted(options.roots[i].path), " has become a link"});
-  return confined;
+    if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
+  return PathRules::of_canonical(std::move(roots));
 }
 
 }  // namespace
@@ -176,11 +167,9 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
   if (!how.below.empty()) {
-    const auto confined = confined_rules(rules_, how.below);
-    if (!confined) return confined.error();
     FileWrite there = how;
     there.below.clear();
-    return Files(*confined, base_).write(path, bytes, there);
+    return Files(confined_rules(rules_, how.below), base_).write(path, bytes, there);
   }
   auto target = permitted_path(rules_, path, base_, Permission::write);
   if (!target) return target;

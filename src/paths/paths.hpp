@@ -60,7 +60,7 @@ class PathRules {
   static Expected<PathRules> create(const PathOptions& options);
   // Roots that are canonical already, as another machine has told of its own. This host is not
   // looked at.
-  static PathRules of_elsewhere(std::vector<Root> roots);
+  static PathRules of_canonical(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
   bool restricted() const noexcept { return !roots_.empty(); }

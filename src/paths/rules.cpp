@@ -189,7 +189,7 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
-PathRules PathRules::of_elsewhere(std::vector<Root> roots) {
+PathRules PathRules::of_canonical(std::vector<Root> roots) {
   PathRules rules;
   rules.roots_ = std::move(roots);
   return rules;

@@ -68,8 +68,9 @@ class PlaceAgent {
   std::string problem_ = {};  // that it ended for; empty: the input ended
   bool greeted_ = false;
   bool contained_ = false;
-  bool is_only_there_ = false;  // the workspace
-  long uid_ = -1;               // that commands become
+  bool is_remote_ = false;   // the workspace is only here
+  std::string ground_ = {};  // of questions
+  long uid_ = -1;            // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -271,12 +272,18 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
+  std::string ground = (*hello)["ground"].as_string();
+  is_remote_ = (*hello)["remote"].as_bool();
+  if (is_remote_ && !(*hello)["found"].as_bool())
+    if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
+  set_member(answer, "ground", ground);
+  ground_ = answer["ground"].dump();
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  if (is_remote_) variables.workspace = workspace;
   variables.auto_venv = (*hello)["auto_venv"].as_bool();
-  if (const Json* const workspace = hello->find("workspace")) {
-    is_only_there_ = true;
-    variables.workspace = at_home(workspace->as_string());
-    variables.venv_path = at_home((*hello)["venv"].as_string());
-  }
+  variables.venv_path = (*hello)["venv"].as_string();
+  look_at_home(variables.venv_path);
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -294,7 +301,12 @@ bool PlaceAgent::greet(std::string_view text) {
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
+    if (roots.empty() && !workspace.empty()) roots.push_back({workspace});
+    roots.push_back({home_->path()});
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
     weak_variables_ = offline_variables(wanted.network);
     add_toolchains(*environment_, weak_variables_);
   }
@@ -321,7 +333,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
   auto ready = prepare(request, command, passed, *options);
-  if (ready && is_only_there_ && !options->work_dir.empty()) {
+  if (ready && is_remote_ && !options->work_dir.empty()) {
     // What was judged is what is entered.
     auto opened = PathRules().open_found(options->work_dir);
     if (opened)
@@ -353,8 +365,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
   Variables extra;
-  if (home_ && !request.argv[0].empty())
-    extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
+  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
   for (const std::string& variable : request.set) {
     const std::size_t equals = variable.find('=');
     if (equals != std::string::npos)
@@ -362,7 +373,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   }
   auto environment = environment_->resolve(request.work_dir, extra);
   if (!environment) return environment.error();
-  if (request.adds_venv) request.venv = environment->venv;
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
@@ -375,8 +385,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       options.environment.push_back(variable);
   options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
-    request.argv[0] = "/proc/self/exe";
-    options.environment.push_back(concat({question_variable, "=1"}));
+    request.argv = {"/proc/self/exe", "--place"};
+    options.environment.push_back(concat({question_variable, "=", ground_}));
     options.sandbox = {};
   }
   options.argv.swap(request.argv);
@@ -456,7 +466,8 @@ void PlaceAgent::flush() {
 }
 
 int place_main(int in, int out) {
-  return std::getenv(question_variable) ? answer_question(in, out) : PlaceAgent(in, out).run();
+  const char* const ground = std::getenv(question_variable);
+  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
 }
 
 }  // namespace v0_1

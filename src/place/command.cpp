@@ -33,7 +33,6 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
   const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
   if (!sets_path) request.venv = environment->venv;
-  request.adds_venv = settings.sets_path && !sets_variable(command.environment, "PATH");
   for (std::string& variable : environment->variables)
     if ((sets_path || !starts_with(variable, "PATH=")) &&
         (sets_lang || !starts_with(variable, "LANG=")))

@@ -49,10 +49,11 @@ struct StartFlag {
   const char* name;
   bool PlaceRequest::*member;
 };
-constexpr StartFlag start_flags[] = {
-    {"script", &PlaceRequest::has_script},   {"tells", &PlaceRequest::tells},
-    {"merge", &PlaceRequest::merge_streams}, {"input", &PlaceRequest::has_input},
-    {"wait", &PlaceRequest::waited_for},     {"venv", &PlaceRequest::adds_venv}};
+constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
+                                     {"tells", &PlaceRequest::tells},
+                                     {"merge", &PlaceRequest::merge_streams},
+                                     {"input", &PlaceRequest::has_input},
+                                     {"wait", &PlaceRequest::waited_for}};
 
 struct StartTexts {
   const char* name;

@@ -27,16 +27,12 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   bool was_lost = false;  // and the next result tells it
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
-  std::string ground = {};  // when the workspace is only there
-  // At most so many questions are asked at once.
-  mutable std::mutex turns[4];
-  mutable std::atomic<unsigned> asked{0};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
   Expected<void> ask(FileMessage& message) const override;
   Error misled() const;
-  // Finds the workspace and the roots.
-  Expected<void> find_ground(const ExecutorOptions& options);
+  // Has the workspace and the roots found there.
+  Expected<void> find(const PlaceOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -64,11 +60,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
 Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
   const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
-  message.texts[FileMessage::place] = ground;
   ProcessOptions process;
   process.input = message.text();
   process.timeout = std::chrono::minutes(10);
   process.max_output = 0;
+  // ProcessResult::out would be UTF-8.
   std::string said;
   process.on_output = [&](Stream stream, std::string_view bytes) {
     if (stream == Stream::out && said.size() < most) said += bytes;
@@ -76,20 +72,15 @@ Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   auto reached = const_cast<Place*>(this)->connect({});
   if (!reached) return reached.error();
   PlaceRequest request;
-  request.argv.resize(2);
-  request.argv[1] = "--place";
+  request.argv.emplace_back();
   request.has_input = true;
   process.carrier = std::make_shared<PlaceCommand>(*reached, std::move(request));
-  ProcessResult told;
-  {
-    const std::lock_guard<std::mutex> turn(turns[asked.fetch_add(1) % std::size(turns)]);
-    told = run_process(process);
-  }
+  const ProcessResult told = run_process(process);
   if (!told.succeeded() || !message.take(said))
     return make_error(ErrorCode::io,
                       {wanted.name, " has not answered about its files: ", told.message});
   if (message.numbers[0] != 0) return message.error();
-  if (is_canonical_form(message.texts[FileMessage::path])) return {};
+  if (is_canonical_form(message.path)) return {};
   return misled();
 }
 
@@ -97,17 +88,34 @@ Error PlaceExecutor::Place::misled() const {
   return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
 }
 
-Expected<void> PlaceExecutor::Place::find_ground(const ExecutorOptions& options) {
-  FileMessage message = FileMessage::of(FileMessage::ground, "/");
-  ground = ground_of(options.workspace, options.roots);
-  if (auto ok = ask(message); !ok) return ok;
-  ground = message.texts[FileMessage::place];
-  roots = roots_in(ground, workspace);
-  bool ok =
-      options.roots.empty() == roots.empty() && is_utf8(ground) && is_canonical_form(workspace);
-  for (const Root& root : roots) ok = ok && is_canonical_form(root.path);
-  if (ok) return {};
-  return misled();
+Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+  wanted.is_remote = true;
+  if (options.environment.command_prefix.empty()) {
+    wanted.venv_path = options.environment.venv_path;
+    wanted.auto_venv = options.environment.auto_venv;
+  }
+  wanted.ground = ground_of(options.workspace.empty() ? "." : options.workspace, options.roots);
+  const auto reached = connect({});
+  if (!reached) return reached.error();
+  const PlaceLink& found = **reached;
+  wanted.ground = found.ground();
+  wanted.is_found = true;
+  roots = roots_in(wanted.ground, workspace);
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  const bool confined = is_one_of("filesystem", found.facts().sandbox.enforced);
+  for (const Root& root : roots) {
+    if (!is_canonical_form(root.path)) return misled();
+    bool held = confined || root.permission == Permission::write;
+    for (const Root& around : roots)
+      if (around.permission == Permission::write && root.permission != Permission::write)
+        held = held && !codeexec::is_within(root.path, around.path);
+    if (!held)
+      return make_error(ErrorCode::unsupported,
+                        {"read_only: nothing would keep commands from ", printable(root.path),
+                         ": in a place it must lie in no folder that may be changed, and a sandbox "
+                         "must hold there"});
+  }
+  return {};
 }
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
@@ -168,30 +176,16 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
+  wanted.sandbox = options.sandbox;
   if (remote) {
-    wanted.is_only_there = true;
-    wanted.remote = options.workspace.empty() ? "." : options.workspace;
-    if (options.environment.command_prefix.empty()) {
-      wanted.venv_path = options.environment.venv_path;
-      wanted.auto_venv = options.environment.auto_venv;
-    }
-    if (auto ok = place->find_ground(options); !ok) return ok.error();
+    if (auto ok = place->find(options); !ok) return ok.error();
     if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
   } else {
     wanted.workspace = executor.workspace();
     if (!is_utf8(wanted.workspace))
       return make_error(ErrorCode::invalid_argument,
                         {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
-  }
-  wanted.sandbox = options.sandbox;
-  if (options.sandbox.mode != SandboxMode::off) {
-    for (const Root& root : executor.paths().roots())
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
-            .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(executor.workspace());
-    // The agent makes its sandbox when it is greeted.
-    place->link = nullptr;
+    wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   if (auto link = place->connect({}); !link) return link.error();
   place->described = facts_of_shell(options.shell, options.environment);

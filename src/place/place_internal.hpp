@@ -44,7 +44,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// By which the agent's program learns that it is to answer_question().
+// By which the agent's program learns of which ground it is to answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
@@ -135,23 +135,28 @@ Json prepare_container(const Json& wanted);
 // Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
 // commands become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
+
 // What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
 // bring_mark.
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-// A workspace that is only in the place, and the roots there, as one text.
+
+// A workspace, and each root after a NUL and its Permission as a digit.
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
 std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
 
 // A `~` at the start of an option means the home of whoever the agent runs as.
-std::string at_home(std::string path);
+void look_at_home(std::string& path);
 
-// Reads a FileMessage, whose `place` is a ground, from one descriptor, and writes the answer to the
-// other. Of a question for the ground that of the answer is canonical. 0, or 1.
-// The agent does so by starting its own program once more, with the argument --place and
-// question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground);
+
+// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
+// in JSON. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and the ground
+// in question_variable: a disk that does not answer holds up nobody, and it runs as the user that
 // commands run as.
-int answer_question(int in, int out);
+int answer_question(std::string_view ground, int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -187,8 +192,7 @@ struct PlaceQueue {
 // with a NUL after it, then the script.
 struct PlaceRequest {
   std::string work_dir = {};
-  std::string venv = {};   // its `bin` goes before the PATH there; empty: none
-  bool adds_venv = false;  // the one that the agent finds does
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
   std::vector<std::string> argv = {};
   std::vector<std::string> set = {};    // NAME=value
   std::vector<std::string> unset = {};  // names
@@ -224,9 +228,10 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = {};
     std::string workspace = {};  // that must be the same there; empty: any
-    // It is only there, and there the agent looks for virtual environments.
-    bool is_only_there = false;
-    std::string remote = {};  // as it was given
+    std::string ground = {};     // that and the roots, see ground_of(); empty: any
+    // The workspace is only there, where the agent looks for virtual environments.
+    bool is_remote = false;
+    bool is_found = false;  // the ground is canonical
     std::string venv_path = {};
     bool auto_venv = false;
     // Of an agent in a container: a word that its first process alone was started with. Such an
@@ -254,6 +259,8 @@ class PlaceLink {
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
+  // As the agent has found it, or says so.
+  const std::string& ground() const { return ground_; }
   bool is_lost() const;
 
  private:
@@ -283,6 +290,7 @@ class PlaceLink {
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = {};
+  std::string ground_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();

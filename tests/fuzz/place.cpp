@@ -58,19 +58,21 @@ void ask(fuzz::Bytes bytes) {
   using codeexec::FileMessage;
   FileMessage message;
   if (message.take(bytes.rest())) EXPECT_WITH(message.text() == bytes.rest(), bytes.rest());
-  message.numbers[0] = bytes.below(6);
-  for (std::size_t i = 1; i < 8; ++i) message.numbers[i] = bytes.below(256);
-  for (std::string& text : message.texts) text = bytes.part();
   std::string workspace;
-  codeexec::roots_in(message.texts[FileMessage::place], workspace);
-  message.texts[FileMessage::place] =
-      codeexec::ground_of("/usr/share", {{"/usr/share", codeexec::Permission::read}});
+  const auto roots = codeexec::roots_in(bytes.rest(), workspace);
+  const std::string again = codeexec::ground_of(workspace, roots);
+  EXPECT_WITH(codeexec::roots_in(again, workspace).size() == roots.size(), bytes.rest());
+  message.numbers[0] = bytes.below(5);
+  for (std::size_t i = 1; i < 6; ++i) message.numbers[i] = bytes.below(256);
+  for (std::string* const text : {&message.path, &message.extra, &message.bytes})
+    *text = bytes.part();
   const codeexec::UniqueFd in(::memfd_create("question", MFD_CLOEXEC));
   const codeexec::UniqueFd out(::memfd_create("answer", MFD_CLOEXEC));
   const std::string text = message.text();
   EXPECT(::write(in.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   EXPECT(::lseek(in.get(), 0, SEEK_SET) == 0);
-  EXPECT_WITH(codeexec::answer_question(in.get(), out.get()) == 0, text);
+  constexpr const char* ground = R"("/usr/share\u00001/usr/share")";
+  EXPECT_WITH(codeexec::answer_question(ground, in.get(), out.get()) == 0, text);
 }
 
 // An agent that runs one program that is not there, and otherwise gets any order but to run one.
