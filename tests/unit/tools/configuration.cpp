@@ -333,6 +333,10 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--execution-mode", "ssh"}), "needs a place_host");
   check_refused(run_program({"--execution-mode", "command"}), "needs a place_command");
   check_refused(run_program({"--place-host", "box"}), "has no effect with");
+  // A container has the workspace of this host.
+  for (const char* mode : {"docker", "local"})
+    check_refused(run_program({"--execution-mode", mode, "--place-workspace", "remote"}),
+                  std::string("place_workspace has no effect with execution_mode ") + mode);
   check_refused(run_program({"--help", "me"}), "--help");
   check_refused(run_program({"--version", "1", "2"}), "--version");
   check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");
