@@ -1067,42 +1067,9 @@ struct FileList {
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
 };
 
-// A question about files on another machine; it becomes the answer.
-struct FileMessage {
-  enum Question : std::uint64_t { canonical, read, write, list };
-
-  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
-  std::string path = {};
-  std::string extra = {};
-  std::string bytes = {};
-
-  FileMessage() = default;
-  FileMessage(Question question, std::string_view path);
-  std::string text() const;
-  // False: it is not as text() makes it.
-  bool take(std::string_view text);
-  void fail(const Error& error);
-  Error error() const;
-};
-
-// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
-// or tell that it was not reached. All members are safe from any thread.
-class FilesElsewhere {
- public:
-  std::string workspace = {};  // canonical there, as the roots are
-  std::vector<Root> roots = {};
-  std::string here = {};  // a canonical directory that is on this host all the same; or empty
-  // What is in an answer may be untrue, but for `path`, which is canonical in form.
-  virtual Expected<void> ask(FileMessage& message) const = 0;
-
-  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
-  Expected<std::string> write(std::string_view path, std::string_view bytes,
-                              const FileWrite& how) const;
-  Expected<FileList> list(std::string_view path, std::size_t depth) const;
-
- protected:
-  ~FilesElsewhere() = default;
-};
+// Internal: files on another machine, and a question about them.
+class FilesElsewhere;
+struct FileMessage;
 
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
@@ -2117,12 +2084,14 @@ struct PlaceOptions : ExecutorOptions {
   // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
   // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
   std::string agent = {};
-  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there,
-  // from the directory that the agent starts in; a `~` at their start is its home. So is each
-  // work_dir, by one message more of a command that names one: that it is not there is told when
-  // the command starts. Executor::files() are those of the place, but for the spill_dir, which is
-  // here. Result::venv is empty, as the agent finds it. There can be no delete_guard, which
-  // remembers files of this host.
+  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there
+  // once, from the directory that the agent starts in; a `~` at their start is its home. So is each
+  // work_dir, by one message more of a command that names one: that it is not there is reported
+  // when the command starts. Executor::files() are those of the place, but for the spill_dir, which
+  // is here. A root of less than Permission::write must lie in none that commands may change, and
+  // the sandbox must hold there, which alone keeps commands from it. Result::venv is empty, as the
+  // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
+  // delete_guard, which remembers files of this host.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
@@ -17547,6 +17516,43 @@ class PythonLexer {
 };
 
 }  // namespace
+
+// A question about files on another machine; it becomes the answer.
+struct FileMessage {
+  enum Question : std::uint64_t { canonical, read, write, list };
+
+  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
+
+  FileMessage() = default;
+  FileMessage(Question question, std::string_view path);
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool take(std::string_view text);
+  void fail(const Error& error);
+  Error error() const;
+};
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or tell that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+
+  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how) const;
+  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+
+ protected:
+  ~FilesElsewhere() = default;
+};
 
 // files/files.cpp ---------------------------------------------------------------------------------
 // Where a file lies, and whether the rules permit its use.

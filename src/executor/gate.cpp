@@ -6,6 +6,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"

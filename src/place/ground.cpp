@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 

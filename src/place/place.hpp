@@ -39,12 +39,14 @@ struct PlaceOptions : ExecutorOptions {
   // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
   // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
   std::string agent = {};
-  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there,
-  // from the directory that the agent starts in; a `~` at their start is its home. So is each
-  // work_dir, by one message more of a command that names one: that it is not there is told when
-  // the command starts. Executor::files() are those of the place, but for the spill_dir, which is
-  // here. Result::venv is empty, as the agent finds it. There can be no delete_guard, which
-  // remembers files of this host.
+  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there
+  // once, from the directory that the agent starts in; a `~` at their start is its home. So is each
+  // work_dir, by one message more of a command that names one: that it is not there is reported
+  // when the command starts. Executor::files() are those of the place, but for the spill_dir, which
+  // is here. A root of less than Permission::write must lie in none that commands may change, and
+  // the sandbox must hold there, which alone keeps commands from it. Result::venv is empty, as the
+  // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
+  // delete_guard, which remembers files of this host.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};

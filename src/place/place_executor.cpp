@@ -10,6 +10,7 @@
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
 #include "process/process.hpp"

@@ -49,6 +49,22 @@ constexpr const char* mark = "codeexec-place/1\n";
 constexpr const char* good_end =
     R"({"outcome":0,"exit_code":5,"signal":0,"cpu":1,"memory":1,"left":0,"pid":7})";
 
+// What answers a question about files, and a question: as FileMessage::text() has it.
+struct FileAnswer {
+  std::uint64_t numbers[6] = {};
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
+
+  std::string text() const {
+    std::uint64_t head[8];
+    std::copy(std::begin(numbers), std::end(numbers), head);
+    head[6] = path.size();
+    head[7] = extra.size();
+    return std::string(reinterpret_cast<const char*>(head), sizeof head) + path + extra + bytes;
+  }
+};
+
 // A place that is played: it answers the greeting, and what it is given to say when the first
 // command comes; then it listens.
 class Played {
@@ -299,7 +315,6 @@ TEST_CASE("place: a workspace that cannot be is an error") {
 }
 
 TEST_CASE("place: an answer about files that cannot be is an error") {
-  using codeexec::FileMessage;
   // The answer to the first question, which is for a file.
   const auto read = [](const std::string& said, const std::string& ended) {
     Played place(frame(out, 1, said) + frame(end, 1, ended), "/ws\0002/ws"sv);
@@ -312,7 +327,7 @@ TEST_CASE("place: an answer about files that cannot be is an error") {
     return made->files().read("file", range);
   };
   const std::string ok = R"({"outcome":0,"exit_code":0,"signal":0,"cpu":1,"memory":1,"left":0})";
-  FileMessage answer;
+  FileAnswer answer;
   answer.path = "/ws/file";
   answer.bytes = "0123456789";
   answer.extra = "image/png";
@@ -363,8 +378,9 @@ TEST_CASE("place: what answers questions takes any bytes") {
     options.timeout = safety;
     return codeexec::run_process(options);
   };
-  using codeexec::FileMessage;
-  FileMessage question(FileMessage::list, folder.path());
+  FileAnswer question;
+  question.numbers[0] = 3;  // a list
+  question.path = folder.path();
   const std::string whole = question.text();
   CHECK(asked(whole, ground).exit_code == 0);
   for (const char* none : {"", "{", "\"", "1x"}) CHECK(asked(whole, none).exit_code == 1);
