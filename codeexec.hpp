@@ -18017,12 +18017,8 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
-  if (!how.below.empty()) {
-    FileWrite there = how;
-    there.below.clear();
-    return Files(confined_rules(rules_, how.below), base_).write(path, bytes, there);
-  }
-  auto target = permitted_path(rules_, path, base_, Permission::write);
+  const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
+  auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;
   const Place place = place_of(*target);
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
@@ -18033,9 +18029,9 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
         {subject, ": ", std::to_string(bytes.size()), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
-  const auto permitted = check_permission(rules_, place.directory, Permission::write);
+  const auto permitted = check_permission(rules, place.directory, Permission::write);
   if (!permitted) return permitted.error();
-  const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
+  const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
   if (auto ok = check_file_system(in, *target); !ok) return ok.error();
