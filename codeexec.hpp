@@ -92,8 +92,8 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths environment sandbox process    the one gate
-//   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base process executor place    places that an engine of a cluster makes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
@@ -908,6 +908,9 @@ class PathRules {
   // missing, not a directory or not readable, or that is listed twice with different permissions,
   // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
+  // Roots that are canonical already, as another machine has told of its own. This host is not
+  // looked at.
+  static PathRules of_canonical(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
   bool restricted() const noexcept { return !roots_.empty(); }
@@ -928,6 +931,9 @@ class PathRules {
   //   Working directory does not exist: PATH
   //   Working directory is not a directory: PATH
   Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+  // The same of what canonical_path() has returned; only judged, and not opened, when it is not of
+  // this host.
+  Expected<OpenDirectory> open_found(Expected<std::string> path, bool here = true) const;
 
  private:
   std::vector<Root> roots_ = {};
@@ -1039,6 +1045,9 @@ struct FileWrite {
   // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
   // comes meanwhile.
   bool only_new = false;
+  bool remove = false;  // nothing is written, and the file goes away
+  // When set: a canonical directory, to which the roots are confined for this call.
+  std::string below = {};
 };
 
 struct FileEntry {
@@ -1059,6 +1068,10 @@ struct FileList {
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
 };
 
+// Internal: files on another machine, and a question about them.
+class FilesElsewhere;
+struct FileMessage;
+
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
 //
@@ -1078,7 +1091,8 @@ class Files {
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
-  Files(PathRules rules, std::string base);
+  // With `elsewhere`, which is borrowed, they are there.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -1101,9 +1115,14 @@ class Files {
   // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
+  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  void answer(FileMessage& message) const;
+
  private:
+  const FilesElsewhere* elsewhere(std::string_view path) const;
   PathRules rules_;
   std::string base_;
+  const FilesElsewhere* elsewhere_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is
@@ -1905,6 +1924,15 @@ class Executor {
   // Which files the tools may read and write that do so by other means than a command: what a
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
+  // These files, where the commands run. Valid as long as a copy of this executor.
+  Files files() const;
+  // canonical_path(), where the commands run.
+  Expected<std::string> canonical(std::string_view path, std::string_view base) const;
+  // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
+  // that is not on this host it is not opened, and not known to exist. `path` becomes its canonical
+  // path, also when it may not be used.
+  Expected<OpenDirectory> open_work_dir(std::string_view work_dir,
+                                        std::string* path = nullptr) const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
   // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
@@ -1935,8 +1963,10 @@ class Executor {
                                                const std::string& prefix, Admission& admission,
                                                Third& third);
   // `secrets` are masked in what is told of a command.
+  // With `elsewhere`, which lives as long, workspace and roots are its own.
   Expected<void> set_up(const ExecutorOptions& options,
-                        const std::vector<std::string>& secrets = {});
+                        const std::vector<std::string>& secrets = {},
+                        FilesElsewhere* elsewhere = nullptr);
 
  private:
   // Turns an admitted command into the process that carries it out.
@@ -2034,6 +2064,8 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
+  // Of a workspace that is only there: its canonical path there. Empty: it is the same as here.
+  std::string workspace = {};
   SandboxReport sandbox = SandboxReport();
 };
 
@@ -2057,6 +2089,12 @@ class PlaceEngine {
   virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
 };
 
+// Where the workspace of a place is.
+enum class PlaceWorkspace {
+  shared,  // here and there, the same files under the same path
+  remote,  // only there
+};
+
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
@@ -2071,6 +2109,15 @@ struct PlaceOptions : ExecutorOptions {
   // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
   // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
   std::string agent = {};
+  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there
+  // once, from the directory that the agent starts in; a `~` at their start is its home. So is each
+  // work_dir, by one message more of a command that names one: that it is not there is reported
+  // when the command starts. Executor::files() are those of the place, but for the spill_dir, which
+  // is here. A root of less than Permission::write must lie in none that commands may change, and
+  // the sandbox must hold there, which alone keeps commands from it. Result::venv is empty, as the
+  // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
+  // delete_guard, which remembers files of this host.
+  PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -2096,8 +2143,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 
 // Runs commands in a place that is not this host, through an agent that runs there. Policy, roots,
 // masking, sessions, output and audit stay on this side. The workspace and the roots must be the
-// same files there under the same paths; of the workspace this is tried each time the place is
-// reached, with a file that is made there for a moment.
+// same files there under the same paths, of which the workspace is tried each time the place is
+// reached, with a file that is made there for a moment; or they are only there.
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
@@ -2133,6 +2180,8 @@ class PlaceExecutor : public Executor {
 // borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
 // looking into this one (PR_SET_DUMPABLE). What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+// For files of a workspace that is only there it starts its own program once more, with the one
+// argument --place, which must then call this with the standard streams.
 int place_main(int in, int out);
 
 // cluster/cluster.hpp -----------------------------------------------------------------------------
@@ -17191,6 +17240,12 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
+PathRules PathRules::of_canonical(std::vector<Root> roots) {
+  PathRules rules;
+  rules.roots_ = std::move(roots);
+  return rules;
+}
+
 const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
   if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
@@ -17209,14 +17264,17 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
+  return open_found(canonical_path(work_dir.empty() ? "."sv : work_dir, base));
+}
+
+Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = "."sv;
-  auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied,
                       {invalid, "Path not in allowed directories: ", shown});
+  if (!here) return OpenDirectory{std::move(*path), {}};
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();
@@ -17670,6 +17728,43 @@ class PythonLexer {
 
 }  // namespace
 
+// A question about files on another machine; it becomes the answer.
+struct FileMessage {
+  enum Question : std::uint64_t { canonical, read, write, list };
+
+  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
+
+  FileMessage() = default;
+  FileMessage(Question question, std::string_view path);
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool take(std::string_view text);
+  void fail(const Error& error);
+  Error error() const;
+};
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or tell that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+
+  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how) const;
+  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+
+ protected:
+  ~FilesElsewhere() = default;
+};
+
 // files/files.cpp ---------------------------------------------------------------------------------
 // Where a file lies, and whether the rules permit its use.
 //
@@ -17771,8 +17866,8 @@ const char* name(FileEntry::Type type) noexcept {
   return "other";
 }
 
-Files::Files(PathRules rules, std::string base)
-    : rules_(std::move(rules)), base_(std::move(base)) {}
+Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
+    : rules_(std::move(rules)), base_(std::move(base)), elsewhere_(elsewhere) {}
 
 // files/read.cpp ----------------------------------------------------------------------------------
 // Reading a range of a file.
@@ -17932,6 +18027,7 @@ std::string_view image_type(std::string_view start) {
 }  // namespace
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->read(path, range);
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, {"max_bytes: must be at least 1"});
   auto place = permitted_path(rules_, path, base_, Permission::read);
@@ -18118,11 +18214,21 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
+PathRules confined_rules(const PathRules& rules, const std::string& folder) {
+  const Permission own = rules.restricted() ? rules.permission(folder) : Permission::write;
+  std::vector<Root> roots = {{folder, own}};
+  for (const Root& root : rules.roots())
+    if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
+  return PathRules::of_canonical(std::move(roots));
+}
+
 }  // namespace
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
-  auto target = permitted_path(rules_, path, base_, Permission::write);
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
+  auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;
   const Place place = place_of(*target);
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
@@ -18133,9 +18239,9 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
         {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
-  const auto permitted = check_permission(rules_, place.directory, Permission::write);
+  const auto permitted = check_permission(rules, place.directory, Permission::write);
   if (!permitted) return permitted.error();
-  const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
+  const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
   if (auto ok = check_file_system(in, *target); !ok) return ok.error();
@@ -18148,8 +18254,13 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
     return system_error(errno, {subject});
 
+  int error = 0;
+  if (how.remove) {
+    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, {subject});
+    return target;
+  }
   NewFile file(in);
-  int error = file.create(replaces ? 0600 : 0666);
+  error = file.create(replaces ? 0600 : 0666);
   if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);
@@ -18281,6 +18392,7 @@ class TreeWalk {
 }  // namespace
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->list(path, depth);
   if (depth == 0) return make_error(ErrorCode::invalid_argument, {"depth: must be at least 1"});
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.error();
@@ -18837,6 +18949,182 @@ class PythonReader {
 
 Expected<std::string> python_docstring(std::string_view source, std::string_view name) {
   return PythonReader(source, name).docstring();
+}
+
+// files/elsewhere.cpp -----------------------------------------------------------------------------
+// Files on another machine: what is asked there, and what is answered here.
+
+namespace {
+
+// Numbers stand in the order of bytes that all processors have that an agent runs on.
+constexpr std::size_t number_size = sizeof(std::uint64_t);
+
+std::string_view bytes_of(const std::uint64_t* numbers, std::size_t count) {
+  return {reinterpret_cast<const char*>(numbers), count * number_size};
+}
+
+// False: the text is too short.
+bool take_numbers(std::string_view& text, std::uint64_t* numbers, std::size_t count) {
+  const std::size_t size = count * number_size;
+  if (text.size() < size) return false;
+  std::memcpy(numbers, text.data(), size);
+  text.remove_prefix(size);
+  return true;
+}
+
+constexpr std::uint64_t FileContent::*const content_numbers[] = {
+    &FileContent::size, &FileContent::begin, &FileContent::lines, &FileContent::next};
+constexpr bool FileContent::*const content_flags[] = {&FileContent::more, &FileContent::cut_line,
+                                                      &FileContent::binary};
+
+}  // namespace
+
+FileMessage::FileMessage(Question question, std::string_view asked) : path(asked) {
+  numbers[0] = question;
+}
+
+// The numbers, the sizes of the first two texts, and the three texts.
+std::string FileMessage::text() const {
+  const std::uint64_t sizes[] = {path.size(), extra.size()};
+  return concat({bytes_of(numbers, std::size(numbers)), bytes_of(sizes, 2), path, extra, bytes});
+}
+
+bool FileMessage::take(std::string_view text) {
+  std::uint64_t sizes[2];
+  if (!take_numbers(text, numbers, std::size(numbers)) || !take_numbers(text, sizes, 2))
+    return false;
+  std::string* const parts[] = {&path, &extra};
+  for (int i = 0; i < 2; ++i) {
+    if (sizes[i] > text.size()) return false;
+    *parts[i] = text.substr(0, static_cast<std::size_t>(sizes[i]));
+    text.remove_prefix(parts[i]->size());
+  }
+  bytes = text;
+  return true;
+}
+
+void FileMessage::fail(const Error& error) {
+  numbers[0] = static_cast<std::uint64_t>(error.code) + 1;
+  numbers[1] = static_cast<std::uint64_t>(error.system_error);
+  bytes = error.message;
+}
+
+Error FileMessage::error() const {
+  Error error;
+  constexpr auto last = static_cast<std::uint64_t>(ErrorCode::io);
+  error.code = static_cast<ErrorCode>(std::min(numbers[0] - 1, last));
+  error.system_error = static_cast<int>(numbers[1] & 0xffff);
+  error.message = printable(bytes);
+  return error;
+}
+
+Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
+  FileMessage message(FileMessage::read, path);
+  message.numbers[1] = static_cast<std::uint64_t>(range.unit);
+  message.numbers[2] = range.offset;
+  message.numbers[3] = range.count.value_or(~std::uint64_t{0});
+  message.numbers[4] = range.max_bytes;
+  if (auto ok = ask(message); !ok) return ok.error();
+  Expected<FileContent> found = FileContent();
+  FileContent& content = *found;
+  content.path.swap(message.path);
+  if (message.bytes.size() <= range.max_bytes) content.bytes.swap(message.bytes);
+  const std::uint64_t* number = message.numbers;
+  for (const auto member : content_numbers) content.*member = *++number;
+  std::uint64_t flags = *++number;
+  for (const auto member : content_flags) {
+    content.*member = (flags & 1) != 0;
+    flags >>= 1;
+  }
+  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+    content.mime_type.swap(message.extra);
+  return found;
+}
+
+Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
+                                            const FileWrite& how) const {
+  FileMessage message(FileMessage::write, path);
+  message.numbers[1] = how.make_directories;
+  message.numbers[2] = how.only_new;
+  message.numbers[3] = how.remove;
+  message.extra = how.below;
+  // That there is a byte too many is told there.
+  message.bytes = bytes.substr(0, Files::max_write + 1);
+  if (auto ok = ask(message); !ok) return ok.error();
+  return std::move(message.path);
+}
+
+Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
+  FileMessage message(FileMessage::list, path);
+  message.numbers[1] = depth;
+  if (auto ok = ask(message); !ok) return ok.error();
+  Expected<FileList> found = FileList();
+  FileList& list = *found;
+  list.path.swap(message.path);
+  list.more = message.numbers[1] != 0;
+  std::string_view rest = message.bytes;
+  std::uint64_t head[2];
+  while (list.entries.size() < Files::max_entries && take_numbers(rest, head, 2)) {
+    FileEntry entry;
+    entry.type = static_cast<FileEntry::Type>(head[0] & 3);
+    entry.closed = (head[0] & 4) != 0;
+    entry.size = head[1];
+    entry.path = take_part(rest, '\0');
+    entry.modified = take_part(rest, '\0');
+    list.entries.push_back(std::move(entry));
+  }
+  return found;
+}
+
+const FilesElsewhere* Files::elsewhere(std::string_view path) const {
+  if (!elsewhere_) return nullptr;
+  const bool here = is_canonical_form(path) && codeexec::is_within(path, elsewhere_->here);
+  return here ? nullptr : elsewhere_;
+}
+
+void Files::answer(FileMessage& message) const {
+  std::uint64_t* number = message.numbers;
+  const std::uint64_t question = std::exchange(*number, 0);
+  if (question == FileMessage::read) {
+    FileRange range;
+    range.unit = static_cast<FileRange::Unit>(number[1] & 1);
+    range.offset = number[2];
+    range.count = number[3];
+    range.max_bytes = static_cast<std::size_t>(number[4]);
+    auto content = read(message.path, range);
+    if (!content) return message.fail(content.error());
+    for (const auto member : content_numbers) *++number = (*content).*member;
+    std::uint64_t bit = 1;
+    *++number = 0;
+    for (const auto member : content_flags) {
+      if ((*content).*member) *number |= bit;
+      bit <<= 1;
+    }
+    message.path.swap(content->path);
+    message.extra.swap(content->mime_type);
+    message.bytes.swap(content->bytes);
+  } else if (question == FileMessage::list) {
+    auto found = list(message.path, static_cast<std::size_t>(number[1]));
+    if (!found) return message.fail(found.error());
+    number[1] = found->more;
+    for (const FileEntry& entry : found->entries) {
+      const std::uint64_t head[] = {
+          static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
+      append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
+    }
+    message.path.swap(found->path);
+  } else {
+    FileWrite how;
+    how.make_directories = number[1] != 0;
+    how.only_new = number[2] != 0;
+    how.remove = number[3] != 0;
+    how.below.swap(message.extra);
+    auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
+                                                : canonical_path(message.path, how.below);
+    message.bytes.clear();
+    if (!found) return message.fail(found.error());
+    message.path.swap(*found);
+  }
 }
 
 // environment/environment_internal.hpp ------------------------------------------------------------
@@ -26292,6 +26580,8 @@ struct Executor::Gate {
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
+  // Null: workspace and roots are on this host.
+  FilesElsewhere* elsewhere = nullptr;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
@@ -27761,7 +28051,8 @@ Executor::~Executor() = default;
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
-                                const std::vector<std::string>& secrets) {
+                                const std::vector<std::string>& secrets,
+                                FilesElsewhere* elsewhere) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
@@ -27783,21 +28074,26 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!policy) return policy.error();
   PathOptions path_options;
   path_options.roots = options.roots;
-  auto paths = PathRules::create(path_options);
+  auto paths =
+      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
   if (!paths) return paths.error();
 
   auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
-    if (root.permission != Permission::write) gate->has_read_only_roots = true;
-  auto unrestricted = PathRules::create({});
-  if (!unrestricted) return unrestricted.error();
-  auto workspace =
-      unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
-  gate->options.workspace = workspace->path;
+    // Where they are elsewhere, the kernel there sees to it.
+    if (root.permission != Permission::write && !elsewhere) gate->has_read_only_roots = true;
+  gate->elsewhere = elsewhere;
+  if (elsewhere) {
+    gate->options.workspace = elsewhere->workspace;
+  } else {
+    auto workspace =
+        PathRules().open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
+    if (!workspace) return with_prefix({"workspace: "}, workspace.error());
+    gate->options.workspace = workspace->path;
+  }
   if (options.delete_guard) {
-    std::vector<std::string> roots = {workspace->path};
+    std::vector<std::string> roots = {gate->options.workspace};
     for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
     gate->delete_guard.emplace(std::move(roots));
   }
@@ -27835,6 +28131,23 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
 
+Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
+  if (!gate_->elsewhere) return canonical_path(path, base);
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
+  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
+  return std::move(message.path);
+}
+
+Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
+                                                std::string* path) const {
+  Expected<std::string> found = workspace();
+  if (!work_dir.empty() || !gate_->elsewhere)
+    found = canonical(work_dir.empty() ? "." : work_dir, workspace());
+  if (found && path) *path = *found;
+  return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
+}
+
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
 Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
@@ -27862,9 +28175,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
   // that is none is refused below.
-  const auto place = command.work_dir.empty() ? options.workspace
-                                              : canonical_path(command.work_dir, options.workspace);
-  const std::string& work_dir = place ? *place : options.workspace;
+  std::string path;
+  auto directory = open_work_dir(command.work_dir, &path);
+  const std::string& work_dir = path.empty() ? options.workspace : path;
   const Policy& policy = gate_->policy;
   if (in_full || gate_->guards_files())
     judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
@@ -27891,7 +28204,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     result.timeout = options.max_timeout;
   }
 
-  auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
   if (!directory && is_shortage(directory.error().system_error)) {
     admission.fail(directory.error(), "work_dir");
     return admission;
@@ -27904,8 +28216,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
          : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
                                                 : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
-    const auto path = canonical_path(result.work_dir, options.workspace);
-    if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
+    if (!path.empty() && gate_->paths.permission(path) != Permission::none) result.work_dir = path;
     return admission;
   }
   admission.directory = std::move(*directory);
@@ -28415,11 +28726,12 @@ Expected<void> Executor::Gate::set_up_files() {
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
+  if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
@@ -28450,6 +28762,8 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
+
+Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
 
 // executor/confinement.cpp ------------------------------------------------------------------------
 // What the sandbox of a local executor grants.
@@ -29053,7 +29367,8 @@ std::string git_identity() {
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins
+//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
 //   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
@@ -29071,6 +29386,8 @@ std::string git_identity() {
 
 namespace {
 
+// By which the agent's program learns of which ground it is to answer_question().
+inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
@@ -29178,6 +29495,23 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 
+// A workspace, and each root after a NUL and its Permission as a digit.
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+
+// A `~` at the start of an option means the home of whoever the agent runs as.
+void look_at_home(std::string& path);
+
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground);
+
+// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
+// in JSON. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and the ground
+// in question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// commands run as.
+int answer_question(std::string_view ground, int in, int out);
+
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
   return keep_alive / 3;
@@ -29248,6 +29582,12 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
+    std::string ground = {};     // that and the roots, see ground_of(); empty: any
+    // The workspace is only there, where the agent looks for virtual environments.
+    bool is_remote = false;
+    bool is_found = false;  // the ground is canonical
+    std::string venv_path = {};
+    bool auto_venv = false;
     // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
     bool in_container = false;
@@ -29273,6 +29613,8 @@ class PlaceLink {
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
+  // As the agent has found it, or says so.
+  const std::string& ground() const { return ground_; }
   bool is_lost() const;
   // Why it was lost. In UTF-8.
   std::string reason() const;
@@ -29304,6 +29646,7 @@ class PlaceLink {
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
+  std::string ground_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -29843,7 +30186,9 @@ class PlaceAgent {
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
-  long uid_ = -1;  // that commands become
+  bool is_remote_ = false;   // the workspace is only here
+  std::string ground_ = {};  // of questions
+  long uid_ = -1;            // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -30057,7 +30402,18 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
-  variables.auto_venv = false;
+  std::string ground = (*hello)["ground"].as_string();
+  is_remote_ = (*hello)["remote"].as_bool();
+  if (is_remote_ && !(*hello)["found"].as_bool())
+    if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
+  set_member(answer, "ground", ground);
+  ground_ = answer["ground"].dump();
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  if (is_remote_) variables.workspace = workspace;
+  variables.auto_venv = (*hello)["auto_venv"].as_bool();
+  variables.venv_path = (*hello)["venv"].as_string();
+  look_at_home(variables.venv_path);
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -30075,7 +30431,12 @@ bool PlaceAgent::greet(std::string_view text) {
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
+    if (roots.empty() && !workspace.empty()) roots.push_back({workspace});
+    roots.push_back({home_->path()});
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
     weak_variables_ = offline_variables(wanted.network);
     add_toolchains(*environment_, weak_variables_);
   }
@@ -30096,11 +30457,21 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     pass_on(id, stream, bytes);
   };
   UniqueFd passed;
+  UniqueFd folder;
   Running& command = commands_.emplace_back();
   command.id = id;
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
-  const auto ready = prepare(request, command, passed, *options);
+  auto ready = prepare(request, command, passed, *options);
+  if (ready && is_remote_ && !options->work_dir.empty()) {
+    // What was judged is what is entered.
+    auto opened = PathRules().open_found(options->work_dir);
+    if (opened)
+      folder = std::move(opened->fd);
+    else
+      ready = opened.error();
+    options->work_dir_fd = folder.get();
+  }
   command.state = std::make_unique<State>(std::move(options));
   State& state = *command.state;
   if (!ready) {
@@ -30147,6 +30518,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
+  options.sandbox = sandbox_;
+  if (request.argv[0].empty()) {
+    request.argv = {"/proc/self/exe", "--place"};
+    options.environment.push_back(concat({question_variable, "=", ground_}));
+    options.sandbox = {};
+  }
   options.argv.swap(request.argv);
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
@@ -30156,7 +30533,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.uid = uid_;
   options.gid = gid_;
   options.supervised = true;
-  options.sandbox = sandbox_;
   options.max_output = 0;
   if (request.has_script) {
     auto script = anonymous_file(request.script);
@@ -30225,7 +30601,10 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+int place_main(int in, int out) {
+  const char* const ground = std::getenv(question_variable);
+  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
+}
 
 // place/bring.cpp ---------------------------------------------------------------------------------
 // Getting the agent to a place whose transport leads to a shell.
@@ -30679,6 +31058,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
           set_member(hello, "home", home);
   }
   if (wanted.whole_lines) set_member(hello, "lines", true);
+  set_member(hello, "ground", wanted.ground);
+  set_member(hello, "found", wanted.is_found);
+  set_member(hello, "remote", wanted.is_remote);
+  set_member(hello, "venv", wanted.venv_path);
+  set_member(hello, "auto_venv", wanted.auto_venv);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -30738,13 +31122,15 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.home = bounded(told["home"]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"]);
+  ground_ = told["ground"].as_string();
   const Json& seen = told["nonces"][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
-         "): mount it there under the same path, or choose one that is"});
+         "): mount it there under the same path, or let it be only there "
+         "(place_workspace remote)"});
   return {};
 }
 
@@ -31026,52 +31412,10 @@ void PlaceLink::lose(Pieces reason) {
   }
 }
 
-// place/owner.cpp ---------------------------------------------------------------------------------
-// Which program has made what is left in an engine.
-
-namespace {
-
-// When a process has started, as the kernel counts; empty when that cannot be told.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
-}
-
-}  // namespace
-
-namespace {
-
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
-  if (maker.boot != own.boot) return Maker::gone;
-  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
-}
-
-}  // namespace
-
 // place/place_executor.cpp ------------------------------------------------------------------------
 // The executor of a place.
 
-struct PlaceExecutor::Place {
+struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
   std::string described = {};
@@ -31084,6 +31428,10 @@ struct PlaceExecutor::Place {
   Error failure = {};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
+  Expected<void> ask(FileMessage& message) const override;
+  Error misled() const;
+  // Has the workspace and the roots found there.
+  Expected<void> find(const PlaceOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -31127,6 +31475,68 @@ struct PlaceExecutor::Place {
 
 PlaceEngine::~PlaceEngine() = default;
 
+// The answer comes from a place that may be hostile.
+Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
+  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+  ProcessOptions process;
+  process.input = message.text();
+  process.timeout = std::chrono::minutes(10);
+  process.max_output = 0;
+  // ProcessResult::out would be UTF-8.
+  std::string said;
+  process.on_output = [&](Stream stream, std::string_view bytes) {
+    if (stream == Stream::out && said.size() < most) said += bytes;
+  };
+  auto reached = const_cast<Place*>(this)->connect({});
+  if (!reached) return reached.error();
+  PlaceRequest request;
+  request.argv.emplace_back();
+  request.has_input = true;
+  process.carrier = new_shared<PlaceCommand>(*reached, std::move(request));
+  const ProcessResult told = run_process(process);
+  if (!told.succeeded() || !message.take(said))
+    return make_error(ErrorCode::io,
+                      {wanted.name, " has not answered about its files: ", told.message});
+  if (message.numbers[0] != 0) return message.error();
+  if (is_canonical_form(message.path)) return {};
+  return misled();
+}
+
+Error PlaceExecutor::Place::misled() const {
+  return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
+}
+
+Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+  wanted.is_remote = true;
+  if (options.environment.command_prefix.empty()) {
+    wanted.venv_path = options.environment.venv_path;
+    wanted.auto_venv = options.environment.auto_venv;
+  }
+  wanted.ground = ground_of(options.workspace.empty() ? "." : options.workspace, options.roots);
+  const auto reached = connect({});
+  if (!reached) return reached.error();
+  const PlaceLink& found = **reached;
+  wanted.ground = found.ground();
+  wanted.is_found = true;
+  roots = roots_in(wanted.ground, workspace);
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  const bool confined = is_one_of("filesystem", found.facts().sandbox.enforced);
+  for (const Root& root : roots) {
+    if (!is_canonical_form(root.path)) return misled();
+    bool held = confined || root.permission == Permission::write;
+    for (const Root& around : roots)
+      if (around.permission == Permission::write && root.permission != Permission::write)
+        held = held && !codeexec::is_within(root.path, around.path);
+    if (!held)
+      return make_error(ErrorCode::unsupported,
+                        {"read_only: nothing would keep commands from ", printable(root.path),
+                         ": in a place it must lie in no folder that may be changed, and a sandbox "
+                         "must hold there"});
+  }
+  return {};
+}
+
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -31154,13 +31564,27 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
                       {"keep_alive must be at least one second, and connect_timeout more than 0"});
+  const bool remote = options.workspace_mode == PlaceWorkspace::remote;
+  if (remote && options.engine)
+    return make_error(ErrorCode::unsupported,
+                      {"place_workspace: remote is for a place that is there already"});
+  if (remote && options.delete_guard)
+    return make_error(ErrorCode::unsupported,
+                      {"delete_guard: not for a workspace that is only in a place"});
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  if (remote) {
+    variables.workspace.clear();
+    variables.venv_path.clear();
+    variables.auto_venv = false;
+  }
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
+  const std::vector<std::string> secrets = environment->secrets();
+  if (!remote)
+    if (auto ok = executor.set_up(options, secrets); !ok) return ok.error();
   auto place =
       new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
@@ -31175,21 +31599,20 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
-  wanted.workspace = executor.workspace();
   wanted.sandbox = options.sandbox;
-  if (!is_utf8(wanted.workspace))
-    return make_error(ErrorCode::invalid_argument,
-                      {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
-  if (options.sandbox.mode != SandboxMode::off) {
-    for (const Root& root : executor.paths().roots())
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
-            .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
+  if (remote) {
+    if (auto ok = place->find(options); !ok) return ok.error();
+    if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
+  } else {
+    wanted.workspace = executor.workspace();
+    if (!is_utf8(wanted.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+    wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   place->name = wanted.name;
   place->engine = options.engine;
-  place->described = facts_of_shell(options.shell, variables);
+  place->described = facts_of_shell(options.shell, options.environment);
   executor.place_ = std::move(place);
   if (!options.engine)
     if (auto ok = executor.reach(); !ok) return ok.error();
@@ -31204,7 +31627,9 @@ Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) co
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link ? place_->link->facts() : PlaceFacts();
+  PlaceFacts facts = place_->link ? place_->link->facts() : PlaceFacts();
+  facts.workspace = place_->workspace;
+  return facts;
 }
 
 std::string PlaceExecutor::describe_place() const {
@@ -31213,7 +31638,9 @@ std::string PlaceExecutor::describe_place() const {
   if (!there.host.empty())
     machine = concat({", ", printable(there.host), " (", printable(there.machine), ")"});
   return to_utf8(concat({place_->described, " Commands run on another machine", machine,
-                         ", which has the workspace under the same path."}));
+                         there.workspace.empty()
+                             ? ", which has the workspace under the same path."
+                             : ". The workspace is only there, for the file tools, too."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -31241,6 +31668,110 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   admission.home = place_;
   return {};
 }
+
+// place/ground.cpp --------------------------------------------------------------------------------
+// Workspaces that are only in a place: how they are found, and what answers questions about files.
+
+namespace {
+
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string ground(workspace);
+  for (const Root& root : roots) {
+    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
+    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
+  }
+  return ground;
+}
+
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+  std::vector<Root> roots;
+  workspace = take_part(ground, '\0');
+  while (!ground.empty()) {
+    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
+    ground.remove_prefix(1);
+    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  }
+  return roots;
+}
+
+void look_at_home(std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (home && (path == "~" || starts_with(path, "~/"))) path.replace(0, 1, home);
+}
+
+Expected<void> find_ground(std::string& ground) {
+  std::string workspace;
+  PathOptions options;
+  options.roots = roots_in(ground, workspace);
+  look_at_home(workspace);
+  for (Root& root : options.roots) look_at_home(root.path);
+  const auto rules = PathRules::create(options);
+  if (!rules) return rules.error();
+  const auto found = PathRules().open_work_dir(workspace, {});
+  if (!found) return with_prefix({"workspace: "}, found.error());
+  ground = ground_of(found->path, rules->roots());
+  return {};
+}
+
+int answer_question(std::string_view ground, int in, int out) {
+  std::string text;
+  char piece[16384];
+  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
+    if (size < 0 && errno != EINTR) return 1;
+    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
+  }
+  FileMessage message;
+  const auto known = Json::parse(ground);
+  if (!known || !message.take(text)) return 1;
+  std::string workspace;
+  std::vector<Root> roots = roots_in(known->as_string(), workspace);
+  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
+  return write_all(out, message.text()) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+// place/owner.cpp ---------------------------------------------------------------------------------
+// Which program has made what is left in an engine.
+
+namespace {
+
+// When a process has started, as the kernel counts; empty when that cannot be told.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
+  if (maker.boot != own.boot) return Maker::gone;
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+}  // namespace
 
 // cluster/slurm.cpp -------------------------------------------------------------------------------
 // Jobs of Slurm.
@@ -32559,14 +33090,14 @@ constexpr std::size_t longest_code_path = 4095;
 
 // Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
 // dot below `top`, which is the work_dir or a directory above it.
-Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
-                                   std::string_view name) {
+Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
+                                   const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
     return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
-  auto path = canonical_path(name, work_dir);
+  auto path = executor.canonical(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
@@ -32578,24 +33109,6 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   return path;
 }
 
-// Files of the work_dir and below, where the rules let them be written.
-Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
-  PathOptions options;
-  options.roots.push_back(
-      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
-  for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
-      options.roots.push_back(root);
-  auto confined = PathRules::create(options);
-  if (!confined) return confined.error();
-  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
-  for (std::size_t i = 0; i < options.roots.size(); ++i)
-    if (confined->roots()[i].path != options.roots[i].path)
-      return make_error(ErrorCode::permission_denied,
-                        {quoted(options.roots[i].path), " has become a link"});
-  return Files(std::move(*confined), work_dir);
-}
-
 class CodeRun {
  public:
   CodeRun(const Executor& executor, const CodeOptions& options)
@@ -32603,7 +33116,7 @@ class CodeRun {
         options_(options),
         work_dir_(options.command.work_dir.empty()
                       ? executor.workspace()
-                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+                      : executor.canonical(options.command.work_dir, executor.workspace())) {}
 
   CodeResult run(const std::vector<CodeBlock>& blocks) {
     if (blocks.empty()) stop("no code blocks to execute");
@@ -32637,12 +33150,13 @@ class CodeRun {
     // Of the directory that the file is made in, whatever the code puts in its place.
     UniqueFd directory;
     if (saves && passing)
-      if (auto opened =
-              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+      if (auto opened = executor_.open_work_dir(options_.command.work_dir))
         directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+    if (saves && passing &&
+        (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
+                   : remove_elsewhere(*path)))
       result_.files.pop_back();
     return result_.results.back().succeeded();
   }
@@ -32705,8 +33219,8 @@ class CodeRun {
                               bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
-    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(*work_dir_, *work_dir_,
+    if (!name.empty()) return path_of_code(executor_, *work_dir_, top(), name);
+    return path_of_code(executor_, *work_dir_, *work_dir_,
                         concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
@@ -32729,10 +33243,16 @@ class CodeRun {
     return command;
   }
 
+  bool remove_elsewhere(const std::string& path) const {
+    FileWrite how;
+    how.remove = true;
+    return executor_.files().write(path, {}, how).has_value();
+  }
+
   Expected<void> write(std::string_view code, const std::string& path) const {
-    auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return files.error();
-    auto written = files->write(path, code);
+    FileWrite how;
+    how.below = *work_dir_;
+    auto written = executor_.files().write(path, code, how);
     if (!written) return written.error();
     if (*written == path) return {};
     return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
@@ -32749,8 +33269,7 @@ class CodeRun {
 
   // What is not run passes no gate, but for its directory.
   bool only_save(std::string_view code, const std::string& path) {
-    const auto directory =
-        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    const auto directory = executor_.open_work_dir(options_.command.work_dir);
     if (!directory) return not_saved(directory.error());
     return save(code, path);
   }
@@ -38843,7 +39362,7 @@ struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
       : executor(where),
         options(how),
-        files(where.file_rules(), where.workspace()),
+        files(where.files()),
         use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 
@@ -40657,6 +41176,7 @@ struct ServerConfig {
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
+  std::string place_workspace = "shared";
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   SlurmOptions slurm = {};
   bool reach_place = false;  // now, and not when a command needs it
@@ -40706,6 +41226,7 @@ struct Option {
     command = 8,
     ssh = 16,
     slurm = 32,
+    there = command | ssh,    // at a place that nobody makes
     installed = ssh | slurm,  // where the agent is started by its name
     places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
@@ -40910,6 +41431,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
       &config.place_agent, Where::installed);
+  add("place-workspace\nMODE\n"
+      "shared (default): the same here and there; remote: only there",
+      &config.place_workspace, Where::there);
   add("place-start-timeout\nSECONDS\n"
       "that a command waits for its place to be made (default: 60)",
       &config.slurm.start_timeout, Where::slurm);
@@ -41684,6 +42208,7 @@ std::string workspace_of(const ServerConfig& config) {
   PathOptions allowed;
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
+  if (config.place_workspace == "remote") return allowed.roots[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
@@ -41829,6 +42354,9 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  const auto mode = enumerator_of("place_workspace", config.place_workspace, "shared, remote");
+  if (!mode) return mode.error();
+  options.workspace_mode = static_cast<PlaceWorkspace>(*mode);
   std::string agent = config.place_agent;
   if (!options.agent.empty() && config.use != Option::command) {
     if (agent != ServerConfig::usual_agent)
@@ -42289,7 +42817,9 @@ std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& f
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
                    facts.uid, ", home ", facts.home})},
-          {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
+          {"workspace", true,
+           concat({executor.workspace(),
+                   facts.workspace.empty() ? " has the same files there" : " is only there"})}};
 }
 
 int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {

@@ -92,8 +92,8 @@
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths environment sandbox process    the one gate
-//   place        needs: base json environment paths process sandbox executor    commands elsewhere
+//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base process executor place    places that an engine of a cluster makes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
@@ -219,6 +219,7 @@
 #include "files/list.cpp"
 #include "files/python_lexer.cpp"
 #include "files/docstring.cpp"
+#include "files/elsewhere.cpp"
 
 #include "environment/environment.cpp"
 
@@ -267,8 +268,9 @@
 #include "place/bring.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
-#include "place/owner.cpp"
 #include "place/place_executor.cpp"
+#include "place/ground.cpp"
+#include "place/owner.cpp"
 
 #include "cluster/slurm.cpp"
 

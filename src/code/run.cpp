@@ -77,14 +77,14 @@ constexpr std::size_t longest_code_path = 4095;
 
 // Where a name leads from the work_dir: to a canonical path below it. No part of that begins with a
 // dot below `top`, which is the work_dir or a directory above it.
-Expected<std::string> path_of_code(const std::string& work_dir, const std::string& top,
-                                   std::string_view name) {
+Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
+                                   const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
     return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
   };
   if (name.size() > longest_code_path)
     return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
-  auto path = canonical_path(name, work_dir);
+  auto path = executor.canonical(name, work_dir);
   if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
@@ -96,24 +96,6 @@ Expected<std::string> path_of_code(const std::string& work_dir, const std::strin
   return path;
 }
 
-// Files of the work_dir and below, where the rules let them be written.
-Expected<Files> files_below(const std::string& work_dir, const PathRules& rules) {
-  PathOptions options;
-  options.roots.push_back(
-      {work_dir, rules.restricted() ? rules.permission(work_dir) : Permission::write});
-  for (const Root& root : rules.roots())
-    if (root.path != work_dir && codeexec::is_within(root.path, work_dir))
-      options.roots.push_back(root);
-  auto confined = PathRules::create(options);
-  if (!confined) return confined.error();
-  // Its roots are looked up anew; one that was exchanged for a link would be elsewhere.
-  for (std::size_t i = 0; i < options.roots.size(); ++i)
-    if (confined->roots()[i].path != options.roots[i].path)
-      return make_error(ErrorCode::permission_denied,
-                        {quoted(options.roots[i].path), " has become a link"});
-  return Files(std::move(*confined), work_dir);
-}
-
 class CodeRun {
  public:
   CodeRun(const Executor& executor, const CodeOptions& options)
@@ -121,7 +103,7 @@ class CodeRun {
         options_(options),
         work_dir_(options.command.work_dir.empty()
                       ? executor.workspace()
-                      : canonical_path(options.command.work_dir, executor.workspace())) {}
+                      : executor.canonical(options.command.work_dir, executor.workspace())) {}
 
   CodeResult run(const std::vector<CodeBlock>& blocks) {
     if (blocks.empty()) stop("no code blocks to execute");
@@ -155,12 +137,13 @@ class CodeRun {
     // Of the directory that the file is made in, whatever the code puts in its place.
     UniqueFd directory;
     if (saves && passing)
-      if (auto opened =
-              executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace()))
+      if (auto opened = executor_.open_work_dir(options_.command.work_dir))
         directory = std::move(opened->fd);
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
-    if (directory && ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0)
+    if (saves && passing &&
+        (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
+                   : remove_elsewhere(*path)))
       result_.files.pop_back();
     return result_.results.back().succeeded();
   }
@@ -223,8 +206,8 @@ class CodeRun {
                               bool passing) const {
     if (!work_dir_) return work_dir_.error();
     const std::string_view name = name_in_comment(code, language.extension);
-    if (!name.empty()) return path_of_code(*work_dir_, top(), name);
-    return path_of_code(*work_dir_, *work_dir_,
+    if (!name.empty()) return path_of_code(executor_, *work_dir_, top(), name);
+    return path_of_code(executor_, *work_dir_, *work_dir_,
                         concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
@@ -247,10 +230,16 @@ class CodeRun {
     return command;
   }
 
+  bool remove_elsewhere(const std::string& path) const {
+    FileWrite how;
+    how.remove = true;
+    return executor_.files().write(path, {}, how).has_value();
+  }
+
   Expected<void> write(std::string_view code, const std::string& path) const {
-    auto files = files_below(*work_dir_, executor_.file_rules());
-    if (!files) return files.error();
-    auto written = files->write(path, code);
+    FileWrite how;
+    how.below = *work_dir_;
+    auto written = executor_.files().write(path, code, how);
     if (!written) return written.error();
     if (*written == path) return {};
     return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
@@ -267,8 +256,7 @@ class CodeRun {
 
   // What is not run passes no gate, but for its directory.
   bool only_save(std::string_view code, const std::string& path) {
-    const auto directory =
-        executor_.paths().open_work_dir(options_.command.work_dir, executor_.workspace());
+    const auto directory = executor_.open_work_dir(options_.command.work_dir);
     if (!directory) return not_saved(directory.error());
     return save(code, path);
   }

@@ -3,6 +3,7 @@
 
 #include "base/base.hpp"
 #include "environment/environment.hpp"
+#include "files/files.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
@@ -275,6 +276,15 @@ class Executor {
   // Which files the tools may read and write that do so by other means than a command: what a
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
+  // These files, where the commands run. Valid as long as a copy of this executor.
+  Files files() const;
+  // canonical_path(), where the commands run.
+  Expected<std::string> canonical(std::string_view path, std::string_view base) const;
+  // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
+  // that is not on this host it is not opened, and not known to exist. `path` becomes its canonical
+  // path, also when it may not be used.
+  Expected<OpenDirectory> open_work_dir(std::string_view work_dir,
+                                        std::string* path = nullptr) const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
   // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
@@ -305,8 +315,10 @@ class Executor {
                                                const std::string& prefix, Admission& admission,
                                                Third& third);
   // `secrets` are masked in what is told of a command.
+  // With `elsewhere`, which lives as long, workspace and roots are its own.
   Expected<void> set_up(const ExecutorOptions& options,
-                        const std::vector<std::string>& secrets = {});
+                        const std::vector<std::string>& secrets = {},
+                        FilesElsewhere* elsewhere = nullptr);
 
  private:
   // Turns an admitted command into the process that carries it out.

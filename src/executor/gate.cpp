@@ -6,6 +6,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
@@ -225,7 +227,8 @@ Executor::~Executor() = default;
 std::string Executor::describe_place() const { return {}; }
 
 Expected<void> Executor::set_up(const ExecutorOptions& options,
-                                const std::vector<std::string>& secrets) {
+                                const std::vector<std::string>& secrets,
+                                FilesElsewhere* elsewhere) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
@@ -247,21 +250,26 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (!policy) return policy.error();
   PathOptions path_options;
   path_options.roots = options.roots;
-  auto paths = PathRules::create(path_options);
+  auto paths =
+      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
   if (!paths) return paths.error();
 
   auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   for (const Root& root : gate->paths.roots())
-    if (root.permission != Permission::write) gate->has_read_only_roots = true;
-  auto unrestricted = PathRules::create({});
-  if (!unrestricted) return unrestricted.error();
-  auto workspace =
-      unrestricted->open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-  if (!workspace) return with_prefix({"workspace: "}, workspace.error());
-  gate->options.workspace = workspace->path;
+    // Where they are elsewhere, the kernel there sees to it.
+    if (root.permission != Permission::write && !elsewhere) gate->has_read_only_roots = true;
+  gate->elsewhere = elsewhere;
+  if (elsewhere) {
+    gate->options.workspace = elsewhere->workspace;
+  } else {
+    auto workspace =
+        PathRules().open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
+    if (!workspace) return with_prefix({"workspace: "}, workspace.error());
+    gate->options.workspace = workspace->path;
+  }
   if (options.delete_guard) {
-    std::vector<std::string> roots = {workspace->path};
+    std::vector<std::string> roots = {gate->options.workspace};
     for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
     gate->delete_guard.emplace(std::move(roots));
   }
@@ -299,6 +307,23 @@ const DeleteGuard* Executor::delete_guard() const noexcept {
 
 std::string Executor::home(const Command&, std::string_view) const { return {}; }
 
+Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
+  if (!gate_->elsewhere) return canonical_path(path, base);
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
+  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
+  return std::move(message.path);
+}
+
+Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
+                                                std::string* path) const {
+  Expected<std::string> found = workspace();
+  if (!work_dir.empty() || !gate_->elsewhere)
+    found = canonical(work_dir.empty() ? "." : work_dir, workspace());
+  if (found && path) *path = *found;
+  return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
+}
+
 // Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
 // when that is asked for or needed, and has nothing but the policy's verdict otherwise.
 Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
@@ -326,9 +351,9 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
   // that is none is refused below.
-  const auto place = command.work_dir.empty() ? options.workspace
-                                              : canonical_path(command.work_dir, options.workspace);
-  const std::string& work_dir = place ? *place : options.workspace;
+  std::string path;
+  auto directory = open_work_dir(command.work_dir, &path);
+  const std::string& work_dir = path.empty() ? options.workspace : path;
   const Policy& policy = gate_->policy;
   if (in_full || gate_->guards_files())
     judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
@@ -355,7 +380,6 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
     result.timeout = options.max_timeout;
   }
 
-  auto directory = gate_->paths.open_work_dir(command.work_dir, options.workspace);
   if (!directory && is_shortage(directory.error().system_error)) {
     admission.fail(directory.error(), "work_dir");
     return admission;
@@ -368,8 +392,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
          : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
                                                 : ""});
     // What lies within the roots may be shown as it was understood; it helps against typing errors.
-    const auto path = canonical_path(result.work_dir, options.workspace);
-    if (path && gate_->paths.permission(*path) != Permission::none) result.work_dir = *path;
+    if (!path.empty() && gate_->paths.permission(path) != Permission::none) result.work_dir = path;
     return admission;
   }
   admission.directory = std::move(*directory);

@@ -11,6 +11,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
@@ -72,6 +73,8 @@ struct Executor::Gate {
   mutable std::uint64_t spilled_bytes = 0;
   std::optional<DeleteGuard> delete_guard = {};
   bool has_read_only_roots = false;
+  // Null: workspace and roots are on this host.
+  FilesElsewhere* elsewhere = nullptr;
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};

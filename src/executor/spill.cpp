@@ -6,6 +6,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
 
@@ -45,11 +47,12 @@ Expected<void> Executor::Gate::set_up_files() {
   auto directory = open_canonical_directory(options.spill_dir);
   if (!directory) return with_prefix({"spill_dir: "}, directory.error());
   spill_directory = std::move(*directory);
+  if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
   PathOptions wider;
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = PathRules::create(wider);
+  auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
   if (!rules) return with_prefix({"spill_dir: "}, rules.error());
   file_rules = std::move(*rules);
   return {};
@@ -80,6 +83,8 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
+
+Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
 
 }  // namespace v0_1
 }  // namespace codeexec

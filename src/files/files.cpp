@@ -108,8 +108,8 @@ const char* name(FileEntry::Type type) noexcept {
   return "other";
 }
 
-Files::Files(PathRules rules, std::string base)
-    : rules_(std::move(rules)), base_(std::move(base)) {}
+Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
+    : rules_(std::move(rules)), base_(std::move(base)), elsewhere_(elsewhere) {}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -44,6 +44,9 @@ struct FileWrite {
   // Only when there is nothing of that name: invalid_argument with EEXIST otherwise, also when it
   // comes meanwhile.
   bool only_new = false;
+  bool remove = false;  // nothing is written, and the file goes away
+  // When set: a canonical directory, to which the roots are confined for this call.
+  std::string below = {};
 };
 
 struct FileEntry {
@@ -64,6 +67,10 @@ struct FileList {
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
 };
 
+// Internal: files on another machine, and a question about them.
+class FilesElsewhere;
+struct FileMessage;
+
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
 //
@@ -83,7 +90,8 @@ class Files {
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
-  Files(PathRules rules, std::string base);
+  // With `elsewhere`, which is borrowed, they are there.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -106,9 +114,14 @@ class Files {
   // node_modules ...), those that a root forbids, and /proc and its like.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
+  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  void answer(FileMessage& message) const;
+
  private:
+  const FilesElsewhere* elsewhere(std::string_view path) const;
   PathRules rules_;
   std::string base_;
+  const FilesElsewhere* elsewhere_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is

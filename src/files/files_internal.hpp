@@ -3,6 +3,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/files.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -124,6 +125,43 @@ class PythonLexer {
 };
 
 }  // namespace inner
+
+// A question about files on another machine; it becomes the answer.
+struct FileMessage {
+  enum Question : std::uint64_t { canonical, read, write, list };
+
+  std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
+
+  FileMessage() = default;
+  FileMessage(Question question, std::string_view path);
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool take(std::string_view text);
+  void fail(const Error& error);
+  Error error() const;
+};
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or tell that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+
+  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
+  Expected<std::string> write(std::string_view path, std::string_view bytes,
+                              const FileWrite& how) const;
+  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+
+ protected:
+  ~FilesElsewhere() = default;
+};
 
 }  // namespace v0_1
 }  // namespace codeexec

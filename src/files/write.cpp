@@ -153,11 +153,21 @@ bool is_beyond_file_limit(std::size_t size) {
          static_cast<rlim_t>(size) > limit.rlim_cur;  // signed in FreeBSD
 }
 
+PathRules confined_rules(const PathRules& rules, const std::string& folder) {
+  const Permission own = rules.restricted() ? rules.permission(folder) : Permission::write;
+  std::vector<Root> roots = {{folder, own}};
+  for (const Root& root : rules.roots())
+    if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
+  return PathRules::of_canonical(std::move(roots));
+}
+
 }  // namespace
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
-  auto target = permitted_path(rules_, path, base_, Permission::write);
+  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
+  auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;
   const Place place = place_of(*target);
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
@@ -168,9 +178,9 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
         {subject, ": ", bytes.size(), " bytes are more than ",
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
-  const auto permitted = check_permission(rules_, place.directory, Permission::write);
+  const auto permitted = check_permission(rules, place.directory, Permission::write);
   if (!permitted) return permitted.error();
-  const auto directory = open_or_make_directory(rules_, place.directory, how.make_directories);
+  const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
   if (!directory) return directory.error();
   const int in = directory->get();
   if (auto ok = check_file_system(in, *target); !ok) return ok.error();
@@ -183,8 +193,13 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
     return system_error(errno, {subject});
 
+  int error = 0;
+  if (how.remove) {
+    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, {subject});
+    return target;
+  }
   NewFile file(in);
-  int error = file.create(replaces ? 0600 : 0666);
+  error = file.create(replaces ? 0600 : 0666);
   if (error != 0) return system_error(error, {subject, ": a file beside it"});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);

@@ -58,6 +58,9 @@ class PathRules {
   // missing, not a directory or not readable, or that is listed twice with different permissions,
   // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
   static Expected<PathRules> create(const PathOptions& options);
+  // Roots that are canonical already, as another machine has told of its own. This host is not
+  // looked at.
+  static PathRules of_canonical(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
   bool restricted() const noexcept { return !roots_.empty(); }
@@ -78,6 +81,9 @@ class PathRules {
   //   Working directory does not exist: PATH
   //   Working directory is not a directory: PATH
   Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+  // The same of what canonical_path() has returned; only judged, and not opened, when it is not of
+  // this host.
+  Expected<OpenDirectory> open_found(Expected<std::string> path, bool here = true) const;
 
  private:
   std::vector<Root> roots_ = {};

@@ -191,6 +191,12 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   return rules;
 }
 
+PathRules PathRules::of_canonical(std::vector<Root> roots) {
+  PathRules rules;
+  rules.roots_ = std::move(roots);
+  return rules;
+}
+
 const Root* PathRules::deepest_root(std::string_view canonical_path) const noexcept {
   if (!is_canonical_form(canonical_path)) return nullptr;
   const Root* deepest = nullptr;
@@ -209,14 +215,17 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
 
 Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
                                                  std::string_view base) const {
+  return open_found(canonical_path(work_dir.empty() ? "."sv : work_dir, base));
+}
+
+Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (work_dir.empty()) work_dir = "."sv;
-  auto path = canonical_path(work_dir, base);
   if (!path) return with_prefix({invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied,
                       {invalid, "Path not in allowed directories: ", shown});
+  if (!here) return OpenDirectory{std::move(*path), {}};
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();

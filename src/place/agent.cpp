@@ -10,6 +10,7 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
+#include "paths/paths.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -69,7 +70,9 @@ class PlaceAgent {
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
-  long uid_ = -1;  // that commands become
+  bool is_remote_ = false;   // the workspace is only here
+  std::string ground_ = {};  // of questions
+  long uid_ = -1;            // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -283,7 +286,18 @@ bool PlaceAgent::greet(std::string_view text) {
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
-  variables.auto_venv = false;
+  std::string ground = (*hello)["ground"].as_string();
+  is_remote_ = (*hello)["remote"].as_bool();
+  if (is_remote_ && !(*hello)["found"].as_bool())
+    if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
+  set_member(answer, "ground", ground);
+  ground_ = answer["ground"].dump();
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  if (is_remote_) variables.workspace = workspace;
+  variables.auto_venv = (*hello)["auto_venv"].as_bool();
+  variables.venv_path = (*hello)["venv"].as_string();
+  look_at_home(variables.venv_path);
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
   environment_ = std::move(*environment);
@@ -301,7 +315,12 @@ bool PlaceAgent::greet(std::string_view text) {
     if (!folder) return refuse(folder.error().message);
     home_ = std::move(*folder);
     home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
+    if (roots.empty() && !workspace.empty()) roots.push_back({workspace});
+    roots.push_back({home_->path()});
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
     weak_variables_ = offline_variables(wanted.network);
     add_toolchains(*environment_, weak_variables_);
   }
@@ -322,11 +341,21 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     pass_on(id, stream, bytes);
   };
   UniqueFd passed;
+  UniqueFd folder;
   Running& command = commands_.emplace_back();
   command.id = id;
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
-  const auto ready = prepare(request, command, passed, *options);
+  auto ready = prepare(request, command, passed, *options);
+  if (ready && is_remote_ && !options->work_dir.empty()) {
+    // What was judged is what is entered.
+    auto opened = PathRules().open_found(options->work_dir);
+    if (opened)
+      folder = std::move(opened->fd);
+    else
+      ready = opened.error();
+    options->work_dir_fd = folder.get();
+  }
   command.state = std::make_unique<State>(std::move(options));
   State& state = *command.state;
   if (!ready) {
@@ -373,6 +402,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
+  options.sandbox = sandbox_;
+  if (request.argv[0].empty()) {
+    request.argv = {"/proc/self/exe", "--place"};
+    options.environment.push_back(concat({question_variable, "=", ground_}));
+    options.sandbox = {};
+  }
   options.argv.swap(request.argv);
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
@@ -382,7 +417,6 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.uid = uid_;
   options.gid = gid_;
   options.supervised = true;
-  options.sandbox = sandbox_;
   options.max_output = 0;
   if (request.has_script) {
     auto script = anonymous_file(request.script);
@@ -451,7 +485,10 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int place_main(int in, int out) { return PlaceAgent(in, out).run(); }
+int place_main(int in, int out) {
+  const char* const ground = std::getenv(question_variable);
+  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -190,6 +190,11 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
           set_member(hello, "home", home);
   }
   if (wanted.whole_lines) set_member(hello, "lines", true);
+  set_member(hello, "ground", wanted.ground);
+  set_member(hello, "found", wanted.is_found);
+  set_member(hello, "remote", wanted.is_remote);
+  set_member(hello, "venv", wanted.venv_path);
+  set_member(hello, "auto_venv", wanted.auto_venv);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -249,13 +254,15 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.home = bounded(told["home"]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"]);
+  ground_ = told["ground"].as_string();
   const Json& seen = told["nonces"][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
         {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
-         "): mount it there under the same path, or choose one that is"});
+         "): mount it there under the same path, or let it be only there "
+         "(place_workspace remote)"});
   return {};
 }
 

@@ -17,6 +17,8 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
+  // Of a workspace that is only there: its canonical path there. Empty: it is the same as here.
+  std::string workspace = {};
   SandboxReport sandbox = SandboxReport();
 };
 
@@ -40,6 +42,12 @@ class PlaceEngine {
   virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
 };
 
+// Where the workspace of a place is.
+enum class PlaceWorkspace {
+  shared,  // here and there, the same files under the same path
+  remote,  // only there
+};
+
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
@@ -54,6 +62,15 @@ struct PlaceOptions : ExecutorOptions {
   // by that each time, into a folder that its user alone may enter: in $XDG_CACHE_HOME or
   // ~/.cache, in ~, in /var/tmp or /tmp. Nothing removes it. Empty: an agent is at the other end.
   std::string agent = {};
+  // With `remote`, the workspace, the roots and EnvironmentOptions::venv_path are looked up there
+  // once, from the directory that the agent starts in; a `~` at their start is its home. So is each
+  // work_dir, by one message more of a command that names one: that it is not there is reported
+  // when the command starts. Executor::files() are those of the place, but for the spill_dir, which
+  // is here. A root of less than Permission::write must lie in none that commands may change, and
+  // the sandbox must hold there, which alone keeps commands from it. Result::venv is empty, as the
+  // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
+  // delete_guard, which remembers files of this host.
+  PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -79,8 +96,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 
 // Runs commands in a place that is not this host, through an agent that runs there. Policy, roots,
 // masking, sessions, output and audit stay on this side. The workspace and the roots must be the
-// same files there under the same paths; of the workspace this is tried each time the place is
-// reached, with a file that is made there for a moment.
+// same files there under the same paths, of which the workspace is tried each time the place is
+// reached, with a file that is made there for a moment; or they are only there.
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
@@ -116,6 +133,8 @@ class PlaceExecutor : public Executor {
 // borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
 // looking into this one (PR_SET_DUMPABLE). What went wrong is told on standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+// For files of a workspace that is only there it starts its own program once more, with the one
+// argument --place, which must then call this with the standard streams.
 int place_main(int in, int out);
 
 }  // namespace v0_1

@@ -9,14 +9,17 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-struct PlaceExecutor::Place {
+struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
   std::string described = {};
@@ -29,6 +32,10 @@ struct PlaceExecutor::Place {
   Error failure = {};
 
   explicit Place(PlaceSettings given) : settings(std::move(given)) {}
+  Expected<void> ask(FileMessage& message) const override;
+  Error misled() const;
+  // Has the workspace and the roots found there.
+  Expected<void> find(const PlaceOptions& options);
 
   // The connection, or a new one where it was lost. Who has waited while that failed does not try
   // it again.
@@ -72,6 +79,68 @@ struct PlaceExecutor::Place {
 
 PlaceEngine::~PlaceEngine() = default;
 
+// The answer comes from a place that may be hostile.
+Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
+  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+  ProcessOptions process;
+  process.input = message.text();
+  process.timeout = std::chrono::minutes(10);
+  process.max_output = 0;
+  // ProcessResult::out would be UTF-8.
+  std::string said;
+  process.on_output = [&](Stream stream, std::string_view bytes) {
+    if (stream == Stream::out && said.size() < most) said += bytes;
+  };
+  auto reached = const_cast<Place*>(this)->connect({});
+  if (!reached) return reached.error();
+  PlaceRequest request;
+  request.argv.emplace_back();
+  request.has_input = true;
+  process.carrier = new_shared<PlaceCommand>(*reached, std::move(request));
+  const ProcessResult told = run_process(process);
+  if (!told.succeeded() || !message.take(said))
+    return make_error(ErrorCode::io,
+                      {wanted.name, " has not answered about its files: ", told.message});
+  if (message.numbers[0] != 0) return message.error();
+  if (is_canonical_form(message.path)) return {};
+  return misled();
+}
+
+Error PlaceExecutor::Place::misled() const {
+  return make_error(ErrorCode::io, {wanted.name, " has told a path that is none"});
+}
+
+Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+  wanted.is_remote = true;
+  if (options.environment.command_prefix.empty()) {
+    wanted.venv_path = options.environment.venv_path;
+    wanted.auto_venv = options.environment.auto_venv;
+  }
+  wanted.ground = ground_of(options.workspace.empty() ? "." : options.workspace, options.roots);
+  const auto reached = connect({});
+  if (!reached) return reached.error();
+  const PlaceLink& found = **reached;
+  wanted.ground = found.ground();
+  wanted.is_found = true;
+  roots = roots_in(wanted.ground, workspace);
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  const bool confined = is_one_of("filesystem", found.facts().sandbox.enforced);
+  for (const Root& root : roots) {
+    if (!is_canonical_form(root.path)) return misled();
+    bool held = confined || root.permission == Permission::write;
+    for (const Root& around : roots)
+      if (around.permission == Permission::write && root.permission != Permission::write)
+        held = held && !codeexec::is_within(root.path, around.path);
+    if (!held)
+      return make_error(ErrorCode::unsupported,
+                        {"read_only: nothing would keep commands from ", printable(root.path),
+                         ": in a place it must lie in no folder that may be changed, and a sandbox "
+                         "must hold there"});
+  }
+  return {};
+}
+
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -99,13 +168,27 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
       options.connect_timeout <= std::chrono::seconds(0))
     return make_error(ErrorCode::invalid_argument,
                       {"keep_alive must be at least one second, and connect_timeout more than 0"});
+  const bool remote = options.workspace_mode == PlaceWorkspace::remote;
+  if (remote && options.engine)
+    return make_error(ErrorCode::unsupported,
+                      {"place_workspace: remote is for a place that is there already"});
+  if (remote && options.delete_guard)
+    return make_error(ErrorCode::unsupported,
+                      {"delete_guard: not for a workspace that is only in a place"});
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
+  if (remote) {
+    variables.workspace.clear();
+    variables.venv_path.clear();
+    variables.auto_venv = false;
+  }
   auto environment = Environment::create(variables);
   if (!environment) return environment.error();
-  if (auto ok = executor.set_up(options, environment->secrets()); !ok) return ok.error();
+  const std::vector<std::string> secrets = environment->secrets();
+  if (!remote)
+    if (auto ok = executor.set_up(options, secrets); !ok) return ok.error();
   auto place =
       new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
   PlaceLink::Wanted& wanted = place->wanted;
@@ -120,21 +203,20 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   wanted.agent = options.agent;
   wanted.connect_timeout = options.connect_timeout;
   wanted.keep_alive = options.keep_alive;
-  wanted.workspace = executor.workspace();
   wanted.sandbox = options.sandbox;
-  if (!is_utf8(wanted.workspace))
-    return make_error(ErrorCode::invalid_argument,
-                      {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
-  if (options.sandbox.mode != SandboxMode::off) {
-    for (const Root& root : executor.paths().roots())
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.sandbox.writable : wanted.sandbox.readable)
-            .push_back(root.path);
-    if (executor.paths().roots().empty()) wanted.sandbox.writable.push_back(wanted.workspace);
+  if (remote) {
+    if (auto ok = place->find(options); !ok) return ok.error();
+    if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.error();
+  } else {
+    wanted.workspace = executor.workspace();
+    if (!is_utf8(wanted.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+    wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   place->name = wanted.name;
   place->engine = options.engine;
-  place->described = facts_of_shell(options.shell, variables);
+  place->described = facts_of_shell(options.shell, options.environment);
   executor.place_ = std::move(place);
   if (!options.engine)
     if (auto ok = executor.reach(); !ok) return ok.error();
@@ -149,7 +231,9 @@ Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) co
 
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(place_->mutex);
-  return place_->link ? place_->link->facts() : PlaceFacts();
+  PlaceFacts facts = place_->link ? place_->link->facts() : PlaceFacts();
+  facts.workspace = place_->workspace;
+  return facts;
 }
 
 std::string PlaceExecutor::describe_place() const {
@@ -158,7 +242,9 @@ std::string PlaceExecutor::describe_place() const {
   if (!there.host.empty())
     machine = concat({", ", printable(there.host), " (", printable(there.machine), ")"});
   return to_utf8(concat({place_->described, " Commands run on another machine", machine,
-                         ", which has the workspace under the same path."}));
+                         there.workspace.empty()
+                             ? ", which has the workspace under the same path."
+                             : ". The workspace is only there, for the file tools, too."}));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {

@@ -10,7 +10,8 @@
 //   hello        client  0        JSON: who it is, what commands are held to, what to look for
 //   hello        agent   0        JSON: who it is, what it has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins
+//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
 //   credit       both    command  a Channel in one byte; so many more bytes, in 4, may be sent
@@ -33,6 +34,7 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "json/json.hpp"
+#include "paths/paths.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "sandbox/sandbox.hpp"
@@ -42,6 +44,8 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// By which the agent's program learns of which ground it is to answer_question().
+inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
@@ -149,6 +153,23 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 
+// A workspace, and each root after a NUL and its Permission as a digit.
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+
+// A `~` at the start of an option means the home of whoever the agent runs as.
+void look_at_home(std::string& path);
+
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground);
+
+// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
+// in JSON. 0, or 1.
+// The agent does so by starting its own program once more, with the argument --place and the ground
+// in question_variable: a disk that does not answer holds up nobody, and it runs as the user that
+// commands run as.
+int answer_question(std::string_view ground, int in, int out);
+
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
   return keep_alive / 3;
@@ -219,6 +240,12 @@ class PlaceLink {
     std::chrono::milliseconds keep_alive = {};
     SandboxOptions sandbox = SandboxOptions();
     std::string workspace = {};  // that must be the same there; empty: any
+    std::string ground = {};     // that and the roots, see ground_of(); empty: any
+    // The workspace is only there, where the agent looks for virtual environments.
+    bool is_remote = false;
+    bool is_found = false;  // the ground is canonical
+    std::string venv_path = {};
+    bool auto_venv = false;
     // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
     // memory that ran out.
     bool in_container = false;
@@ -244,6 +271,8 @@ class PlaceLink {
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
+  // As the agent has found it, or says so.
+  const std::string& ground() const { return ground_; }
   bool is_lost() const;
   // Why it was lost. In UTF-8.
   std::string reason() const;
@@ -275,6 +304,7 @@ class PlaceLink {
   const bool is_container_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
+  std::string ground_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();

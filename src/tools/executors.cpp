@@ -41,6 +41,7 @@ std::string workspace_of(const ServerConfig& config) {
   PathOptions allowed;
   allowed.roots = config.local.roots;
   if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
+  if (config.place_workspace == "remote") return allowed.roots[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
@@ -186,6 +187,9 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
+  const auto mode = enumerator_of("place_workspace", config.place_workspace, "shared, remote");
+  if (!mode) return mode.error();
+  options.workspace_mode = static_cast<PlaceWorkspace>(*mode);
   std::string agent = config.place_agent;
   if (!options.agent.empty() && config.use != Option::command) {
     if (agent != ServerConfig::usual_agent)

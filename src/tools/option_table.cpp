@@ -133,6 +133,9 @@ std::vector<Option> option_table(ServerConfig& config) {
   add("place-agent-path\nPATH\n"
       "of this program there (default: codeexec-mcp)",
       &config.place_agent, Where::installed);
+  add("place-workspace\nMODE\n"
+      "shared (default): the same here and there; remote: only there",
+      &config.place_workspace, Where::there);
   add("place-start-timeout\nSECONDS\n"
       "that a command waits for its place to be made (default: 60)",
       &config.slurm.start_timeout, Where::slurm);

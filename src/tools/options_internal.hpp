@@ -69,6 +69,7 @@ struct ServerConfig {
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
+  std::string place_workspace = "shared";
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   SlurmOptions slurm = {};
   bool reach_place = false;  // now, and not when a command needs it
@@ -118,6 +119,7 @@ struct Option {
     command = 8,
     ssh = 16,
     slurm = 32,
+    there = command | ssh,    // at a place that nobody makes
     installed = ssh | slurm,  // where the agent is started by its name
     places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be

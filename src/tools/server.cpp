@@ -177,7 +177,9 @@ std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& f
   return {{"place", true,
            concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
                    facts.uid, ", home ", facts.home})},
-          {"workspace", true, concat({executor.workspace(), " has the same files there"})}};
+          {"workspace", true,
+           concat({executor.workspace(),
+                   facts.workspace.empty() ? " has the same files there" : " is only there"})}};
 }
 
 int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {

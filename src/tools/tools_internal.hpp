@@ -185,7 +185,7 @@ struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
       : executor(where),
         options(how),
-        files(where.file_rules(), where.workspace()),
+        files(where.files()),
         use(new_shared<UseCounter>(how.fair_use)),
         shells(where, how.shells) {}
 

@@ -1,6 +1,7 @@
 // What comes through the pipe between a place and its client: frames, what makes a command, and
 // orders to an agent. All are hostile.                       sh tests/fuzz/run.sh [seconds] place
 //   The first byte of an input chooses the reader.
+#include "files/files_internal.hpp"
 #include "place/place_internal.hpp"
 
 #include <fcntl.h>
@@ -53,6 +54,28 @@ void read_request(fuzz::Bytes bytes) {
   EXPECT_WITH(again.text() == text, bytes.rest());
 }
 
+// What answers questions about files, all of which may only be read, and what takes the answers.
+void ask(fuzz::Bytes bytes) {
+  using codeexec::FileMessage;
+  FileMessage message;
+  if (message.take(bytes.rest())) EXPECT_WITH(message.text() == bytes.rest(), bytes.rest());
+  std::string workspace;
+  const auto roots = codeexec::roots_in(bytes.rest(), workspace);
+  const std::string again = codeexec::ground_of(workspace, roots);
+  EXPECT_WITH(codeexec::roots_in(again, workspace).size() == roots.size(), bytes.rest());
+  message.numbers[0] = bytes.below(5);
+  for (std::size_t i = 1; i < 6; ++i) message.numbers[i] = bytes.below(256);
+  for (std::string* const text : {&message.path, &message.extra, &message.bytes})
+    *text = bytes.part();
+  const codeexec::UniqueFd in(::memfd_create("question", MFD_CLOEXEC));
+  const codeexec::UniqueFd out(::memfd_create("answer", MFD_CLOEXEC));
+  const std::string text = message.text();
+  EXPECT(::write(in.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  EXPECT(::lseek(in.get(), 0, SEEK_SET) == 0);
+  constexpr const char* ground = R"("/usr/share\u00001/usr/share")";
+  EXPECT_WITH(codeexec::answer_question(ground, in.get(), out.get()) == 0, text);
+}
+
 // An agent that runs one program that is not there, and otherwise gets any order but to run one.
 void order(fuzz::Bytes bytes) {
   codeexec::PlaceRequest request;
@@ -81,11 +104,13 @@ void fuzz::place(std::string_view input) {
   // What an agent that ends says of it is of no interest.
   static const int quiet = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   Bytes bytes(input);
-  switch (bytes.below(3)) {
+  switch (bytes.below(4)) {
     case 0:
       return read_frames(bytes);
     case 1:
       return read_request(bytes);
+    case 2:
+      return ask(bytes);
     default:
       break;
   }

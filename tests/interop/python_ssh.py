@@ -30,8 +30,13 @@ class OverSsh(Here):
         await until("the agent is gone", lambda: agents() == 0)
 
 
+class OnlyThere(OverSsh):
+    options = [*OverSsh.options, "--place-workspace", "remote"]
+
+
 async def main():
     await scenario("Python SDK 2, ssh", "auto", "2026-07-28", OverSsh())
+    await scenario("Python SDK 2, workspace only there", "auto", "2026-07-28", OnlyThere())
 
 
 anyio.run(main)

@@ -13,6 +13,8 @@ using codeexec::ProcessResult;
 using codeexec::Result;
 using namespace support;
 
+using namespace std::string_view_literals;
+
 namespace {
 
 // The kinds of frames, as the table in place_internal.hpp has them.
@@ -47,6 +49,22 @@ constexpr const char* mark = "codeexec-place/1\n";
 constexpr const char* good_end =
     R"({"outcome":0,"exit_code":5,"signal":0,"cpu":1,"memory":1,"left":0,"pid":7})";
 
+// What answers a question about files, and a question: as FileMessage::text() has it.
+struct FileAnswer {
+  std::uint64_t numbers[6] = {};
+  std::string path = {};
+  std::string extra = {};
+  std::string bytes = {};
+
+  std::string text() const {
+    std::uint64_t head[8];
+    std::copy(std::begin(numbers), std::end(numbers), head);
+    head[6] = path.size();
+    head[7] = extra.size();
+    return std::string(reinterpret_cast<const char*>(head), sizeof head) + path + extra + bytes;
+  }
+};
+
 // A place that is played: it answers the greeting, and what it is given to say when the first
 // command comes; then it listens.
 class Played {
@@ -55,10 +73,16 @@ class Played {
   TempDir workspace = {};
   PlaceOptions options = place_options(workspace.path());
 
-  explicit Played(const std::string& answer) {
+  // With a `ground`, which it says to have found, the workspace is only there.
+  explicit Played(const std::string& answer, std::optional<std::string_view> ground = {}) {
     const std::string greeting =
         R"({"protocol":1,"version":"0","machine":"m","host":"h","uid":1,"home":"/h","nonces":[")";
-    const std::string rest = "\"]}";
+    std::string rest = "\"]}";
+    if (ground) {
+      rest = "\"],\"ground\":" + Json(*ground).dump() + "}";
+      options.workspace_mode = codeexec::PlaceWorkspace::remote;
+      write_file(workspace / ".codeexec-none", std::string(32, 'x'));
+    }
     write_file(folder / "head", mark + number(greeting.size() + 32 + rest.size()) +
                                     static_cast<char>(hello) + number(0) + greeting);
     write_file(folder / "rest", rest);
@@ -272,6 +296,107 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
   CHECK(agent_given(greeting + request_of(R"({"argv":1})")).exit_code == 0);
   const ProcessResult other = agent_given(frame(hello, 0, R"({"protocol":99})"));
   CHECK(has(other.out, "another protocol"));
+}
+
+TEST_CASE("place: a workspace that cannot be is an error") {
+  const auto error_of = [](std::string_view ground) {
+    Played place("", ground);
+    place.options.roots = {{place.workspace.path()}};
+    place.stays();
+    return place_error(place.options).message;
+  };
+  for (const std::string_view lie :
+       {""sv, "/ws"sv, "/\0"sv, "ws\0002/ws"sv, "/a/../b\0002/ws"sv, "/ws\0002relative"sv,
+        "/ws\0002/ws/"sv, "/ws\0002"sv, "/ws\0\0"sv}) {
+    CAPTURE(std::string(lie));
+    CHECK(has(error_of(lie), "has told a path that is none"));
+  }
+  CHECK(has(error_of("/ws\0001/ref"sv), "read_only: nothing would keep"));
+}
+
+TEST_CASE("place: an answer about files that cannot be is an error") {
+  // The answer to the first question, which is for a file.
+  const auto read = [](const std::string& said, const std::string& ended) {
+    Played place(frame(out, 1, said) + frame(end, 1, ended), "/ws\0002/ws"sv);
+    place.stays();
+    place.options.roots = {{"/ws"}};
+    const auto made = PlaceExecutor::create(place.options);
+    REQUIRE_MESSAGE(made, made.error().message);
+    codeexec::FileRange range;
+    range.max_bytes = 10;
+    return made->files().read("file", range);
+  };
+  const std::string ok = R"({"outcome":0,"exit_code":0,"signal":0,"cpu":1,"memory":1,"left":0})";
+  FileAnswer answer;
+  answer.path = "/ws/file";
+  answer.bytes = "0123456789";
+  answer.extra = "image/png";
+  const std::string whole = answer.text();
+  const auto good = read(whole, ok);
+  REQUIRE_MESSAGE(good, good.error().message);
+  CHECK(good->bytes == answer.bytes);
+  CHECK(good->mime_type == "image/png");
+  CHECK(has(read(whole, good_end).error().message, "has not answered about its files"));
+  for (const std::size_t size : {std::size_t{1}, std::size_t{63}, std::size_t{70}}) {
+    CAPTURE(size);
+    CHECK(has(read(whole.substr(0, size), ok).error().message, "has not answered"));
+  }
+  for (const std::size_t at : {std::size_t{48}, std::size_t{56}}) {
+    std::string lengths = whole;
+    lengths.replace(at, 8, 8, '\xff');
+    CHECK(has(read(lengths, ok).error().message, "has not answered"));
+  }
+  for (const std::string_view path : {""sv, "../x"sv, "file"sv, "/ws/../x"sv, "/ws/x\0y"sv}) {
+    answer.path = path;
+    CHECK(has(read(answer.text(), ok).error().message, "has told a path that is none"));
+  }
+  answer.path = "/ws/file";
+  answer.extra = "text/html";
+  answer.bytes += "more than was asked for";
+  const auto lie = read(answer.text(), ok);
+  REQUIRE(lie);
+  CHECK(lie->bytes.empty());
+  CHECK(lie->mime_type.empty());
+  answer.numbers[0] = ~std::uint64_t{0};
+  answer.bytes = "\033[31m\xff";
+  const codeexec::Error error = read(answer.text(), ok).error();
+  CHECK(codeexec::is_utf8(error.message));
+  CHECK(!has(error.message, "\033"));
+  CHECK(error.code == codeexec::ErrorCode::io);
+}
+
+TEST_CASE("place: what answers questions takes any bytes") {
+  Random random(13);
+  // Nothing may be changed.
+  const TempDir folder;
+  const std::string ground = Json(folder.path() + '\0' + "1" + folder.path()).dump();
+  const auto asked = [&](const std::string& bytes, const std::string& where) {
+    ProcessOptions options;
+    options.argv = {CODEEXEC_MCP, "--place"};
+    options.environment = {"CODEEXEC_PLACE_QUESTION=" + where};
+    options.input = bytes.empty() ? std::string(1, 'x') : bytes;
+    options.timeout = safety;
+    return codeexec::run_process(options);
+  };
+  FileAnswer question;
+  question.numbers[0] = 3;  // a list
+  question.path = folder.path();
+  const std::string whole = question.text();
+  CHECK(asked(whole, ground).exit_code == 0);
+  for (const char* none : {"", "{", "\"", "1x"}) CHECK(asked(whole, none).exit_code == 1);
+  for (std::size_t size = 0; size < 64; size += 7)
+    CHECK(asked(whole.substr(0, size), ground).exit_code == 1);
+  for (int i = 0; i < 60; ++i) {
+    for (std::uint64_t& one : question.numbers) one = random.below(3) ? random.below(5) : ~one;
+    question.numbers[0] = random.below(9);
+    for (std::string* const text : {&question.path, &question.extra, &question.bytes}) {
+      *text = random.below(2) ? folder.path() : std::string();
+      for (std::size_t left = random.below(8); left > 0; --left)
+        *text += static_cast<char>(random.below(256));
+    }
+    CHECK(asked(question.text(), ground).exit_code == 0);
+  }
+  CHECK(names_in(folder.path()).empty());
 }
 
 TEST_CASE("place: random orders end an agent without harm") {

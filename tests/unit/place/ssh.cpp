@@ -1,7 +1,9 @@
 // Places over ssh.
 
+#include "../../helpers/server_support.hpp"
 #include "ssh_helpers.hpp"
 
+using codeexec::Json;
 using codeexec::PlaceExecutor;
 using codeexec::PlaceOptions;
 using codeexec::Result;
@@ -56,4 +58,60 @@ TEST_CASE("ssh: what keeps it from connecting is one line, with what to do") {
   server.check_refused(server.options(), "nothing listens there");
   CHECK(!codeexec::ssh_transport("-oProxyCommand=x"));
   CHECK(!codeexec::ssh_transport(""));
+}
+
+// The server has a mount namespace of its own, with other files under a path of this host.
+TEST_CASE("ssh: a workspace that is only there") {
+  if (SshServer::is_missing()) return;
+  codeexec::ProcessOptions probe;
+  probe.argv = {"unshare", "-m", "mount", "--bind", "/usr", "/mnt"};
+  probe.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+  if (!codeexec::run_process(probe).succeeded()) {
+    MESSAGE("SKIPPED: not root, or no mount namespaces, so that sshd sees what this host has");
+    return;
+  }
+  const TempDir real;
+  const TempDir seen;
+  make_directories(real / "ws");
+  make_directories(seen / "ws");
+  write_file(real / "ws/file", "of the place\n");
+  write_file(seen / "ws/file", "of this host\n");
+  SshServer server("127.0.0.1", free_port(),
+                   {"unshare", "-m", "sh", "-c",
+                    "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"", real.path(), seen.path()},
+                   {});
+  PlaceOptions options = server.options();
+  options.workspace = seen / "ws";
+  CHECK(has(place_error(options).message, "place_workspace remote"));
+  options.workspace_mode = codeexec::PlaceWorkspace::remote;
+  options.roots = {{seen / "ws"}};
+  const PlaceExecutor there = make_place(options);
+  const Result r = there.run("pwd; cat file; echo \"$SSH_CONNECTION\"");
+  CHECK_MESSAGE(begins(r.out, (seen / "ws\nof the place\n127.0.0.1 ")), describe(r));
+  CHECK(there.files().read("file")->bytes == "of the place\n");
+
+  Server::Options how;
+  how.wrapper = {"env", "PATH=" + (server.folder / "bin") + ":/usr/bin:/bin"};
+  how.arguments = {"--execution-mode",   "ssh",        "--place-host",    "box",
+                   "--place-agent-path", CODEEXEC_MCP, "--workspace",     seen / "ws",
+                   "--place-workspace",  "remote",     "--allowed-paths", seen / "ws",
+                   "--sandbox",          "off"};
+  Server tools(how);
+  CHECK(tools.execute("cat file")["stdout"] == Json("of the place\n"));
+  tools.use("write_file", R"({"file_path":"dir/new","content":"text\n"})");
+  CHECK(tools.use("read_file", R"({"file_path":"dir/new"})")["content"] == Json("text\n"));
+  const Json list = tools.use("list_files", R"({"path":"."})");
+  CHECK(list["path"] == Json(seen / "ws"));
+  REQUIRE(list["entries"].size() == 2);
+  CHECK(list["entries"][0]["path"] == Json("dir"));
+  CHECK(list["entries"][1]["path"] == Json("file"));
+  CHECK(tools.finish().empty());
+  CHECK(read_file(real / "ws/dir/new") == "text\n");
+  CHECK(names_in(seen / "ws") == Strings{"file"});
+  CHECK(read_file(seen / "ws/file") == "of this host\n");
+
+  server.end();
+  const auto lost = there.files().read("file");
+  REQUIRE(!lost);
+  CHECK(has(lost.error().message, "box"));
 }

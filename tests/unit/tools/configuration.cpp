@@ -213,6 +213,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"place-host", {"", "-oProxyCommand=true"}},
       {"place-agent-path", {""}},
       {"slurm-option", {"", "--mem=1G", "-p", "1", "Mem=1"}},
+      {"place-workspace", {"", "copy", "Remote"}},
       {"place-keep-alive", {"abc", "0", "0.5", "-5", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
       {"protect-paths", {"", "/usr", "../x", "a/../b"}},
@@ -263,7 +264,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     if (name == "place-host") here = {"--execution-mode", "ssh"};
     if (name == "slurm-option" || name == "place-start-timeout")
       here = {"--execution-mode", "slurm"};
-    if (name == "place-agent-path" || name == "place-keep-alive")
+    if (name == "place-agent-path" || name == "place-keep-alive" || name == "place-workspace")
       here = {"--execution-mode", "ssh", "--place-host", "nobody.invalid"};
     if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
         name == "workspace-size")
@@ -335,6 +336,10 @@ TEST_CASE("unknown options, words out of place and wrong uses of the special opt
   check_refused(run_program({"--execution-mode", "ssh"}), "needs a place_host");
   check_refused(run_program({"--execution-mode", "command"}), "needs a place_command");
   check_refused(run_program({"--place-host", "box"}), "has no effect with");
+  // A container has the workspace of this host.
+  for (const char* mode : {"docker", "local"})
+    check_refused(run_program({"--execution-mode", mode, "--place-workspace", "remote"}),
+                  std::string("place_workspace has no effect with execution_mode ") + mode);
   check_refused(run_program({"--help", "me"}), "--help");
   check_refused(run_program({"--version", "1", "2"}), "--version");
   check_refused(run_program({"--bad\nline\x1b[31m\xff"}), "unknown option");

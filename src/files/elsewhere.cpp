@@ -1,0 +1,188 @@
+// Files on another machine: what is asked there, and what is answered here.
+
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Numbers stand in the order of bytes that all processors have that an agent runs on.
+constexpr std::size_t number_size = sizeof(std::uint64_t);
+
+std::string_view bytes_of(const std::uint64_t* numbers, std::size_t count) {
+  return {reinterpret_cast<const char*>(numbers), count * number_size};
+}
+
+// False: the text is too short.
+bool take_numbers(std::string_view& text, std::uint64_t* numbers, std::size_t count) {
+  const std::size_t size = count * number_size;
+  if (text.size() < size) return false;
+  std::memcpy(numbers, text.data(), size);
+  text.remove_prefix(size);
+  return true;
+}
+
+constexpr std::uint64_t FileContent::*const content_numbers[] = {
+    &FileContent::size, &FileContent::begin, &FileContent::lines, &FileContent::next};
+constexpr bool FileContent::*const content_flags[] = {&FileContent::more, &FileContent::cut_line,
+                                                      &FileContent::binary};
+
+}  // namespace
+
+FileMessage::FileMessage(Question question, std::string_view asked) : path(asked) {
+  numbers[0] = question;
+}
+
+// The numbers, the sizes of the first two texts, and the three texts.
+std::string FileMessage::text() const {
+  const std::uint64_t sizes[] = {path.size(), extra.size()};
+  return concat({bytes_of(numbers, std::size(numbers)), bytes_of(sizes, 2), path, extra, bytes});
+}
+
+bool FileMessage::take(std::string_view text) {
+  std::uint64_t sizes[2];
+  if (!take_numbers(text, numbers, std::size(numbers)) || !take_numbers(text, sizes, 2))
+    return false;
+  std::string* const parts[] = {&path, &extra};
+  for (int i = 0; i < 2; ++i) {
+    if (sizes[i] > text.size()) return false;
+    *parts[i] = text.substr(0, static_cast<std::size_t>(sizes[i]));
+    text.remove_prefix(parts[i]->size());
+  }
+  bytes = text;
+  return true;
+}
+
+void FileMessage::fail(const Error& error) {
+  numbers[0] = static_cast<std::uint64_t>(error.code) + 1;
+  numbers[1] = static_cast<std::uint64_t>(error.system_error);
+  bytes = error.message;
+}
+
+Error FileMessage::error() const {
+  Error error;
+  constexpr auto last = static_cast<std::uint64_t>(ErrorCode::io);
+  error.code = static_cast<ErrorCode>(std::min(numbers[0] - 1, last));
+  error.system_error = static_cast<int>(numbers[1] & 0xffff);
+  error.message = printable(bytes);
+  return error;
+}
+
+Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
+  FileMessage message(FileMessage::read, path);
+  message.numbers[1] = static_cast<std::uint64_t>(range.unit);
+  message.numbers[2] = range.offset;
+  message.numbers[3] = range.count.value_or(~std::uint64_t{0});
+  message.numbers[4] = range.max_bytes;
+  if (auto ok = ask(message); !ok) return ok.error();
+  Expected<FileContent> found = FileContent();
+  FileContent& content = *found;
+  content.path.swap(message.path);
+  if (message.bytes.size() <= range.max_bytes) content.bytes.swap(message.bytes);
+  const std::uint64_t* number = message.numbers;
+  for (const auto member : content_numbers) content.*member = *++number;
+  std::uint64_t flags = *++number;
+  for (const auto member : content_flags) {
+    content.*member = (flags & 1) != 0;
+    flags >>= 1;
+  }
+  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+    content.mime_type.swap(message.extra);
+  return found;
+}
+
+Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
+                                            const FileWrite& how) const {
+  FileMessage message(FileMessage::write, path);
+  message.numbers[1] = how.make_directories;
+  message.numbers[2] = how.only_new;
+  message.numbers[3] = how.remove;
+  message.extra = how.below;
+  // That there is a byte too many is told there.
+  message.bytes = bytes.substr(0, Files::max_write + 1);
+  if (auto ok = ask(message); !ok) return ok.error();
+  return std::move(message.path);
+}
+
+Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
+  FileMessage message(FileMessage::list, path);
+  message.numbers[1] = depth;
+  if (auto ok = ask(message); !ok) return ok.error();
+  Expected<FileList> found = FileList();
+  FileList& list = *found;
+  list.path.swap(message.path);
+  list.more = message.numbers[1] != 0;
+  std::string_view rest = message.bytes;
+  std::uint64_t head[2];
+  while (list.entries.size() < Files::max_entries && take_numbers(rest, head, 2)) {
+    FileEntry entry;
+    entry.type = static_cast<FileEntry::Type>(head[0] & 3);
+    entry.closed = (head[0] & 4) != 0;
+    entry.size = head[1];
+    entry.path = take_part(rest, '\0');
+    entry.modified = take_part(rest, '\0');
+    list.entries.push_back(std::move(entry));
+  }
+  return found;
+}
+
+const FilesElsewhere* Files::elsewhere(std::string_view path) const {
+  if (!elsewhere_) return nullptr;
+  const bool here = is_canonical_form(path) && codeexec::is_within(path, elsewhere_->here);
+  return here ? nullptr : elsewhere_;
+}
+
+void Files::answer(FileMessage& message) const {
+  std::uint64_t* number = message.numbers;
+  const std::uint64_t question = std::exchange(*number, 0);
+  if (question == FileMessage::read) {
+    FileRange range;
+    range.unit = static_cast<FileRange::Unit>(number[1] & 1);
+    range.offset = number[2];
+    range.count = number[3];
+    range.max_bytes = static_cast<std::size_t>(number[4]);
+    auto content = read(message.path, range);
+    if (!content) return message.fail(content.error());
+    for (const auto member : content_numbers) *++number = (*content).*member;
+    std::uint64_t bit = 1;
+    *++number = 0;
+    for (const auto member : content_flags) {
+      if ((*content).*member) *number |= bit;
+      bit <<= 1;
+    }
+    message.path.swap(content->path);
+    message.extra.swap(content->mime_type);
+    message.bytes.swap(content->bytes);
+  } else if (question == FileMessage::list) {
+    auto found = list(message.path, static_cast<std::size_t>(number[1]));
+    if (!found) return message.fail(found.error());
+    number[1] = found->more;
+    for (const FileEntry& entry : found->entries) {
+      const std::uint64_t head[] = {
+          static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
+      append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
+    }
+    message.path.swap(found->path);
+  } else {
+    FileWrite how;
+    how.make_directories = number[1] != 0;
+    how.only_new = number[2] != 0;
+    how.remove = number[3] != 0;
+    how.below.swap(message.extra);
+    auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
+                                                : canonical_path(message.path, how.below);
+    message.bytes.clear();
+    if (!found) return message.fail(found.error());
+    message.path.swap(*found);
+  }
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
