@@ -12,8 +12,8 @@
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
 #                  its own for them (tests/helpers/engine.sh), and ends it. Without it they run when
 #                  you set CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with their images
-#   --clusters     the tests of clusters for sure, and in CI: installs Slurm, starts one of its own for
-#                  them (tests/helpers/slurm.sh), and ends it. Without it they run when you set
+#   --clusters     the tests of clusters for sure, and in CI: installs Slurm, starts one of its own
+#                  for them (tests/helpers/slurm.sh), and ends it. Without it they run when you set
 #                  CODEEXEC_TEST_SLURM=1 and $SLURM_CONF is that of a Slurm with one node
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
@@ -39,7 +39,8 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe docker=no clusters=no sanitizers=no compilers=no fuzz=no portability=no soak=no install=yes
+interop=maybe docker=no clusters=no sanitizers=no compilers=no fuzz=no portability=no soak=no
+install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
 

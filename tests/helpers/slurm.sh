@@ -4,8 +4,8 @@
 #   tests/helpers/slurm.sh start DIR    in a new folder; prints the path of its slurm.conf
 #   tests/helpers/slurm.sh stop DIR
 #
-# $SLURM_CONF=DIR/slurm.conf leads to it. Needs root and the packages slurm-wlm and munge. It listens
-# on two ports of this machine that are free now.
+# $SLURM_CONF=DIR/slurm.conf leads to it. Needs root and the packages slurm-wlm and munge. It
+# listens on two ports of this machine that are free now.
 set -eu
 [ $# = 2 ] || {
   sed -n '2,/^set -eu/{ /^set -eu/!s/^# \{0,1\}//p; }' "$0" >&2
