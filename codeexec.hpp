@@ -3336,7 +3336,7 @@ std::string sha256(std::string_view bytes);
 std::string printable(std::string_view text);
 
 // The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
-Piece quoted(std::string_view text);
+Piece in_quotes(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;
@@ -3771,7 +3771,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
+Piece in_quotes(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -4389,7 +4389,7 @@ std::string own_namespace(const char* kind) {
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
-  const std::string subject = concat({what, " ", quoted(path)});
+  const std::string subject = concat({what, " ", in_quotes(path)});
   if (!fd) return system_error(errno, {subject});
   std::string content;
   char buffer[16384];
@@ -6126,7 +6126,7 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
 // errors and input -------------------------------------------------------------------------------
 
 bool Regex::Parser::fail(std::size_t offset, std::string_view what, ErrorCode code) {
-  if (!error_) error_ = make_error(code, {what, " at byte ", std::to_string(offset)}, offset);
+  if (!error_) error_ = make_error(code, {what, " at byte ", offset}, offset);
   return false;
 }
 
@@ -6915,7 +6915,7 @@ std::uint16_t hash_of_name(std::string_view name) {
 }
 
 std::string too_deep(const shell::Options& options) {
-  return concat({"nested deeper than ", std::to_string(options.limits.max_depth), " levels"});
+  return concat({"nested deeper than ", options.limits.max_depth, " levels"});
 }
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
@@ -7436,7 +7436,7 @@ void ShellParser::fail(ErrorCode code, std::string_view message, std::size_t at)
 
 void ShellParser::unexpected(std::string_view where) {
   fail_here(at_end() ? "unexpected end of the script"
-                     : concat({"unexpected ", quoted(token_here()), where}));
+                     : concat({"unexpected ", in_quotes(token_here()), where}));
 }
 
 bool ShellParser::enter() {
@@ -7449,7 +7449,7 @@ bool ShellParser::room() {
   const std::size_t most = 64 * options_.limits.max_written;
   if (syntax_.words.size() + syntax_.nodes.size() < most && syntax_.parts.size() < 4 * most)
     return true;
-  fail(ErrorCode::limit, concat({"more than ", std::to_string(most), " words"}), at_);
+  fail(ErrorCode::limit, concat({"more than ", most, " words"}), at_);
   return false;
 }
 
@@ -7987,7 +7987,8 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     if (at_end())
       unterminated("${"sv, begin);
     else
-      fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
+      fail(ErrorCode::parse, concat({"bad substitution ", in_quotes(text_.substr(begin, 20))}),
+           begin);
   }
   if (failed_) return;
   ++at_;
@@ -8163,7 +8164,7 @@ bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_v
   if (at_end())
     unterminated(construct, begin);
   else
-    unexpected(concat({", ", quoted(word), " is missing"}));
+    unexpected(concat({", ", in_quotes(word), " is missing"}));
   return false;
 }
 
@@ -8640,8 +8641,7 @@ std::uint32_t ShellParser::parse_simple() {
   }
   node.words = end_list(from);
   if (++syntax_.simple > syntax_.most_simple)
-    fail(ErrorCode::limit, concat({"more than ", std::to_string(syntax_.most_simple), " commands"}),
-         begin);
+    fail(ErrorCode::limit, concat({"more than ", syntax_.most_simple, " commands"}), begin);
   return add_node_with(node, assignments, redirections, last_token_end(begin));
 }
 
@@ -8949,7 +8949,7 @@ class ShellWalker {
   bool stopped() const { return !outcome_.complete; }
   void stop(ErrorCode code, std::string_view message, std::size_t at);
   void over_limit(std::size_t most, std::string_view what, std::size_t at) {
-    stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
+    stop(ErrorCode::limit, concat({"more than ", most, " ", what}), at);
   }
   const ShellNode& node(std::uint32_t index) const { return syntax_.nodes[index]; }
   std::uint32_t item(ShellRange range, std::size_t i) const {
@@ -16027,7 +16027,7 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
       Error error = regex.error();
-      error.message = concat({key, ": invalid pattern ", quoted(pattern), ": ", error.message});
+      error.message = concat({key, ": invalid pattern ", in_quotes(pattern), ": ", error.message});
       return error;
     }
     compiled.push_back(*std::move(regex));
@@ -16045,7 +16045,7 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
       return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      quoted(wanted), "; there are ", listed});
+                                                      in_quotes(wanted), "; there are ", listed});
   return {};
 }
 
@@ -16076,16 +16076,16 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long"sv,
-                     concat({"Command is longer than ", std::to_string(max_command_bytes),
-                             " bytes (max_command_bytes)"}),
-                     max_command_bytes, script.size());
+      return refusal(
+          "command-too-long"sv,
+          concat({"Command is longer than ", max_command_bytes, " bytes (max_command_bytes)"}),
+          max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte"sv,
-                     concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
-                             "), which no command can contain"}),
-                     nul, nul + 1);
+      return refusal(
+          "nul-byte"sv,
+          concat({"Command contains a NUL byte (at byte ", nul, "), which no command can contain"}),
+          nul, nul + 1);
     return {};
   }
 
@@ -16182,7 +16182,7 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")",
+                printable(error.message), " (at byte ", at, ")",
                 limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
@@ -17114,7 +17114,7 @@ Expected<Root> open_root(const Root& root) {
   auto directory = open_canonical_directory(*path);
   if (!directory) return with_prefix({option}, directory.error());
   const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed) return with_prefix({option}, system_error(errno, {quoted(*path)}));
+  if (!listed) return with_prefix({option}, system_error(errno, {in_quotes(*path)}));
   return Root{std::move(*path), root.permission};
 }
 
@@ -17126,7 +17126,7 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
-  if (!here) return system_error(errno, {quoted(path)});
+  if (!here) return system_error(errno, {in_quotes(path)});
   std::string_view rest = std::string_view(path).substr(1);
   while (!rest.empty()) {
     const std::string part(take_part(rest, '/'));
@@ -17135,12 +17135,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
       if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
-      return system_error(error, {quoted(path)});
+      return system_error(error, {in_quotes(path)});
     }
     here = std::move(next);
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
-  if (!result) return system_error(errno, {quoted(path)});
+  if (!result) return system_error(errno, {in_quotes(path)});
   return result;
 }
 
@@ -17175,11 +17175,11 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   if (path.empty()) return make_error(ErrorCode::invalid_argument, {"the path is empty"});
   for (const std::string_view text : {path, base}) {
     if (has_nul(text))
-      return make_error(ErrorCode::invalid_argument, {quoted(text), ": has a NUL byte"});
+      return make_error(ErrorCode::invalid_argument, {in_quotes(text), ": has a NUL byte"});
   }
   auto absolute = absolute_path(path, base);
   if (!absolute) return absolute.error();
-  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
 
   std::string todo = std::move(*absolute);
   std::string done;  // canonical so far; empty is the root directory
@@ -17204,8 +17204,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
     if (size <= 0) continue;  // not a link, or missing, or out of sight
     walked += static_cast<std::size_t>(size);
-    if (++links > most_links) return system_error(ELOOP, {quoted(path)});
-    if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
+    if (++links > most_links) return system_error(ELOOP, {in_quotes(path)});
+    if (walked > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
     if (at < todo.size())
       todo =
           concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
@@ -17234,7 +17234,7 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
     if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
-      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
+      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", in_quotes(root->path),
                                                       ": listed with different permissions"});
   }
   return rules;
@@ -17372,7 +17372,7 @@ class Examples {
     std::string result;
     for (const std::string& name : first_)
       append_all(result, {result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
+    if (count_ > most) append_all(result, {" (and ", count_ - most, " more)"});
     return result;
   }
 
@@ -17387,7 +17387,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {quoted(path)});
+  if (!fd) return system_error(errno, {in_quotes(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
@@ -17425,15 +17425,14 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
     } else if (errno != ENOENT) {  // which has gone meanwhile
-      problem = system_error(errno, {quoted(concat({path, "/", child}))});
+      problem = system_error(errno, {in_quotes(concat({path, "/", child}))});
     }
     return problem.has_value();
   });
-  if (error != 0) return system_error(error, {quoted(path)});
+  if (error != 0) return system_error(error, {in_quotes(path)});
   if (!problem || is_within_budget) return problem;
-  return make_error(ErrorCode::limit,
-                    {"there are more than ", std::to_string(DeleteGuard::max_entries),
-                     " entries, too many to be checked"});
+  return make_error(ErrorCode::limit, {"there are more than ", DeleteGuard::max_entries,
+                                       " entries, too many to be checked"});
 }
 
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -17551,8 +17550,7 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
             {"Cannot delete '", unread.text(),
              "': File must be read before deletion. View it with read_file, cat or diff first."})});
   return make_error(ErrorCode::permission_denied,
-                    {"Cannot delete ", std::to_string(unread.count()),
-                     " unread file(s). Examples: ", unread.text(),
+                    {"Cannot delete ", unread.count(), " unread file(s). Examples: ", unread.text(),
                      ". Please read files before deletion, with read_file or cat."});
 }
 
@@ -17585,10 +17583,9 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
       return with_prefix({start}, listed.error());
   }
   if (unread.count() == 0) return {};
-  return make_error(
-      ErrorCode::permission_denied,
-      {start, "Contains ", std::to_string(unread.count()),
-       " unread file(s). Examples: ", unread.text(), ". Please read files before deletion."});
+  return make_error(ErrorCode::permission_denied, {start, "Contains ", unread.count(),
+                                                   " unread file(s). Examples: ", unread.text(),
+                                                   ". Please read files before deletion."});
 }
 
 void DeleteGuard::clear() const {
@@ -17798,12 +17795,12 @@ Expected<void> check_file_system(int fd, const std::string& path) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, {in_quotes(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
   if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
-        {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
+        {in_quotes(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
 #else
   (void)fd;
   (void)path;
@@ -17817,9 +17814,9 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had >= wanted) return {};
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      {quoted(path), ": not in the allowed directories (allowed_paths)"});
+                      {in_quotes(path), ": not in the allowed directories (allowed_paths)"});
   return make_error(ErrorCode::permission_denied,
-                    {quoted(path), ": may be read and not changed (read_only)"});
+                    {in_quotes(path), ": may be read and not changed (read_only)"});
 }
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
@@ -17847,7 +17844,8 @@ Error not_regular_error(const std::string& path, mode_t mode) {
   if (S_ISFIFO(mode)) what = "is a pipe";
   if (S_ISSOCK(mode)) what = "is a socket";
   if (S_ISLNK(mode)) what = "has become a link";
-  return make_error(ErrorCode::invalid_argument, {quoted(path), ": ", what, ", no regular file"});
+  return make_error(ErrorCode::invalid_argument,
+                    {in_quotes(path), ": ", what, ", no regular file"});
 }
 
 }  // namespace
@@ -17877,16 +17875,16 @@ namespace {
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
   const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, {quoted(path)});
+  if (!directory) return system_error(directory.error().system_error, {in_quotes(path)});
   if (place.name.empty()) return not_regular_error(path, S_IFDIR);
   const int in = directory->get();
   if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_error(errno, {quoted(path)});
+    return system_error(errno, {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {quoted(path)});
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
@@ -18046,8 +18044,8 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
       return make_error(ErrorCode::limit,
-                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
-                         max_scan, " bytes; read that part by bytes"});
+                        {in_quotes(content.path), ": line ", range.offset,
+                         " lies beyond the first ", max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -18065,7 +18063,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.binary = is_binary(content, range.unit);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
-  if (reader.error() != 0) return system_error(reader.error(), {quoted(content.path)});
+  if (reader.error() != 0) return system_error(reader.error(), {in_quotes(content.path)});
   return content;
 }
 
@@ -18121,12 +18119,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
     int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
                     ? give_to_owner_of(here.get(), place.name)
                     : errno;
-    if (error != 0 && error != EEXIST) return system_error(error, {quoted(part)});
+    if (error != 0 && error != EEXIST) return system_error(error, {in_quotes(part)});
     error = flush_directory(here.get());
-    if (error != 0) return system_error(error, {quoted(part)});
+    if (error != 0) return system_error(error, {in_quotes(part)});
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
-    if (!next) return system_error(errno, {quoted(part)});
+    if (!next) return system_error(errno, {in_quotes(part)});
     here = std::move(next);
     at = end + 1;
   }
@@ -18202,7 +18200,7 @@ class NewFile {
 };
 
 Error exists_error(const std::string& path) {
-  Error error = make_error(ErrorCode::invalid_argument, {quoted(path), ": exists already"});
+  Error error = make_error(ErrorCode::invalid_argument, {in_quotes(path), ": exists already"});
   error.system_error = EEXIST;
   return error;
 }
@@ -18232,7 +18230,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (!target) return target;
   const Place place = place_of(*target);
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
-  const std::string subject = quoted(*target);
+  const std::string subject = in_quotes(*target);
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,
@@ -18302,12 +18300,12 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!permitted) return permitted.error();
   const auto directory = open_canonical_directory(path);
   if (!directory && directory.error().system_error == ENOTDIR)
-    return make_error(ErrorCode::invalid_argument, {quoted(path), ": is no directory"});
+    return make_error(ErrorCode::invalid_argument, {in_quotes(path), ": is no directory"});
   if (!directory) return directory.error();
   if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {quoted(path)});
+  if (!fd) return system_error(errno, {in_quotes(path)});
   return fd;
 }
 
@@ -19167,7 +19165,7 @@ bool is_venv(const std::string& path) {
 }
 
 Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
-  return make_error(ErrorCode::invalid_argument, {option, ": ", quoted(subject), " ", what});
+  return make_error(ErrorCode::invalid_argument, {option, ": ", in_quotes(subject), " ", what});
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
@@ -19221,7 +19219,7 @@ Expected<void> add_secret_values(const TextMap& map, const std::vector<std::stri
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
-                        {"secret: ", quoted(variable),
+                        {"secret: ", in_quotes(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
       return environment_error("secret", variable,
@@ -19255,7 +19253,7 @@ Expected<std::string> check_venv_path(const std::string& given) {
     return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
   if (!is_venv(*path))
     return make_error(ErrorCode::not_found,
-                      {"venv_path: ", quoted(*path), " has no 'bin' directory"});
+                      {"venv_path: ", in_quotes(*path), " has no 'bin' directory"});
   return path;
 }
 
@@ -19330,7 +19328,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   if (!venv_path_.empty()) {
     if (is_venv(venv_path_)) return venv_path_;
     return make_error(ErrorCode::not_found,
-                      {"venv_path: ", quoted(venv_path_), " is gone since the start"});
+                      {"venv_path: ", in_quotes(venv_path_), " is gone since the start"});
   }
   if (!auto_venv_) return std::string();
   if (work_dir == workspace_) work_dir = {};
@@ -19673,10 +19671,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"sv))
         return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", quoted(path), " is not an absolute path"});
+                          {"grants: ", in_quotes(path), " is not an absolute path"});
       if (has_nul(path))
         return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", quoted(path), " has a NUL byte"});
+                          {"grants: ", in_quotes(path), " has a NUL byte"});
     }
   }
   constexpr std::size_t most_protected = 64;
@@ -19687,7 +19685,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
-                        {"protected_paths: ", quoted(path),
+                        {"protected_paths: ", in_quotes(path),
                          " is no plain relative path, or one of more than 64"});
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
@@ -21249,10 +21247,11 @@ Expected<OpenedGrant> open_by_name(
   OpenedGrant grant;
   std::string planted;
   const int error = walk_by_name(path, may_follow, grant, planted);
-  const std::string subject = concat({"grants: ", quoted(path)});
+  const std::string subject = concat({"grants: ", in_quotes(path)});
   if (!planted.empty())
-    return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
-                                                     quoted(planted), "; name the real directory"});
+    return make_error(ErrorCode::permission_denied,
+                      {subject, " leads through the symbolic link ", in_quotes(planted),
+                       "; name the real directory"});
   if (error != 0) return system_error(error, {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;
@@ -21866,7 +21865,7 @@ namespace {
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
   static std::atomic<std::uint64_t> runs{0};
-  return concat({"codeexec-", std::to_string(::getpid()), "-", std::to_string(runs.fetch_add(1))});
+  return concat({"codeexec-", ::getpid(), "-", runs.fetch_add(1)});
 }
 
 // Removes what programs left that were killed. A leaf with processes in it stays.
@@ -21970,7 +21969,7 @@ Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
-  const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
+  const std::string subject = concat({"limits: cgroup ", in_quotes(leaf.directory)});
   if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
   ++count_;
   if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)
@@ -22110,11 +22109,11 @@ class SandboxBuilder {
     const char* objection = writable ? objection_to_writing(*opened) : nullptr;
     if (opened->path == "/") objection = "is the whole system";
     if (objection)
-      return make_error(ErrorCode::invalid_argument, {"grants: ", quoted(path), " ", objection,
+      return make_error(ErrorCode::invalid_argument, {"grants: ", in_quotes(path), " ", objection,
                                                       "; name the directories that commands need"});
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
-          concat({"read_only: ", quoted(path), " lies in a writable directory"}));
+          concat({"read_only: ", in_quotes(path), " lies in a writable directory"}));
       return {};
     }
     state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
@@ -22272,7 +22271,7 @@ class SandboxBuilder {
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
-        const Error error = system_error(errno, {"grants: ", quoted(grant.given)});
+        const Error error = system_error(errno, {"grants: ", in_quotes(grant.given)});
         if (strict()) return error;
         state_.report.missing.push_back(error.message);
       }
@@ -22319,9 +22318,7 @@ class SandboxBuilder {
     plan.uid_map = nullptr;
     plan.gid_map = nullptr;
     if (plan.clone_flags == 0 || !user_namespace) return;
-    const auto only = [](std::uint64_t id) {
-      return concat({std::to_string(id), " ", std::to_string(id), " 1\n"});
-    };
+    const auto only = [](std::uint64_t id) { return concat({id, " ", id, " 1\n"}); };
     state_.uid_map = only(::geteuid());
     state_.gid_map = only(::getegid());
     plan.clone_flags |= CLONE_NEWUSER;
@@ -22618,10 +22615,10 @@ Expected<void> Sandbox::check_grants() const {
   for (const SandboxGrant& grant : state_->grants) {
     struct stat status {};
     if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return system_error(errno, {"grants: ", quoted(grant.path)});
+      return system_error(errno, {"grants: ", in_quotes(grant.path)});
     if (status.st_dev != grant.device || status.st_ino != grant.inode)
       return make_error(ErrorCode::permission_denied,
-                        {"grants: ", quoted(grant.path),
+                        {"grants: ", in_quotes(grant.path),
                          " is no longer the file that was granted; restart to grant it"});
   }
   return {};
@@ -23009,14 +23006,15 @@ std::string missing_interpreter(const Launch& launch) {
     if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
-    return concat({"; its interpreter ", quoted(start.substr(begin, end - begin)), " is missing"});
+    return concat(
+        {"; its interpreter ", in_quotes(start.substr(begin, end - begin)), " is missing"});
   }
   return {};
 }
 
-// As quoted(), without the quotes.
+// As in_quotes(), without the quotes.
 std::string unquoted(std::string_view text) {
-  const std::string safe = quoted(text);
+  const std::string safe = in_quotes(text);
   return safe.substr(1, safe.size() - 2);
 }
 
@@ -23190,7 +23188,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   if (step == SpawnStep::work_dir) {
     if (options.work_dir_fd >= 0)
       return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
-    return concat({"cannot enter work_dir ", quoted(options.work_dir), ": ", reason});
+    return concat({"cannot enter work_dir ", in_quotes(options.work_dir), ": ", reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
@@ -23198,7 +23196,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
       append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
-  return concat({"cannot start ", quoted(options.argv[0]), ": ", reason, " (", detail, ")"});
+  return concat({"cannot start ", in_quotes(options.argv[0]), ": ", reason, " (", detail, ")"});
 }
 
 }  // namespace
@@ -24092,9 +24090,9 @@ std::vector<int> numbers_in(const std::string& path) {
 
 // True when the process has an end for writing of one of the pipes, named as /proc names them.
 bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
-  const std::string directory = concat({"/proc/", std::to_string(pid), "/fd"});
+  const std::string directory = concat({"/proc/", pid, "/fd"});
   for (const int fd : numbers_in(directory)) {
-    const std::string path = concat({directory, "/", std::to_string(fd)});
+    const std::string path = concat({directory, "/", fd});
     const std::string target = link_target(path);
     if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
@@ -24107,7 +24105,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
 // True when the process was started with this variable in its environment.
 bool has_variable(pid_t pid, const std::string& variable) {
   constexpr std::size_t most = std::size_t{4} << 20;
-  const std::string path = concat({"/proc/", std::to_string(pid), "/environ"});
+  const std::string path = concat({"/proc/", pid, "/environ"});
   const auto content = read_whole_file(path, most, "environment"sv);
   if (!content) return false;
   const std::string_view variables = *content;
@@ -24120,8 +24118,7 @@ bool has_variable(pid_t pid, const std::string& variable) {
 namespace {
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
-  const UniqueFd file(
-      ::open(concat({"/proc/", std::to_string(pid), "/stat"}).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open(concat({"/proc/", pid, "/stat"}).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
   if (size <= 0) return false;
@@ -24145,10 +24142,10 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
 
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
-  const std::string tasks = concat({"/proc/", std::to_string(pid), "/task"});
+  const std::string tasks = concat({"/proc/", pid, "/task"});
   for (const int task : numbers_in(tasks)) {
-    auto content = read_whole_file(concat({tasks, "/", std::to_string(task), "/children"}),
-                                   std::size_t{1} << 24, "children");
+    auto content =
+        read_whole_file(concat({tasks, "/", task, "/children"}), std::size_t{1} << 24, "children");
     if (!content) continue;
     // Each has a blank after it.
     for (std::size_t at = 0; at < content->size(); ++at)
@@ -24486,9 +24483,8 @@ std::string Capture::text(OutputCounts* counts) const {
     dropped = total_ - max_bytes_ + head_cut + tail_cut;
     const std::string_view head_kept = std::string_view(head).substr(0, head.size() - head_cut);
     const std::string_view tail_kept = std::string_view(tail).substr(tail_cut);
-    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ",
-                     std::to_string(max_bytes_), " bytes: ", std::to_string(dropped),
-                     " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
+    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ", max_bytes_,
+                     " bytes: ", dropped, " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
   }
   if (counts) {
     counts->total_bytes = total_;
@@ -24499,7 +24495,7 @@ std::string Capture::text(OutputCounts* counts) const {
 }
 
 std::string Capture::gap(std::uint64_t missed) {
-  return concat({"\n... (", std::to_string(missed), " bytes omitted) ...\n"});
+  return concat({"\n... (", missed, " bytes omitted) ...\n"});
 }
 
 // Where the last `count` lines begin of all that is kept from `begin` on, looking no further back
@@ -25061,8 +25057,7 @@ namespace {
 
 std::string next_run_variable(std::uint64_t ticks) {
   static std::atomic<std::uint64_t> runs{0};
-  return concat({run_variable_name, std::to_string(::getpid()), "-", std::to_string(ticks), "-",
-                 std::to_string(runs.fetch_add(1))});
+  return concat({run_variable_name, ::getpid(), "-", ticks, "-", runs.fetch_add(1)});
 }
 
 }  // namespace
@@ -25076,7 +25071,7 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   UniqueFd child_out;
   UniqueFd child_err;
   if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
-    return system_error(errno, {"cannot make the pipes of ", quoted(options.argv[0])});
+    return system_error(errno, {"cannot make the pipes of ", in_quotes(options.argv[0])});
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
   launch.plan.error_output = child_err.get();
@@ -25128,12 +25123,12 @@ bool Process::State::refuse_options() {
   if (has_nul(options.spill_dir)) where = "spill_dir";
   if (where)
     return !fail(SpawnStep::setup, EINVAL,
-                 concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                 concat({"cannot start ", in_quotes(options.argv[0]), ": ", where,
                          " has a NUL byte in it, which no program can be given"}));
   if (total_size(options.secrets) > Redactor::max_total)
     return !fail(SpawnStep::setup, E2BIG,
-                 concat({"cannot start ", quoted(options.argv[0]), ": secrets has more than ",
-                         std::to_string(Redactor::max_total), " bytes"}));
+                 concat({"cannot start ", in_quotes(options.argv[0]), ": secrets has more than ",
+                         Redactor::max_total, " bytes"}));
   return false;
 }
 
@@ -25529,7 +25524,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
       file.path = std::move(name);
     } else {
       const int error = spill_error != 0 ? spill_error : errno;
-      file.problem = concat({"cannot make ", quoted(name), ": ", errno_text(error)});
+      file.problem = concat({"cannot make ", in_quotes(name), ": ", errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -25548,15 +25543,15 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
     const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
-          concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
+          concat({"output file ", in_quotes(file.path), " is not complete: ", errno_text(errno)});
       return file.file.reset();
     }
     file.written += static_cast<std::uint64_t>(size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  file.problem = concat({"output file ", quoted(file.path), " is not complete: max_spill is ",
-                         std::to_string(options.max_spill), " bytes"});
+  file.problem = concat({"output file ", in_quotes(file.path), " is not complete: max_spill is ",
+                         options.max_spill, " bytes"});
   file.file.reset();
 }
 
@@ -25689,8 +25684,7 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
   marks.since = start_ticks;
   for (const Output* output : {&out, &err})
     if (output->open)
-      marks.pipes.push_back(
-          link_target(concat({"/proc/self/fd/", std::to_string(output->pipe.get())})));
+      marks.pipes.push_back(link_target(concat({"/proc/self/fd/", output->pipe.get()})));
   if (!kill_marked(marks)) result.message = "some of its processes may still be running";
   drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   drain_until = drain_end;
@@ -26686,7 +26680,7 @@ std::string signal_text(int number) {
     const std::string_view text = take_part(names, '\n');
     if (known == number) return std::string(text);
   }
-  return concat({"signal ", std::to_string(number)});
+  return concat({"signal ", number});
 }
 
 }  // namespace
@@ -26707,7 +26701,7 @@ std::string Result::summary() const {
   std::string text;
   switch (outcome) {
     case Outcome::exited:
-      text = concat({"exited with status ", std::to_string(exit_code)});
+      text = concat({"exited with status ", exit_code});
       break;
     case Outcome::signaled:
       text = concat({"killed by ", signal_text(signal)});
@@ -26727,8 +26721,8 @@ std::string Result::summary() const {
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  append_all(text, {" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
-                    " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  append_all(text, {" in ", seconds_text(wall), " s; ", out_counts.total_bytes,
+                    " bytes on stdout, ", err_counts.total_bytes, " on stderr"});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }
@@ -26849,7 +26843,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
-  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
+  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", seconds});
   if (rest == 0) return text;
   std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
@@ -26907,7 +26901,7 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
     error = errno;
   else if (!S_ISDIR(status.st_mode))
     error = ENOTDIR;
-  if (error != 0) return system_error(error, {option, ": ", quoted(*path)});
+  if (error != 0) return system_error(error, {option, ": ", in_quotes(*path)});
   return path;
 }
 
@@ -27011,7 +27005,7 @@ std::string_view audit_hash(std::string_view line) {
 namespace detail {
 
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
-  const std::string subject = concat({"audit_file: ", quoted(path)});
+  const std::string subject = concat({"audit_file: ", in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, {subject, " has a NUL byte"});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -27080,7 +27074,7 @@ int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
   if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) append_all(line, {"\"lost\":", std::to_string(lost_), ","});
+  if (lost_ > 0) append_all(line, {"\"lost\":", lost_, ","});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
   append_all(line, {audit_end, hash, "\"}\n"});
@@ -27133,9 +27127,9 @@ std::string AuditFile::append(std::string_view record) {
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
-    return concat({"the audit record could not be written to ", quoted(path_), ": ",
+    return concat({"the audit record could not be written to ", in_quotes(path_), ": ",
                    error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
-  return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
+  return problem.empty() ? problem : concat({"audit log ", in_quotes(path_), ": ", problem});
 }
 
 }  // namespace detail
@@ -27150,7 +27144,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
   const auto root = open_canonical_directory(workspace);
   if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
-    return system_error(errno, {"cannot make ", quoted(folder), " for the skills"});
+    return system_error(errno, {"cannot make ", in_quotes(folder), " for the skills"});
   const auto opened = root ? open_canonical_directory(folder) : root.error();
   int error = opened ? 0 : opened.error().system_error;
   if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
@@ -27163,7 +27157,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
       error = 0;
   }
   if (error == 0) return {};
-  return system_error(error, {"cannot link the skills as ", quoted(folder + "/skills")});
+  return system_error(error, {"cannot link the skills as ", in_quotes(folder + "/skills")});
 }
 
 }  // namespace
@@ -27299,7 +27293,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
       return admission.refuse(
-          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
+          strictest,
+          {"Command would change ", in_quotes(access.path), ": ", target.error().message},
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
@@ -27531,8 +27526,7 @@ class ExportList {
     while (at_ < text_.size())
       if (!read_line(variables))
         return make_error(ErrorCode::parse,
-                          {"what the shell told of its variables was not understood at byte ",
-                           std::to_string(at_)},
+                          {"what the shell told of its variables was not understood at byte ", at_},
                           at_);
     return variables;
   }
@@ -27657,7 +27651,7 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", i});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
@@ -27813,7 +27807,7 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
     fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     refuse("command",
-           {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
+           {"a session needs a POSIX shell, and ", in_quotes(shell), " is not known as one"});
   add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
@@ -28023,9 +28017,9 @@ void add_note(std::vector<std::string>& notes, Pieces pieces) {
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
-  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
-                                : concat({std::to_string(ended.left_behind),
-                                          " processes that the command left behind were ended"});
+  return ended.left_behind == 1
+             ? "1 process that the command left behind was ended"
+             : concat({ended.left_behind, " processes that the command left behind were ended"});
 }
 
 }  // namespace
@@ -28066,9 +28060,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
                                                     " s) is longer than max_timeout (",
                                                     seconds_text(options.max_timeout), " s)"});
   if (options.max_output < 1024)
-    return make_error(
-        ErrorCode::invalid_argument,
-        {"max_output must be at least 1024 bytes, and not ", std::to_string(options.max_output)});
+    return make_error(ErrorCode::invalid_argument,
+                      {"max_output must be at least 1024 bytes, and not ", options.max_output});
 
   auto policy = Policy::create(options.policy);
   if (!policy) return policy.error();
@@ -28482,8 +28475,7 @@ bool make_usable(int parent, const char* entry) {
   // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return itself &&
-         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+  return itself && ::chmod(concat({"/proc/self/fd/", itself.get()}).c_str(), 0700) == 0;
 #else
   return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
 #endif
@@ -28564,7 +28556,7 @@ void TreeRemoval::empty_and_remove(const char* entry) {
 void TreeRemoval::move_up(int parent, const char* entry) {
   bool may_change = true;
   for (;;) {
-    const std::string target = concat({"removed-", std::to_string(names_++)});
+    const std::string target = concat({"removed-", names_++});
     if (::renameat(parent, entry, root_, target.c_str()) == 0) {
       ++done_;
       return;
@@ -28624,7 +28616,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
       return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
+  return system_error(error, {option, ": cannot make a directory in ", in_quotes(parent)});
 }
 
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
@@ -28635,7 +28627,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
   auto directory = open_canonical_directory(*parent);
   if (!directory)
     return system_error(directory.error().system_error,
-                        {option, ": cannot make a directory in ", quoted(*parent)});
+                        {option, ": cannot make a directory in ", in_quotes(*parent)});
   remove_left_folders(directory->get(), prefix);
   return create(option, directory->get(), *parent, prefix);
 }
@@ -28677,7 +28669,8 @@ Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const int error = file ? write_all(file.get(), gitconfig) : errno;
   if (error == 0) return {};
-  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
+  return system_error(error,
+                      {"private_home: cannot write a .gitconfig in ", in_quotes(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
@@ -28706,8 +28699,8 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
     for (const std::string& directory : writable)
       if (codeexec::is_within(*path, directory))
         return make_error(ErrorCode::invalid_argument,
-                          {option, ": ", quoted(*path), " lies where commands may write: ",
-                           "choose a place outside of ", quoted(directory)});
+                          {option, ": ", in_quotes(*path), " lies where commands may write: ",
+                           "choose a place outside of ", in_quotes(directory)});
   }
   return {};
 }
@@ -28756,9 +28749,9 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   }
   if (removed == 0) return;
   spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
-  add_note(told.notes, {std::to_string(removed),
-                        " of the oldest files of long output were removed: all together may have ",
-                        std::to_string(options.max_spill_total), " bytes"});
+  add_note(told.notes,
+           {removed, " of the oldest files of long output were removed: all together may have ",
+            options.max_spill_total, " bytes"});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
@@ -28774,7 +28767,7 @@ namespace {
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
     return make_error(ErrorCode::invalid_argument,
-                      {"network: ", quoted(name(options.network)),
+                      {"network: ", in_quotes(name(options.network)),
                        " needs a sandbox: set sandbox to best_effort or strict"});
   if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
@@ -28792,7 +28785,7 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
     for (const Root& other : roots)
       allows_more = allows_more || (other.permission > root.permission &&
                                     codeexec::is_within(root.path, other.path));
-    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
+    if (root.permission == permission && allows_more) paths.push_back(in_quotes(root.path));
   }
   return joined(paths, ", "sv);
 }
@@ -28835,7 +28828,7 @@ Expected<void> grant_needed(const LocalOptions& options, const std::string& spil
     grant_reading(sandbox, *canonical, path_from_here(needed.path));
     if (sandbox.readable.size() != before && is_home_directory(*canonical))
       return make_error(ErrorCode::invalid_argument,
-                        {needed.option, ": ", quoted(needed.path),
+                        {needed.option, ": ", in_quotes(needed.path),
                          " is a home directory or above one, which commands would be "
                          "shown all of; name the directory that they need"});
   }
@@ -28935,7 +28928,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   const char* option = nullptr;
   const auto look_at = [&](const char* name, const std::string& path) {
     if (!option && !path.empty() &&
-        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+        starts_with(error.message, concat({theirs, in_quotes(path_from_here(path)), " "})))
       option = name;
   };
   for (const Root& root : options.roots)
@@ -29023,7 +29016,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
-    if (value != 0) append_all(facts, {before, std::to_string(value), after});
+    if (value != 0) append_all(facts, {before, value, after});
   };
   bound(limits.memory, " A command may use ", " bytes of memory.");
   bound(limits.cpu_time, " Each of its processes may use ", " seconds of CPU time.");
@@ -29045,7 +29038,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
   if (has_nul(options.shell) || !is_program(options.shell))
     return make_error(ErrorCode::invalid_argument, {"shell must be the path of a program, and ",
-                                                    quoted(options.shell), " is not"});
+                                                    in_quotes(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
@@ -30220,7 +30213,7 @@ int PlaceAgent::run() {
 #endif
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  queue_.bytes = concat({greeting_mark, place_protocol, "\n"});
   flush();
   loop();
   std::string bye;
@@ -30665,8 +30658,8 @@ std::string_view machine_of(std::string_view file) {
 namespace {
 
 std::string bring_text(std::string_view file) {
-  return concat({"h=", sha256(file), "; s=", std::to_string(file.size()), "; m='", machine_of(file),
-                 "'\n", bring_script});
+  return concat(
+      {"h=", sha256(file), "; s=", file.size(), "; m='", machine_of(file), "'\n", bring_script});
 }
 
 }  // namespace
@@ -30933,7 +30926,7 @@ Nonce::Nonce(const std::string& folder) {
   int error = file ? write_all(file.get(), content_) : errno;
   if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
   if (error != 0)
-    problem_ = concat({"cannot make a file in ", quoted(folder), ": ", errno_text(error)});
+    problem_ = concat({"cannot make a file in ", in_quotes(folder), ": ", errno_text(error)});
   path_ = concat({folder, "/", name_});
 }
 
@@ -31109,11 +31102,10 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   const Json& told = *greeting_;
   facts_.version = bounded(told["version"]);
   if (told["protocol"] != Json(place_protocol))
-    return make_error(
-        ErrorCode::unsupported,
-        {"the agent in ", name_, " speaks protocol ", printable(told["protocol"].dump()),
-         ", and this program ", std::to_string(place_protocol),
-         ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+    return make_error(ErrorCode::unsupported,
+                      {"the agent in ", name_, " speaks protocol ",
+                       printable(told["protocol"].dump()), ", and this program ", place_protocol,
+                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
   if (told.find("error"))
     return make_error(ErrorCode::unsupported,
                       {"the agent in ", name_, " said: ", printable(bounded(told["error"]))});
@@ -31127,7 +31119,7 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
-        {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
+        {"workspace: ", in_quotes(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
          "): mount it there under the same path, or let it be only there "
          "(place_workspace remote)"});
@@ -31194,7 +31186,7 @@ void PlaceLink::check_life(Clock::time_point now) {
   // Before there is an agent, connect_timeout holds.
   if (lost_ || !marked_) return;
   if (now >= later(last_heard_, keep_alive_))
-    return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
+    return lose({"nothing was heard from it for ", keep_alive_.count(), " ms"});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
   std::string ping;
   put_frame(ping, FrameKind::ping, 0, {});
@@ -31541,7 +31533,7 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
-                      {"place_host must be what ssh calls a machine, and not ", quoted(host)});
+                      {"place_host must be what ssh calls a machine, and not ", in_quotes(host)});
   std::vector<std::string> words = {
       "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
       "--place"};
@@ -31607,7 +31599,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
     wanted.workspace = executor.workspace();
     if (!is_utf8(wanted.workspace))
       return make_error(ErrorCode::invalid_argument,
-                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+                        {"workspace: ", in_quotes(wanted.workspace), " is not UTF-8"});
     wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   place->name = wanted.name;
@@ -31755,7 +31747,7 @@ ProgramIdentity own_identity() {
   if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
   if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
     own.boot = without_line_ends(*boot);
-  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
+  own.space = concat({::geteuid(), " ", own_namespace("pid")});
   own.pid = std::to_string(::getpid());
   own.start = start_of_process(::getpid());
   return own;
@@ -31947,7 +31939,7 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         {"slurm_option must be an option of salloc without `--` and with its value "
                          "in the same word, such as mem=4G, and not ",
-                         quoted(word)});
+                         in_quotes(word)});
   if (has_nul(options.agent_id) || has_nul(options.agent))
     return make_error(ErrorCode::invalid_argument, {"agent has a NUL byte in it"});
   return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));
@@ -32400,7 +32392,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(st
   old = take_old();
   for (const ShellPointer& shell : shells)
     if (shell->id == id && !shell->foreground) return shell;
-  return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
+  return make_error(ErrorCode::not_found, {"there is no background shell ", in_quotes(id),
                                            " (any more): list the shells, or start a new one"});
 }
 
@@ -32552,7 +32544,7 @@ Expected<void> BackgroundShells::write(std::string_view id, std::string_view byt
   if (!shell) return shell.error();
   if ((*shell)->has_ended())
     return make_error(ErrorCode::io,
-                      {"background shell ", quoted(id), " has ended: it reads no input"});
+                      {"background shell ", in_quotes(id), " has ended: it reads no input"});
   return (*shell)->execution.write(bytes);
 }
 
@@ -33093,7 +33085,7 @@ constexpr std::size_t longest_code_path = 4095;
 Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
                                    const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
-    return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
+    return make_error(ErrorCode::permission_denied, {why, ": ", in_quotes(name)});
   };
   if (name.size() > longest_code_path)
     return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
@@ -33255,15 +33247,16 @@ class CodeRun {
     auto written = executor_.files().write(path, code, how);
     if (!written) return written.error();
     if (*written == path) return {};
-    return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
+    return make_error(ErrorCode::permission_denied, {"it is ", in_quotes(*written)});
   }
 
   bool save(std::string_view code, const std::string& path) {
     if (auto ok = write(code, path); !ok)
-      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, ok.error()));
+      return not_saved(
+          with_prefix({"cannot save the code as ", in_quotes(path), ": "}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    record_save(nullptr, concat({"save ", quoted(path)}), code);
+    record_save(nullptr, concat({"save ", in_quotes(path)}), code);
     return true;
   }
 
@@ -33553,9 +33546,9 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
   std::string_view help;
   if (result.outcome == Outcome::timed_out) {
     reason = concat({"no answer in ",
-                     std::to_string(std::chrono::duration_cast<std::chrono::seconds>(
-                                        result.wall_time + std::chrono::milliseconds(500))
-                                        .count()),
+                     std::chrono::duration_cast<std::chrono::seconds>(
+                         result.wall_time + std::chrono::milliseconds(500))
+                         .count(),
                      " s"});
     help = "see whether the engine is stuck, or set a longer timeout for it";
   } else if (result.outcome == Outcome::cancelled) {
@@ -33574,8 +33567,7 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
       break;
     }
     if (reason.empty())
-      reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
-                                      : result.message;
+      reason = result.message.empty() ? concat({"status ", result.exit_code}) : result.message;
   }
   Error error = make_error(code, {"cannot ", what, " (", printable(engine.program), "): ", reason,
                                   help.empty() ? "" : "; ", help});
@@ -33649,8 +33641,7 @@ class EnvFileReader {
 
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
-      return make_error(ErrorCode::limit,
-                        {"longer than ", std::to_string(longest_env_file), " bytes"});
+      return make_error(ErrorCode::limit, {"longer than ", longest_env_file, " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       return wrong(nul, "has a NUL byte"sv);
     if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;
@@ -33798,7 +33789,7 @@ constexpr NamedMount named_mounts[] = {
 
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
-  return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
+  return make_error(code, {"credentials: ", key, ": ", in_quotes(subject), " ", what});
 }
 
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the
@@ -33851,7 +33842,7 @@ class CredentialReader {
     }
     if (size > Redactor::max_total)
       return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
-                                           std::to_string(Redactor::max_total), " bytes"});
+                                           Redactor::max_total, " bytes"});
     return std::move(result_);
   }
 
@@ -33892,9 +33883,9 @@ class CredentialReader {
     auto parsed = parse_env_file(*text, &skipped);
     for (const std::string& line : skipped)
       result_.notes.push_back(
-          concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
+          concat({"credentials: env_file ", in_quotes(*path), ": left out: ", line}));
     if (!parsed)
-      return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
+      return with_prefix({"credentials: env_file ", in_quotes(*path), ": "}, parsed.error());
     TextMap file;
     for (const auto& [variable, value] : *parsed) file[variable] = value;
     if (options_.env_vars_from_file.empty()) values_ = file;
@@ -33996,7 +33987,7 @@ class JsonKeys {
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong(""sv, concat({"has an unknown key ", quoted(member.name)}));
+        wrong(""sv, concat({"has an unknown key ", in_quotes(member.name)}));
     if (error_.empty()) return {};
     return make_error(ErrorCode::invalid_argument, {error_});
   }
@@ -34044,7 +34035,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
   if (auto ok = keys.done(); !ok) return ok.error();
   for (const Json::Member& member : mounts.members()) {
     JsonKeys mount_keys(member.value,
-                        concat({"credentials.additional_mounts.", quoted(member.name)}));
+                        concat({"credentials.additional_mounts.", in_quotes(member.name)}));
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;
@@ -34178,7 +34169,7 @@ Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   if (mount.target.empty()) mount.target = mount.source;
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return system_error(errno, {"mounts: ", quoted(mount.source)});
+    return system_error(errno, {"mounts: ", in_quotes(mount.source)});
   if (const char* why = why_not_shared(mount.source, status.st_mode,
                                        mount.permission == Permission::write, engine))
     return bad_option_value("mounts", mount.source,
@@ -34368,13 +34359,14 @@ Expected<void> complete_agent(ContainerOptions& options) {
   auto agent = canonical_path(options.agent);
   if (!agent) return with_prefix({"agent: "}, agent.error());
   struct stat status {};
-  if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
+  if (::stat(agent->c_str(), &status) != 0)
+    return system_error(errno, {"agent: ", in_quotes(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
   constexpr mode_t needed = S_IROTH | S_IXOTH;
   if ((status.st_mode & needed) != needed)
     options.on_progress(
-        concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+        concat({"agent: ", in_quotes(options.agent), " may not be read and executed by others"}));
   // Whether commands may write to this program is for the workspace to say.
   struct stat own {};
   if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
@@ -34393,7 +34385,7 @@ namespace {
 
 Expected<void> bad_option_value(std::string_view option, std::string_view value,
                                 std::string_view problem) {
-  return bad_option(option, concat({quoted(value), problem}));
+  return bad_option(option, concat({in_quotes(value), problem}));
 }
 
 bool is_plain(std::string_view text, std::string_view more) {
@@ -34705,7 +34697,7 @@ std::string user_of(const ContainerOptions& options) {
     group = status.st_gid;
     break;
   }
-  return concat({std::to_string(user), ":", std::to_string(group)});
+  return concat({user, ":", group});
 }
 
 bool is_number(std::string_view text) {
@@ -34987,7 +34979,7 @@ std::string csv_field(std::string_view key, const std::string& path) {
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
   add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
+  if (size != 0) append_all(words.back(), {",size=", size});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -35044,13 +35036,12 @@ std::vector<std::string> Container::State::configuration(std::string_view versio
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
-      add_option(words, option, {std::to_string(options.memory), "b"});
+      add_option(words, option, {options.memory, "b"});
   if (cpus > 0)
     add_option(words, "--cpus"sv,
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
   add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
-  if (options.shm_size != 0)
-    add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
+  if (options.shm_size != 0) add_option(words, "--shm-size"sv, {options.shm_size, "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
@@ -35182,7 +35173,7 @@ bool Container::State::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat({"cpus: the engine's machine has ", std::to_string(most),
+  tell(concat({"cpus: the engine's machine has ", most,
                ", fewer than the limit: all of them may be used"}));
   return true;
 }
@@ -35501,7 +35492,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
   // What an installer says last is what went wrong.
   if (result.outcome == Outcome::exited)
     error.message =
-        concat({"cannot ", what, " (status ", std::to_string(result.exit_code), "): ",
+        concat({"cannot ", what, " (status ", result.exit_code, "): ",
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;
@@ -35612,8 +35603,8 @@ Expected<void> Container::State::save_log(const std::string& path) {
   std::string text =
       concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
               "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", std::to_string(health.exit_code), "\n# OOM Killed: ",
-              truth(health.oom_killed), "\n# Error: ", events->redactor.redact(health.error),
+              "\n# Exit Code: ", health.exit_code, "\n# OOM Killed: ", truth(health.oom_killed),
+              "\n# Error: ", events->redactor.redact(health.error),
               "\n# Started At: ", health.started_at, "\n# Finished At: ", health.finished_at, "\n#",
               "========================================"
               "=======================================\n"});
@@ -35621,7 +35612,7 @@ Expected<void> Container::State::save_log(const std::string& path) {
     const std::lock_guard<std::mutex> lock(events->mutex);
     text += events->lines.text();
   }
-  const std::string subject = concat({"log of a container ", quoted(path)});
+  const std::string subject = concat({"log of a container ", in_quotes(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
       return system_error(errno, {subject});
@@ -35899,7 +35890,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
-                    {"the agent ", quoted(options.agent_id), " has a container with another ",
+                    {"the agent ", in_quotes(options.agent_id), " has a container with another ",
                      other, ": remove that first"});
 }
 
@@ -36042,7 +36033,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
     return checks;
   }
   if (told->empty()) {
-    add("engine", false, {"no engine answers ", quoted(engine.program)});
+    add("engine", false, {"no engine answers ", in_quotes(engine.program)});
     return checks;
   }
   add("engine", true, {engine.program, ", engine version ", printable(*told)});
@@ -36367,7 +36358,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
         ErrorCode::limit,
         {"Failed to ", what, ": it has ",
          exited && !result.err.empty() ? without_line_ends(result.err) : std::string_view("more"),
-         " bytes, and ", std::to_string(limit), " are the most"});
+         " bytes, and ", limit, " are the most"});
   if (result.succeeded() && result.err.empty()) return out;
   const std::string reason = !exited              ? result.summary()
                              : result.err.empty() ? "No such file or directory"
@@ -36410,7 +36401,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
         megabytes > 1024)
       return make_error(ErrorCode::invalid_argument,
                         {"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
-                         quoted(text), " is not"});
+                         in_quotes(text), " is not"});
     options.max_artifact = megabytes << 20;
   }
   struct Folder {
@@ -36490,8 +36481,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (!user) return user.error();
   const std::string what = concat({"write file ", printable(path)});
   if (content.size() > longest_write)
-    return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
-                                         std::to_string(longest_write), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"Failed to ", what, ": more than ", longest_write, " bytes"});
   const auto written =
       (*user)->serve("write_file", path, write_script,
                      {path, std::to_string(content.size()), random_hex(8)}, 0, what, content);
@@ -36543,7 +36534,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
-    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", quoted(name)});
+    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", in_quotes(name)});
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;
@@ -37460,7 +37451,7 @@ std::string list_of_choices(const std::vector<std::string>& choices) {
   std::string text;
   for (const std::string& choice : choices) {
     if (!text.empty()) text += ", ";
-    text += quoted(choice);
+    text += in_quotes(choice);
   }
   return text;
 }
@@ -37522,7 +37513,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    append_all(text_, {"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", in_quotes(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -37596,7 +37587,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
     const bool short_text = value.is_string() && value.as_string().size() <= longest;
     return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
                    fraction ? "a fraction" : kind_name(value),
-                   short_text ? concat({" (", quoted(value.as_string()), ")"}) : ""});
+                   short_text ? concat({" (", in_quotes(value.as_string()), ")"}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -37707,7 +37698,7 @@ std::string tool_problem(const Tool& tool) {
     problem = parameter_problem(parameter);
     if (problem.empty() && find_parameter(tool.parameters, parameter.name) != &parameter)
       problem = "is there twice";
-    if (!problem.empty()) return concat({"parameter ", quoted(parameter.name), " ", problem});
+    if (!problem.empty()) return concat({"parameter ", in_quotes(parameter.name), " ", problem});
   }
   return {};
 }
@@ -38425,7 +38416,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
   }
   return nullptr;
 }
@@ -38438,7 +38429,7 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
   } else if (negotiated_.empty()) {
     fail(batch, id.spelling, invalid_params,
          "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
@@ -38543,7 +38534,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   if (!name.is_string()) return refuse("Invalid params: name must be a string");
   for (ToolEntry& entry : tools_)
     if (entry.tool->name == name.as_string()) call->entry = &entry;
-  if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
+  if (!call->entry) return refuse(concat({"Unknown tool: ", in_quotes(name.as_string())}));
   static const Json none = Json::object();
   const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())
@@ -39082,7 +39073,7 @@ Server::~Server() = default;
 
 Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
-    return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
+    return make_error(ErrorCode::invalid_argument, {"tool ", in_quotes(tool.name), ": ", problem});
   };
   if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);
@@ -39172,12 +39163,12 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (value.is_object())
     for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
-        return concat({place, " has no ", quoted(name.as_string())});
+        return concat({place, " has no ", in_quotes(name.as_string())});
   const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
     const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
-      return concat({place, " has an unknown ", quoted(member.name)});
+      return concat({place, " has an unknown ", in_quotes(member.name)});
     std::string problem =
         mismatch(inner ? *inner : others, member.value, concat({place, ".", member.name}));
     if (!problem.empty()) return problem;
@@ -40174,7 +40165,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
-      return failed(concat({"since: ", quoted(text.as_string()),
+      return failed(concat({"since: ", in_quotes(text.as_string()),
                             " is not the `next` of an earlier answer for this shell"}));
     since = *cursor;
   }
@@ -40502,7 +40493,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({quoted(path), " is an image of ", image.size,
+      return failed(concat({in_quotes(path), " is an image of ", image.size,
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     remember_read(set, image);
@@ -40513,7 +40504,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", file.size,
+    return failed(concat({in_quotes(path), " is a binary file of ", file.size,
                           " bytes; read it with encoding base64"}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
@@ -40590,15 +40581,15 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({quoted(file->path), " is longer than ", longest_source,
+    return failed(concat({in_quotes(file->path), " is longer than ", longest_source,
                           " bytes, too long for a source file"}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
-    const std::string path = quoted(shown_path(set, file->path));
+    const std::string path = in_quotes(shown_path(set, file->path));
     if (function.empty()) return failed(concat({path, ": ", message}));
-    return failed(concat({path, ", ", quoted(function), ": ", message}));
+    return failed(concat({path, ", ", in_quotes(function), ": ", message}));
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
@@ -40699,7 +40690,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", bytes->size(),
+    return failed(concat({in_quotes(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);
@@ -41021,7 +41012,7 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
         find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
     if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
-                        {"disabled_tools: there is no tool ", quoted(disabled)});
+                        {"disabled_tools: there is no tool ", in_quotes(disabled)});
   }
   return {};
 }
@@ -41644,7 +41635,7 @@ std::string key_of(const Option& option) {
 
 Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
   return make_error(ErrorCode::invalid_argument,
-                    {option, ": ", quoted(value), " is not ", expected});
+                    {option, ": ", in_quotes(value), " is not ", expected});
 }
 
 }  // namespace
@@ -41825,7 +41816,7 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
       if (!item.is_string() || item.has_lone_surrogate())
         return make_error(
             ErrorCode::invalid_argument,
-            {label, ": every item must be a string, and ", quoted(item.dump()), " is not"});
+            {label, ": every item must be a string, and ", in_quotes(item.dump()), " is not"});
       words.push_back(item.as_string());
     }
     return words;
@@ -41892,9 +41883,9 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   JsonLimits limits;
   limits.unique_names = true;
   auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix({"--config: ", quoted(path), ": "}, config.error());
+  if (!config) return with_prefix({"--config: ", in_quotes(path), ": "}, config.error());
   if (!config->is_object())
-    return make_error(ErrorCode::parse, {"--config: ", quoted(path), ": not an object"});
+    return make_error(ErrorCode::parse, {"--config: ", in_quotes(path), ": not an object"});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
@@ -41904,7 +41895,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
-    const std::string label = concat({quoted(path), ": ", printable(member.name)});
+    const std::string label = concat({in_quotes(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, {label, ": unknown key"});
     if (contains(seen, &*option))
@@ -41950,7 +41941,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
-                          {"unexpected argument ", quoted(word), "; see --help"});
+                          {"unexpected argument ", in_quotes(word), "; see --help"});
       add_words(arguments.back().words, {word});
       continue;
     }
@@ -42009,7 +42000,7 @@ Expected<void> take_special(const Argument& argument, const Special& special,
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, std::string_view value, const char* choices) {
     return make_error(ErrorCode::invalid_argument,
-                      {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
+                      {"Invalid ", option, ": ", in_quotes(value), ". Must be ", choices, "."});
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -42073,7 +42064,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
     if (!option)
       return make_error(ErrorCode::invalid_argument,
-                        {"unknown option ", quoted(argument.name), "; see --help"});
+                        {"unknown option ", in_quotes(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
     if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
@@ -42625,7 +42616,7 @@ namespace {
 int verify_audit(const std::string& path) {
   constexpr std::size_t longest_record = std::size_t{64} << 20;
   const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
-  if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
+  if (!file) return fail(2, concat({"cannot open ", in_quotes(path), ": ", errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
   std::string start;
@@ -42644,7 +42635,7 @@ int verify_audit(const std::string& path) {
     }
   }
   if (lines.error() != 0)
-    return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
+    return fail(2, concat({"cannot read ", in_quotes(path), ": ", errno_text(lines.error())}));
   const std::string text =
       concat({path, ": ", number - older, " records as they were written",
               older > 0 ? concat({", after ", older, " lines without a hash"}) : "",

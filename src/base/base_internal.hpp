@@ -115,7 +115,7 @@ std::string sha256(std::string_view bytes);
 std::string printable(std::string_view text);
 
 // The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
-Piece quoted(std::string_view text);
+Piece in_quotes(std::string_view text);
 
 // A literal with sv knows its length, where one that is converted is measured by a call.
 using std::string_view_literals::operator""sv;

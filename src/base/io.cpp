@@ -61,7 +61,7 @@ std::string own_namespace(const char* kind) {
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
-  const std::string subject = concat({what, " ", quoted(path)});
+  const std::string subject = concat({what, " ", in_quotes(path)});
   if (!fd) return system_error(errno, {subject});
   std::string content;
   char buffer[16384];

@@ -91,7 +91,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-Piece quoted(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
+Piece in_quotes(std::string_view text) { return Piece(text, Piece::Kind::in_quotes); }
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;

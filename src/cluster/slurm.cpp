@@ -184,7 +184,7 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         {"slurm_option must be an option of salloc without `--` and with its value "
                          "in the same word, such as mem=4G, and not ",
-                         quoted(word)});
+                         in_quotes(word)});
   if (has_nul(options.agent_id) || has_nul(options.agent))
     return make_error(ErrorCode::invalid_argument, {"agent has a NUL byte in it"});
   return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));

@@ -80,7 +80,7 @@ constexpr std::size_t longest_code_path = 4095;
 Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
                                    const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
-    return make_error(ErrorCode::permission_denied, {why, ": ", quoted(name)});
+    return make_error(ErrorCode::permission_denied, {why, ": ", in_quotes(name)});
   };
   if (name.size() > longest_code_path)
     return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
@@ -242,15 +242,16 @@ class CodeRun {
     auto written = executor_.files().write(path, code, how);
     if (!written) return written.error();
     if (*written == path) return {};
-    return make_error(ErrorCode::permission_denied, {"it is ", quoted(*written)});
+    return make_error(ErrorCode::permission_denied, {"it is ", in_quotes(*written)});
   }
 
   bool save(std::string_view code, const std::string& path) {
     if (auto ok = write(code, path); !ok)
-      return not_saved(with_prefix({"cannot save the code as ", quoted(path), ": "}, ok.error()));
+      return not_saved(
+          with_prefix({"cannot save the code as ", in_quotes(path), ": "}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    record_save(nullptr, concat({"save ", quoted(path)}), code);
+    record_save(nullptr, concat({"save ", in_quotes(path)}), code);
     return true;
   }
 

@@ -59,7 +59,7 @@ std::string user_of(const ContainerOptions& options) {
     group = status.st_gid;
     break;
   }
-  return concat({std::to_string(user), ":", std::to_string(group)});
+  return concat({user, ":", group});
 }
 
 bool is_number(std::string_view text) {

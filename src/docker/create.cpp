@@ -29,7 +29,7 @@ std::string csv_field(std::string_view key, const std::string& path) {
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
   add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) append_all(words.back(), {",size=", std::to_string(size)});
+  if (size != 0) append_all(words.back(), {",size=", size});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -86,13 +86,12 @@ std::vector<std::string> Container::State::configuration(std::string_view versio
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
-      add_option(words, option, {std::to_string(options.memory), "b"});
+      add_option(words, option, {options.memory, "b"});
   if (cpus > 0)
     add_option(words, "--cpus"sv,
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
   add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
-  if (options.shm_size != 0)
-    add_option(words, "--shm-size"sv, {std::to_string(options.shm_size), "b"});
+  if (options.shm_size != 0) add_option(words, "--shm-size"sv, {options.shm_size, "b"});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
@@ -224,7 +223,7 @@ bool Container::State::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat({"cpus: the engine's machine has ", std::to_string(most),
+  tell(concat({"cpus: the engine's machine has ", most,
                ", fewer than the limit: all of them may be used"}));
   return true;
 }
@@ -543,7 +542,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
   // What an installer says last is what went wrong.
   if (result.outcome == Outcome::exited)
     error.message =
-        concat({"cannot ", what, " (status ", std::to_string(result.exit_code), "): ",
+        concat({"cannot ", what, " (status ", result.exit_code, "): ",
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;

@@ -27,7 +27,7 @@ constexpr NamedMount named_mounts[] = {
 
 Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
                        ErrorCode code = ErrorCode::invalid_argument) {
-  return make_error(code, {"credentials: ", key, ": ", quoted(subject), " ", what});
+  return make_error(code, {"credentials: ", key, ": ", in_quotes(subject), " ", what});
 }
 
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the
@@ -80,7 +80,7 @@ class CredentialReader {
     }
     if (size > Redactor::max_total)
       return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
-                                           std::to_string(Redactor::max_total), " bytes"});
+                                           Redactor::max_total, " bytes"});
     return std::move(result_);
   }
 
@@ -121,9 +121,9 @@ class CredentialReader {
     auto parsed = parse_env_file(*text, &skipped);
     for (const std::string& line : skipped)
       result_.notes.push_back(
-          concat({"credentials: env_file ", quoted(*path), ": left out: ", line}));
+          concat({"credentials: env_file ", in_quotes(*path), ": left out: ", line}));
     if (!parsed)
-      return with_prefix({"credentials: env_file ", quoted(*path), ": "}, parsed.error());
+      return with_prefix({"credentials: env_file ", in_quotes(*path), ": "}, parsed.error());
     TextMap file;
     for (const auto& [variable, value] : *parsed) file[variable] = value;
     if (options_.env_vars_from_file.empty()) values_ = file;
@@ -225,7 +225,7 @@ class JsonKeys {
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong(""sv, concat({"has an unknown key ", quoted(member.name)}));
+        wrong(""sv, concat({"has an unknown key ", in_quotes(member.name)}));
     if (error_.empty()) return {};
     return make_error(ErrorCode::invalid_argument, {error_});
   }
@@ -273,7 +273,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
   if (auto ok = keys.done(); !ok) return ok.error();
   for (const Json::Member& member : mounts.members()) {
     JsonKeys mount_keys(member.value,
-                        concat({"credentials.additional_mounts.", quoted(member.name)}));
+                        concat({"credentials.additional_mounts.", in_quotes(member.name)}));
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;

@@ -76,7 +76,7 @@ std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options) {
     return checks;
   }
   if (told->empty()) {
-    add("engine", false, {"no engine answers ", quoted(engine.program)});
+    add("engine", false, {"no engine answers ", in_quotes(engine.program)});
     return checks;
   }
   add("engine", true, {engine.program, ", engine version ", printable(*told)});

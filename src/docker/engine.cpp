@@ -145,9 +145,9 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
   std::string_view help;
   if (result.outcome == Outcome::timed_out) {
     reason = concat({"no answer in ",
-                     std::to_string(std::chrono::duration_cast<std::chrono::seconds>(
-                                        result.wall_time + std::chrono::milliseconds(500))
-                                        .count()),
+                     std::chrono::duration_cast<std::chrono::seconds>(
+                         result.wall_time + std::chrono::milliseconds(500))
+                         .count(),
                      " s"});
     help = "see whether the engine is stuck, or set a longer timeout for it";
   } else if (result.outcome == Outcome::cancelled) {
@@ -166,8 +166,7 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
       break;
     }
     if (reason.empty())
-      reason = result.message.empty() ? concat({"status ", std::to_string(result.exit_code)})
-                                      : result.message;
+      reason = result.message.empty() ? concat({"status ", result.exit_code}) : result.message;
   }
   Error error = make_error(code, {"cannot ", what, " (", printable(engine.program), "): ", reason,
                                   help.empty() ? "" : "; ", help});

@@ -35,8 +35,7 @@ class EnvFileReader {
 
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
-      return make_error(ErrorCode::limit,
-                        {"longer than ", std::to_string(longest_env_file), " bytes"});
+      return make_error(ErrorCode::limit, {"longer than ", longest_env_file, " bytes"});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       return wrong(nul, "has a NUL byte"sv);
     if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;

@@ -43,7 +43,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
-                    {"the agent ", quoted(options.agent_id), " has a container with another ",
+                    {"the agent ", in_quotes(options.agent_id), " has a container with another ",
                      other, ": remove that first"});
 }
 

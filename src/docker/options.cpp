@@ -105,7 +105,7 @@ Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   if (mount.target.empty()) mount.target = mount.source;
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return system_error(errno, {"mounts: ", quoted(mount.source)});
+    return system_error(errno, {"mounts: ", in_quotes(mount.source)});
   if (const char* why = why_not_shared(mount.source, status.st_mode,
                                        mount.permission == Permission::write, engine))
     return bad_option_value("mounts", mount.source,
@@ -295,13 +295,14 @@ Expected<void> complete_agent(ContainerOptions& options) {
   auto agent = canonical_path(options.agent);
   if (!agent) return with_prefix({"agent: "}, agent.error());
   struct stat status {};
-  if (::stat(agent->c_str(), &status) != 0) return system_error(errno, {"agent: ", quoted(*agent)});
+  if (::stat(agent->c_str(), &status) != 0)
+    return system_error(errno, {"agent: ", in_quotes(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
   constexpr mode_t needed = S_IROTH | S_IXOTH;
   if ((status.st_mode & needed) != needed)
     options.on_progress(
-        concat({"agent: ", quoted(options.agent), " may not be read and executed by others"}));
+        concat({"agent: ", in_quotes(options.agent), " may not be read and executed by others"}));
   // Whether commands may write to this program is for the workspace to say.
   struct stat own {};
   if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
@@ -320,7 +321,7 @@ inline namespace inner {
 
 Expected<void> bad_option_value(std::string_view option, std::string_view value,
                                 std::string_view problem) {
-  return bad_option(option, concat({quoted(value), problem}));
+  return bad_option(option, concat({in_quotes(value), problem}));
 }
 
 bool is_plain(std::string_view text, std::string_view more) {

@@ -112,8 +112,8 @@ Expected<void> Container::State::save_log(const std::string& path) {
   std::string text =
       concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
               "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", std::to_string(health.exit_code), "\n# OOM Killed: ",
-              truth(health.oom_killed), "\n# Error: ", events->redactor.redact(health.error),
+              "\n# Exit Code: ", health.exit_code, "\n# OOM Killed: ", truth(health.oom_killed),
+              "\n# Error: ", events->redactor.redact(health.error),
               "\n# Started At: ", health.started_at, "\n# Finished At: ", health.finished_at, "\n#",
               "========================================"
               "=======================================\n"});
@@ -121,7 +121,7 @@ Expected<void> Container::State::save_log(const std::string& path) {
     const std::lock_guard<std::mutex> lock(events->mutex);
     text += events->lines.text();
   }
-  const std::string subject = concat({"log of a container ", quoted(path)});
+  const std::string subject = concat({"log of a container ", in_quotes(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
       return system_error(errno, {subject});

@@ -267,7 +267,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
         ErrorCode::limit,
         {"Failed to ", what, ": it has ",
          exited && !result.err.empty() ? without_line_ends(result.err) : std::string_view("more"),
-         " bytes, and ", std::to_string(limit), " are the most"});
+         " bytes, and ", limit, " are the most"});
   if (result.succeeded() && result.err.empty()) return out;
   const std::string reason = !exited              ? result.summary()
                              : result.err.empty() ? "No such file or directory"
@@ -310,7 +310,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
         megabytes > 1024)
       return make_error(ErrorCode::invalid_argument,
                         {"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
-                         quoted(text), " is not"});
+                         in_quotes(text), " is not"});
     options.max_artifact = megabytes << 20;
   }
   struct Folder {
@@ -390,8 +390,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   if (!user) return user.error();
   const std::string what = concat({"write file ", printable(path)});
   if (content.size() > longest_write)
-    return make_error(ErrorCode::limit, {"Failed to ", what, ": more than ",
-                                         std::to_string(longest_write), " bytes"});
+    return make_error(ErrorCode::limit,
+                      {"Failed to ", what, ": more than ", longest_write, " bytes"});
   const auto written =
       (*user)->serve("write_file", path, write_script,
                      {path, std::to_string(content.size()), random_hex(8)}, 0, what, content);
@@ -443,7 +443,7 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
-    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", quoted(name)});
+    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", in_quotes(name)});
   const auto user = state_->user(user_id);
   if (!user) return user.error();
   const std::uint64_t limit = state_->options.max_artifact;

@@ -37,7 +37,7 @@ bool is_venv(const std::string& path) {
 }
 
 Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
-  return make_error(ErrorCode::invalid_argument, {option, ": ", quoted(subject), " ", what});
+  return make_error(ErrorCode::invalid_argument, {option, ": ", in_quotes(subject), " ", what});
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
@@ -91,7 +91,7 @@ Expected<void> add_secret_values(const TextMap& map, const std::vector<std::stri
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
-                        {"secret: ", quoted(variable),
+                        {"secret: ", in_quotes(variable),
                          " is neither a variable of this process nor one of 'set'"});
     if (without_line_ends(found->second).size() < shortest_secret)
       return environment_error("secret", variable,
@@ -125,7 +125,7 @@ Expected<std::string> check_venv_path(const std::string& given) {
     return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
   if (!is_venv(*path))
     return make_error(ErrorCode::not_found,
-                      {"venv_path: ", quoted(*path), " has no 'bin' directory"});
+                      {"venv_path: ", in_quotes(*path), " has no 'bin' directory"});
   return path;
 }
 
@@ -200,7 +200,7 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   if (!venv_path_.empty()) {
     if (is_venv(venv_path_)) return venv_path_;
     return make_error(ErrorCode::not_found,
-                      {"venv_path: ", quoted(venv_path_), " is gone since the start"});
+                      {"venv_path: ", in_quotes(venv_path_), " is gone since the start"});
   }
   if (!auto_venv_) return std::string();
   if (work_dir == workspace_) work_dir = {};

@@ -33,7 +33,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
   const auto rest = std::abs(time.count() % 1000);
-  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", std::to_string(seconds)});
+  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", seconds});
   if (rest == 0) return text;
   std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
@@ -91,7 +91,7 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
     error = errno;
   else if (!S_ISDIR(status.st_mode))
     error = ENOTDIR;
-  if (error != 0) return system_error(error, {option, ": ", quoted(*path)});
+  if (error != 0) return system_error(error, {option, ": ", in_quotes(*path)});
   return path;
 }
 

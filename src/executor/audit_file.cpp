@@ -24,7 +24,7 @@ std::string_view audit_hash(std::string_view line) {
 namespace detail {
 
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
-  const std::string subject = concat({"audit_file: ", quoted(path)});
+  const std::string subject = concat({"audit_file: ", in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, {subject, " has a NUL byte"});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -93,7 +93,7 @@ int AuditFile::write_line(std::string_view record) {
   std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
   const std::size_t begin = cut_ ? 1 : 0;
   if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) append_all(line, {"\"lost\":", std::to_string(lost_), ","});
+  if (lost_ > 0) append_all(line, {"\"lost\":", lost_, ","});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
   append_all(line, {audit_end, hash, "\"}\n"});
@@ -146,9 +146,9 @@ std::string AuditFile::append(std::string_view record) {
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
-    return concat({"the audit record could not be written to ", quoted(path_), ": ",
+    return concat({"the audit record could not be written to ", in_quotes(path_), ": ",
                    error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
-  return problem.empty() ? problem : concat({"audit log ", quoted(path_), ": ", problem});
+  return problem.empty() ? problem : concat({"audit log ", in_quotes(path_), ": ", problem});
 }
 
 }  // namespace detail

@@ -27,7 +27,7 @@ std::string signal_text(int number) {
     const std::string_view text = take_part(names, '\n');
     if (known == number) return std::string(text);
   }
-  return concat({"signal ", std::to_string(number)});
+  return concat({"signal ", number});
 }
 
 }  // namespace inner
@@ -48,7 +48,7 @@ std::string Result::summary() const {
   std::string text;
   switch (outcome) {
     case Outcome::exited:
-      text = concat({"exited with status ", std::to_string(exit_code)});
+      text = concat({"exited with status ", exit_code});
       break;
     case Outcome::signaled:
       text = concat({"killed by ", signal_text(signal)});
@@ -68,8 +68,8 @@ std::string Result::summary() const {
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  append_all(text, {" in ", seconds_text(wall), " s; ", std::to_string(out_counts.total_bytes),
-                    " bytes on stdout, ", std::to_string(err_counts.total_bytes), " on stderr"});
+  append_all(text, {" in ", seconds_text(wall), " s; ", out_counts.total_bytes,
+                    " bytes on stdout, ", err_counts.total_bytes, " on stderr"});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }

@@ -20,7 +20,7 @@ namespace {
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
     return make_error(ErrorCode::invalid_argument,
-                      {"network: ", quoted(name(options.network)),
+                      {"network: ", in_quotes(name(options.network)),
                        " needs a sandbox: set sandbox to best_effort or strict"});
   if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
@@ -38,7 +38,7 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
     for (const Root& other : roots)
       allows_more = allows_more || (other.permission > root.permission &&
                                     codeexec::is_within(root.path, other.path));
-    if (root.permission == permission && allows_more) paths.push_back(quoted(root.path));
+    if (root.permission == permission && allows_more) paths.push_back(in_quotes(root.path));
   }
   return joined(paths, ", "sv);
 }
@@ -81,7 +81,7 @@ Expected<void> grant_needed(const LocalOptions& options, const std::string& spil
     grant_reading(sandbox, *canonical, path_from_here(needed.path));
     if (sandbox.readable.size() != before && is_home_directory(*canonical))
       return make_error(ErrorCode::invalid_argument,
-                        {needed.option, ": ", quoted(needed.path),
+                        {needed.option, ": ", in_quotes(needed.path),
                          " is a home directory or above one, which commands would be "
                          "shown all of; name the directory that they need"});
   }
@@ -181,7 +181,7 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
   const char* option = nullptr;
   const auto look_at = [&](const char* name, const std::string& path) {
     if (!option && !path.empty() &&
-        starts_with(error.message, concat({theirs, quoted(path_from_here(path)), " "})))
+        starts_with(error.message, concat({theirs, in_quotes(path_from_here(path)), " "})))
       option = name;
   };
   for (const Root& root : options.roots)

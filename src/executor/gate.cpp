@@ -199,9 +199,9 @@ void add_note(std::vector<std::string>& notes, Pieces pieces) {
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
-  return ended.left_behind == 1 ? "1 process that the command left behind was ended"
-                                : concat({std::to_string(ended.left_behind),
-                                          " processes that the command left behind were ended"});
+  return ended.left_behind == 1
+             ? "1 process that the command left behind was ended"
+             : concat({ended.left_behind, " processes that the command left behind were ended"});
 }
 
 }  // namespace inner
@@ -242,9 +242,8 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
                                                     " s) is longer than max_timeout (",
                                                     seconds_text(options.max_timeout), " s)"});
   if (options.max_output < 1024)
-    return make_error(
-        ErrorCode::invalid_argument,
-        {"max_output must be at least 1024 bytes, and not ", std::to_string(options.max_output)});
+    return make_error(ErrorCode::invalid_argument,
+                      {"max_output must be at least 1024 bytes, and not ", options.max_output});
 
   auto policy = Policy::create(options.policy);
   if (!policy) return policy.error();

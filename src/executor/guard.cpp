@@ -21,7 +21,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
   const auto root = open_canonical_directory(workspace);
   if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
-    return system_error(errno, {"cannot make ", quoted(folder), " for the skills"});
+    return system_error(errno, {"cannot make ", in_quotes(folder), " for the skills"});
   const auto opened = root ? open_canonical_directory(folder) : root.error();
   int error = opened ? 0 : opened.error().system_error;
   if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
@@ -34,7 +34,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
       error = 0;
   }
   if (error == 0) return {};
-  return system_error(error, {"cannot link the skills as ", quoted(folder + "/skills")});
+  return system_error(error, {"cannot link the skills as ", in_quotes(folder + "/skills")});
 }
 
 }  // namespace inner
@@ -170,7 +170,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
       return admission.refuse(
-          strictest, {"Command would change ", quoted(access.path), ": ", target.error().message},
+          strictest,
+          {"Command would change ", in_quotes(access.path), ": ", target.error().message},
           access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }

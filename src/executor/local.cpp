@@ -64,7 +64,7 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
-    if (value != 0) append_all(facts, {before, std::to_string(value), after});
+    if (value != 0) append_all(facts, {before, value, after});
   };
   bound(limits.memory, " A command may use ", " bytes of memory.");
   bound(limits.cpu_time, " Each of its processes may use ", " seconds of CPU time.");
@@ -86,7 +86,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
   if (has_nul(options.shell) || !is_program(options.shell))
     return make_error(ErrorCode::invalid_argument, {"shell must be the path of a program, and ",
-                                                    quoted(options.shell), " is not"});
+                                                    in_quotes(options.shell), " is not"});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
   if (!skills_dir) return skills_dir.error();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));

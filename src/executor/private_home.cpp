@@ -51,8 +51,7 @@ bool make_usable(int parent, const char* entry) {
   // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return itself &&
-         ::chmod(concat({"/proc/self/fd/", std::to_string(itself.get())}).c_str(), 0700) == 0;
+  return itself && ::chmod(concat({"/proc/self/fd/", itself.get()}).c_str(), 0700) == 0;
 #else
   return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
 #endif
@@ -133,7 +132,7 @@ void TreeRemoval::empty_and_remove(const char* entry) {
 void TreeRemoval::move_up(int parent, const char* entry) {
   bool may_change = true;
   for (;;) {
-    const std::string target = concat({"removed-", std::to_string(names_++)});
+    const std::string target = concat({"removed-", names_++});
     if (::renameat(parent, entry, root_, target.c_str()) == 0) {
       ++done_;
       return;
@@ -193,7 +192,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
       return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, {option, ": cannot make a directory in ", quoted(parent)});
+  return system_error(error, {option, ": cannot make a directory in ", in_quotes(parent)});
 }
 
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
@@ -204,7 +203,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
   auto directory = open_canonical_directory(*parent);
   if (!directory)
     return system_error(directory.error().system_error,
-                        {option, ": cannot make a directory in ", quoted(*parent)});
+                        {option, ": cannot make a directory in ", in_quotes(*parent)});
   remove_left_folders(directory->get(), prefix);
   return create(option, directory->get(), *parent, prefix);
 }
@@ -246,7 +245,8 @@ Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const int error = file ? write_all(file.get(), gitconfig) : errno;
   if (error == 0) return {};
-  return system_error(error, {"private_home: cannot write a .gitconfig in ", quoted(home.path())});
+  return system_error(error,
+                      {"private_home: cannot write a .gitconfig in ", in_quotes(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.

@@ -34,8 +34,7 @@ class ExportList {
     while (at_ < text_.size())
       if (!read_line(variables))
         return make_error(ErrorCode::parse,
-                          {"what the shell told of its variables was not understood at byte ",
-                           std::to_string(at_)},
+                          {"what the shell told of its variables was not understood at byte ", at_},
                           at_);
     return variables;
   }
@@ -160,7 +159,7 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", std::to_string(i)});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", i});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is

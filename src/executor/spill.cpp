@@ -27,8 +27,8 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
     for (const std::string& directory : writable)
       if (codeexec::is_within(*path, directory))
         return make_error(ErrorCode::invalid_argument,
-                          {option, ": ", quoted(*path), " lies where commands may write: ",
-                           "choose a place outside of ", quoted(directory)});
+                          {option, ": ", in_quotes(*path), " lies where commands may write: ",
+                           "choose a place outside of ", in_quotes(directory)});
   }
   return {};
 }
@@ -77,9 +77,9 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   }
   if (removed == 0) return;
   spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
-  add_note(told.notes, {std::to_string(removed),
-                        " of the oldest files of long output were removed: all together may have ",
-                        std::to_string(options.max_spill_total), " bytes"});
+  add_note(told.notes,
+           {removed, " of the oldest files of long output were removed: all together may have ",
+            options.max_spill_total, " bytes"});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }

@@ -40,7 +40,7 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
     fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
   else if (wrapper.empty())
     refuse("command",
-           {"a session needs a POSIX shell, and ", quoted(shell), " is not known as one"});
+           {"a session needs a POSIX shell, and ", in_quotes(shell), " is not known as one"});
   add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));

@@ -40,12 +40,12 @@ Expected<void> check_file_system(int fd, const std::string& path) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return system_error(errno, {quoted(path)});
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, {in_quotes(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
   if (find_in(kinds, kind) != std::end(kinds))
     return make_error(
         ErrorCode::permission_denied,
-        {quoted(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
+        {in_quotes(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
 #else
   (void)fd;
   (void)path;
@@ -59,9 +59,9 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had >= wanted) return {};
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      {quoted(path), ": not in the allowed directories (allowed_paths)"});
+                      {in_quotes(path), ": not in the allowed directories (allowed_paths)"});
   return make_error(ErrorCode::permission_denied,
-                    {quoted(path), ": may be read and not changed (read_only)"});
+                    {in_quotes(path), ": may be read and not changed (read_only)"});
 }
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
@@ -89,7 +89,8 @@ Error not_regular_error(const std::string& path, mode_t mode) {
   if (S_ISFIFO(mode)) what = "is a pipe";
   if (S_ISSOCK(mode)) what = "is a socket";
   if (S_ISLNK(mode)) what = "has become a link";
-  return make_error(ErrorCode::invalid_argument, {quoted(path), ": ", what, ", no regular file"});
+  return make_error(ErrorCode::invalid_argument,
+                    {in_quotes(path), ": ", what, ", no regular file"});
 }
 
 }  // namespace inner

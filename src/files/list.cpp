@@ -39,12 +39,12 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!permitted) return permitted.error();
   const auto directory = open_canonical_directory(path);
   if (!directory && directory.error().system_error == ENOTDIR)
-    return make_error(ErrorCode::invalid_argument, {quoted(path), ": is no directory"});
+    return make_error(ErrorCode::invalid_argument, {in_quotes(path), ": is no directory"});
   if (!directory) return directory.error();
   if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {quoted(path)});
+  if (!fd) return system_error(errno, {in_quotes(path)});
   return fd;
 }
 

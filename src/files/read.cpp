@@ -16,16 +16,16 @@ namespace {
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
   const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, {quoted(path)});
+  if (!directory) return system_error(directory.error().system_error, {in_quotes(path)});
   if (place.name.empty()) return not_regular_error(path, S_IFDIR);
   const int in = directory->get();
   if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_error(errno, {quoted(path)});
+    return system_error(errno, {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {quoted(path)});
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
   return fd;
@@ -185,8 +185,8 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
       return make_error(ErrorCode::limit,
-                        {quoted(content.path), ": line ", range.offset, " lies beyond the first ",
-                         max_scan, " bytes; read that part by bytes"});
+                        {in_quotes(content.path), ": line ", range.offset,
+                         " lies beyond the first ", max_scan, " bytes; read that part by bytes"});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -204,7 +204,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.binary = is_binary(content, range.unit);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
-  if (reader.error() != 0) return system_error(reader.error(), {quoted(content.path)});
+  if (reader.error() != 0) return system_error(reader.error(), {in_quotes(content.path)});
   return content;
 }
 

@@ -60,12 +60,12 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
     int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
                     ? give_to_owner_of(here.get(), place.name)
                     : errno;
-    if (error != 0 && error != EEXIST) return system_error(error, {quoted(part)});
+    if (error != 0 && error != EEXIST) return system_error(error, {in_quotes(part)});
     error = flush_directory(here.get());
-    if (error != 0) return system_error(error, {quoted(part)});
+    if (error != 0) return system_error(error, {in_quotes(part)});
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
-    if (!next) return system_error(errno, {quoted(part)});
+    if (!next) return system_error(errno, {in_quotes(part)});
     here = std::move(next);
     at = end + 1;
   }
@@ -141,7 +141,7 @@ class NewFile {
 };
 
 Error exists_error(const std::string& path) {
-  Error error = make_error(ErrorCode::invalid_argument, {quoted(path), ": exists already"});
+  Error error = make_error(ErrorCode::invalid_argument, {in_quotes(path), ": exists already"});
   error.system_error = EEXIST;
   return error;
 }
@@ -171,7 +171,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (!target) return target;
   const Place place = place_of(*target);
   if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
-  const std::string subject = quoted(*target);
+  const std::string subject = in_quotes(*target);
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
         ErrorCode::limit,

@@ -59,7 +59,7 @@ std::string tool_problem(const Tool& tool) {
     problem = parameter_problem(parameter);
     if (problem.empty() && find_parameter(tool.parameters, parameter.name) != &parameter)
       problem = "is there twice";
-    if (!problem.empty()) return concat({"parameter ", quoted(parameter.name), " ", problem});
+    if (!problem.empty()) return concat({"parameter ", in_quotes(parameter.name), " ", problem});
   }
   return {};
 }

@@ -95,7 +95,7 @@ std::string list_of_choices(const std::vector<std::string>& choices) {
   std::string text;
   for (const std::string& choice : choices) {
     if (!text.empty()) text += ", ";
-    text += quoted(choice);
+    text += in_quotes(choice);
   }
   return text;
 }
@@ -157,7 +157,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    append_all(text_, {"argument ", quoted(name), " ", problem});
+    append_all(text_, {"argument ", in_quotes(name), " ", problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -231,7 +231,7 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
     const bool short_text = value.is_string() && value.as_string().size() <= longest;
     return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
                    fraction ? "a fraction" : kind_name(value),
-                   short_text ? concat({" (", quoted(value.as_string()), ")"}) : ""});
+                   short_text ? concat({" (", in_quotes(value.as_string()), ")"}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";

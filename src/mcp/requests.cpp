@@ -50,7 +50,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
   }
   return nullptr;
 }
@@ -63,7 +63,7 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", quoted(method)}));
+    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
   } else if (negotiated_.empty()) {
     fail(batch, id.spelling, invalid_params,
          "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
@@ -168,7 +168,7 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
   if (!name.is_string()) return refuse("Invalid params: name must be a string");
   for (ToolEntry& entry : tools_)
     if (entry.tool->name == name.as_string()) call->entry = &entry;
-  if (!call->entry) return refuse(concat({"Unknown tool: ", quoted(name.as_string())}));
+  if (!call->entry) return refuse(concat({"Unknown tool: ", in_quotes(name.as_string())}));
   static const Json none = Json::object();
   const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())

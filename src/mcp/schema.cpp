@@ -59,12 +59,12 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   if (value.is_object())
     for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
-        return concat({place, " has no ", quoted(name.as_string())});
+        return concat({place, " has no ", in_quotes(name.as_string())});
   const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
     const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
-      return concat({place, " has an unknown ", quoted(member.name)});
+      return concat({place, " has an unknown ", in_quotes(member.name)});
     std::string problem =
         mismatch(inner ? *inner : others, member.value, concat({place, ".", member.name}));
     if (!problem.empty()) return problem;

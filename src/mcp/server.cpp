@@ -69,7 +69,7 @@ Server::~Server() = default;
 
 Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
-    return make_error(ErrorCode::invalid_argument, {"tool ", quoted(tool.name), ": ", problem});
+    return make_error(ErrorCode::invalid_argument, {"tool ", in_quotes(tool.name), ": ", problem});
   };
   if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);

@@ -52,7 +52,7 @@ class Examples {
     std::string result;
     for (const std::string& name : first_)
       append_all(result, {result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) append_all(result, {" (and ", std::to_string(count_ - most), " more)"});
+    if (count_ > most) append_all(result, {" (and ", count_ - most, " more)"});
     return result;
   }
 
@@ -67,7 +67,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {quoted(path)});
+  if (!fd) return system_error(errno, {in_quotes(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
@@ -105,15 +105,14 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
     } else if (errno != ENOENT) {  // which has gone meanwhile
-      problem = system_error(errno, {quoted(concat({path, "/", child}))});
+      problem = system_error(errno, {in_quotes(concat({path, "/", child}))});
     }
     return problem.has_value();
   });
-  if (error != 0) return system_error(error, {quoted(path)});
+  if (error != 0) return system_error(error, {in_quotes(path)});
   if (!problem || is_within_budget) return problem;
-  return make_error(ErrorCode::limit,
-                    {"there are more than ", std::to_string(DeleteGuard::max_entries),
-                     " entries, too many to be checked"});
+  return make_error(ErrorCode::limit, {"there are more than ", DeleteGuard::max_entries,
+                                       " entries, too many to be checked"});
 }
 
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -231,8 +230,7 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
             {"Cannot delete '", unread.text(),
              "': File must be read before deletion. View it with read_file, cat or diff first."})});
   return make_error(ErrorCode::permission_denied,
-                    {"Cannot delete ", std::to_string(unread.count()),
-                     " unread file(s). Examples: ", unread.text(),
+                    {"Cannot delete ", unread.count(), " unread file(s). Examples: ", unread.text(),
                      ". Please read files before deletion, with read_file or cat."});
 }
 
@@ -265,10 +263,9 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
       return with_prefix({start}, listed.error());
   }
   if (unread.count() == 0) return {};
-  return make_error(
-      ErrorCode::permission_denied,
-      {start, "Contains ", std::to_string(unread.count()),
-       " unread file(s). Examples: ", unread.text(), ". Please read files before deletion."});
+  return make_error(ErrorCode::permission_denied, {start, "Contains ", unread.count(),
+                                                   " unread file(s). Examples: ", unread.text(),
+                                                   ". Please read files before deletion."});
 }
 
 void DeleteGuard::clear() const {

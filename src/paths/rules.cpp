@@ -65,7 +65,7 @@ Expected<Root> open_root(const Root& root) {
   auto directory = open_canonical_directory(*path);
   if (!directory) return with_prefix({option}, directory.error());
   const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed) return with_prefix({option}, system_error(errno, {quoted(*path)}));
+  if (!listed) return with_prefix({option}, system_error(errno, {in_quotes(*path)}));
   return Root{std::move(*path), root.permission};
 }
 
@@ -77,7 +77,7 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
-  if (!here) return system_error(errno, {quoted(path)});
+  if (!here) return system_error(errno, {in_quotes(path)});
   std::string_view rest = std::string_view(path).substr(1);
   while (!rest.empty()) {
     const std::string part(take_part(rest, '/'));
@@ -86,12 +86,12 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
       if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
-      return system_error(error, {quoted(path)});
+      return system_error(error, {in_quotes(path)});
     }
     here = std::move(next);
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
-  if (!result) return system_error(errno, {quoted(path)});
+  if (!result) return system_error(errno, {in_quotes(path)});
   return result;
 }
 
@@ -126,11 +126,11 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   if (path.empty()) return make_error(ErrorCode::invalid_argument, {"the path is empty"});
   for (const std::string_view text : {path, base}) {
     if (has_nul(text))
-      return make_error(ErrorCode::invalid_argument, {quoted(text), ": has a NUL byte"});
+      return make_error(ErrorCode::invalid_argument, {in_quotes(text), ": has a NUL byte"});
   }
   auto absolute = absolute_path(path, base);
   if (!absolute) return absolute.error();
-  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
 
   std::string todo = std::move(*absolute);
   std::string done;  // canonical so far; empty is the root directory
@@ -155,8 +155,8 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
     if (size <= 0) continue;  // not a link, or missing, or out of sight
     walked += static_cast<std::size_t>(size);
-    if (++links > most_links) return system_error(ELOOP, {quoted(path)});
-    if (walked > longest_path) return system_error(ENAMETOOLONG, {quoted(path)});
+    if (++links > most_links) return system_error(ELOOP, {in_quotes(path)});
+    if (walked > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
     if (at < todo.size())
       todo =
           concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
@@ -185,7 +185,7 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
     if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
-      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", quoted(root->path),
+      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", in_quotes(root->path),
                                                       ": listed with different permissions"});
   }
   return rules;

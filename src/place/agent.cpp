@@ -104,7 +104,7 @@ int PlaceAgent::run() {
 #endif
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  queue_.bytes = concat({greeting_mark, std::to_string(place_protocol), "\n"});
+  queue_.bytes = concat({greeting_mark, place_protocol, "\n"});
   flush();
   loop();
   std::string bye;

@@ -64,8 +64,8 @@ std::string_view machine_of(std::string_view file) {
 inline namespace inner {
 
 std::string bring_text(std::string_view file) {
-  return concat({"h=", sha256(file), "; s=", std::to_string(file.size()), "; m='", machine_of(file),
-                 "'\n", bring_script});
+  return concat(
+      {"h=", sha256(file), "; s=", file.size(), "; m='", machine_of(file), "'\n", bring_script});
 }
 
 }  // namespace inner

@@ -65,7 +65,7 @@ Nonce::Nonce(const std::string& folder) {
   int error = file ? write_all(file.get(), content_) : errno;
   if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
   if (error != 0)
-    problem_ = concat({"cannot make a file in ", quoted(folder), ": ", errno_text(error)});
+    problem_ = concat({"cannot make a file in ", in_quotes(folder), ": ", errno_text(error)});
   path_ = concat({folder, "/", name_});
 }
 
@@ -241,11 +241,10 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   const Json& told = *greeting_;
   facts_.version = bounded(told["version"]);
   if (told["protocol"] != Json(place_protocol))
-    return make_error(
-        ErrorCode::unsupported,
-        {"the agent in ", name_, " speaks protocol ", printable(told["protocol"].dump()),
-         ", and this program ", std::to_string(place_protocol),
-         ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+    return make_error(ErrorCode::unsupported,
+                      {"the agent in ", name_, " speaks protocol ",
+                       printable(told["protocol"].dump()), ", and this program ", place_protocol,
+                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
   if (told.find("error"))
     return make_error(ErrorCode::unsupported,
                       {"the agent in ", name_, " said: ", printable(bounded(told["error"]))});
@@ -259,7 +258,7 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
-        {"workspace: ", quoted(wanted.workspace), " is not the same folder in ", name_, " (",
+        {"workspace: ", in_quotes(wanted.workspace), " is not the same folder in ", name_, " (",
          seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
          "): mount it there under the same path, or let it be only there "
          "(place_workspace remote)"});
@@ -326,7 +325,7 @@ void PlaceLink::check_life(Clock::time_point now) {
   // Before there is an agent, connect_timeout holds.
   if (lost_ || !marked_) return;
   if (now >= later(last_heard_, keep_alive_))
-    return lose({"nothing was heard from it for ", std::to_string(keep_alive_.count()), " ms"});
+    return lose({"nothing was heard from it for ", keep_alive_.count(), " ms"});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
   std::string ping;
   put_frame(ping, FrameKind::ping, 0, {});

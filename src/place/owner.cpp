@@ -30,7 +30,7 @@ ProgramIdentity own_identity() {
   if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
   if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
     own.boot = without_line_ends(*boot);
-  own.space = concat({std::to_string(::geteuid()), " ", own_namespace("pid")});
+  own.space = concat({::geteuid(), " ", own_namespace("pid")});
   own.pid = std::to_string(::getpid());
   own.start = start_of_process(::getpid());
   return own;

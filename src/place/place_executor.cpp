@@ -145,7 +145,7 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
-                      {"place_host must be what ssh calls a machine, and not ", quoted(host)});
+                      {"place_host must be what ssh calls a machine, and not ", in_quotes(host)});
   std::vector<std::string> words = {
       "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
       "--place"};
@@ -211,7 +211,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
     wanted.workspace = executor.workspace();
     if (!is_utf8(wanted.workspace))
       return make_error(ErrorCode::invalid_argument,
-                        {"workspace: ", quoted(wanted.workspace), " is not UTF-8"});
+                        {"workspace: ", in_quotes(wanted.workspace), " is not UTF-8"});
     wanted.ground = ground_of(wanted.workspace, executor.paths().roots());
   }
   place->name = wanted.name;

@@ -23,7 +23,7 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
       Error error = regex.error();
-      error.message = concat({key, ": invalid pattern ", quoted(pattern), ": ", error.message});
+      error.message = concat({key, ": invalid pattern ", in_quotes(pattern), ": ", error.message});
       return error;
     }
     compiled.push_back(*std::move(regex));
@@ -41,7 +41,7 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
       return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      quoted(wanted), "; there are ", listed});
+                                                      in_quotes(wanted), "; there are ", listed});
   return {};
 }
 
@@ -72,16 +72,16 @@ struct Policy::Compiled {
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
   Verdict check_form(std::string_view script) const {
     if (script.size() > max_command_bytes)
-      return refusal("command-too-long"sv,
-                     concat({"Command is longer than ", std::to_string(max_command_bytes),
-                             " bytes (max_command_bytes)"}),
-                     max_command_bytes, script.size());
+      return refusal(
+          "command-too-long"sv,
+          concat({"Command is longer than ", max_command_bytes, " bytes (max_command_bytes)"}),
+          max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
-      return refusal("nul-byte"sv,
-                     concat({"Command contains a NUL byte (at byte ", std::to_string(nul),
-                             "), which no command can contain"}),
-                     nul, nul + 1);
+      return refusal(
+          "nul-byte"sv,
+          concat({"Command contains a NUL byte (at byte ", nul, "), which no command can contain"}),
+          nul, nul + 1);
     return {};
   }
 
@@ -178,7 +178,7 @@ struct Policy::Compiled {
     return refusal(
         limit ? "command-too-complex" : "syntax",
         concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", std::to_string(at), ")",
+                printable(error.message), " (at byte ", at, ")",
                 limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }

@@ -145,9 +145,8 @@ std::string Capture::text(OutputCounts* counts) const {
     dropped = total_ - max_bytes_ + head_cut + tail_cut;
     const std::string_view head_kept = std::string_view(head).substr(0, head.size() - head_cut);
     const std::string_view tail_kept = std::string_view(tail).substr(tail_cut);
-    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ",
-                     std::to_string(max_bytes_), " bytes: ", std::to_string(dropped),
-                     " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
+    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ", max_bytes_,
+                     " bytes: ", dropped, " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
   }
   if (counts) {
     counts->total_bytes = total_;
@@ -158,7 +157,7 @@ std::string Capture::text(OutputCounts* counts) const {
 }
 
 std::string Capture::gap(std::uint64_t missed) {
-  return concat({"\n... (", std::to_string(missed), " bytes omitted) ...\n"});
+  return concat({"\n... (", missed, " bytes omitted) ...\n"});
 }
 
 // Where the last `count` lines begin of all that is kept from `begin` on, looking no further back

@@ -37,12 +37,12 @@ bool Process::State::refuse_options() {
   if (has_nul(options.spill_dir)) where = "spill_dir";
   if (where)
     return !fail(SpawnStep::setup, EINVAL,
-                 concat({"cannot start ", quoted(options.argv[0]), ": ", where,
+                 concat({"cannot start ", in_quotes(options.argv[0]), ": ", where,
                          " has a NUL byte in it, which no program can be given"}));
   if (total_size(options.secrets) > Redactor::max_total)
     return !fail(SpawnStep::setup, E2BIG,
-                 concat({"cannot start ", quoted(options.argv[0]), ": secrets has more than ",
-                         std::to_string(Redactor::max_total), " bytes"}));
+                 concat({"cannot start ", in_quotes(options.argv[0]), ": secrets has more than ",
+                         Redactor::max_total, " bytes"}));
   return false;
 }
 

@@ -102,8 +102,7 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
   marks.since = start_ticks;
   for (const Output* output : {&out, &err})
     if (output->open)
-      marks.pipes.push_back(
-          link_target(concat({"/proc/self/fd/", std::to_string(output->pipe.get())})));
+      marks.pipes.push_back(link_target(concat({"/proc/self/fd/", output->pipe.get()})));
   if (!kill_marked(marks)) result.message = "some of its processes may still be running";
   drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   drain_until = drain_end;

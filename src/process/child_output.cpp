@@ -113,7 +113,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
       file.path = std::move(name);
     } else {
       const int error = spill_error != 0 ? spill_error : errno;
-      file.problem = concat({"cannot make ", quoted(name), ": ", errno_text(error)});
+      file.problem = concat({"cannot make ", in_quotes(name), ": ", errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -132,15 +132,15 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
     const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
-          concat({"output file ", quoted(file.path), " is not complete: ", errno_text(errno)});
+          concat({"output file ", in_quotes(file.path), " is not complete: ", errno_text(errno)});
       return file.file.reset();
     }
     file.written += static_cast<std::uint64_t>(size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  file.problem = concat({"output file ", quoted(file.path), " is not complete: max_spill is ",
-                         std::to_string(options.max_spill), " bytes"});
+  file.problem = concat({"output file ", in_quotes(file.path), " is not complete: max_spill is ",
+                         options.max_spill, " bytes"});
   file.file.reset();
 }
 

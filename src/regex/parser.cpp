@@ -34,7 +34,7 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
 // errors and input -------------------------------------------------------------------------------
 
 bool Regex::Parser::fail(std::size_t offset, std::string_view what, ErrorCode code) {
-  if (!error_) error_ = make_error(code, {what, " at byte ", std::to_string(offset)}, offset);
+  if (!error_) error_ = make_error(code, {what, " at byte ", offset}, offset);
   return false;
 }
 

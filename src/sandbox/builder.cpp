@@ -107,11 +107,11 @@ class SandboxBuilder {
     const char* objection = writable ? objection_to_writing(*opened) : nullptr;
     if (opened->path == "/") objection = "is the whole system";
     if (objection)
-      return make_error(ErrorCode::invalid_argument, {"grants: ", quoted(path), " ", objection,
+      return make_error(ErrorCode::invalid_argument, {"grants: ", in_quotes(path), " ", objection,
                                                       "; name the directories that commands need"});
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
-          concat({"read_only: ", quoted(path), " lies in a writable directory"}));
+          concat({"read_only: ", in_quotes(path), " lies in a writable directory"}));
       return {};
     }
     state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
@@ -269,7 +269,7 @@ class SandboxBuilder {
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
-        const Error error = system_error(errno, {"grants: ", quoted(grant.given)});
+        const Error error = system_error(errno, {"grants: ", in_quotes(grant.given)});
         if (strict()) return error;
         state_.report.missing.push_back(error.message);
       }
@@ -316,9 +316,7 @@ class SandboxBuilder {
     plan.uid_map = nullptr;
     plan.gid_map = nullptr;
     if (plan.clone_flags == 0 || !user_namespace) return;
-    const auto only = [](std::uint64_t id) {
-      return concat({std::to_string(id), " ", std::to_string(id), " 1\n"});
-    };
+    const auto only = [](std::uint64_t id) { return concat({id, " ", id, " 1\n"}); };
     state_.uid_map = only(::geteuid());
     state_.gid_map = only(::getegid());
     plan.clone_flags |= CLONE_NEWUSER;
@@ -615,10 +613,10 @@ Expected<void> Sandbox::check_grants() const {
   for (const SandboxGrant& grant : state_->grants) {
     struct stat status {};
     if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return system_error(errno, {"grants: ", quoted(grant.path)});
+      return system_error(errno, {"grants: ", in_quotes(grant.path)});
     if (status.st_dev != grant.device || status.st_ino != grant.inode)
       return make_error(ErrorCode::permission_denied,
-                        {"grants: ", quoted(grant.path),
+                        {"grants: ", in_quotes(grant.path),
                          " is no longer the file that was granted; restart to grant it"});
   }
   return {};

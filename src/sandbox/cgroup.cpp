@@ -121,7 +121,7 @@ namespace {
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
   static std::atomic<std::uint64_t> runs{0};
-  return concat({"codeexec-", std::to_string(::getpid()), "-", std::to_string(runs.fetch_add(1))});
+  return concat({"codeexec-", ::getpid(), "-", runs.fetch_add(1)});
 }
 
 // Removes what programs left that were killed. A leaf with processes in it stays.
@@ -225,7 +225,7 @@ Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
-  const std::string subject = concat({"limits: cgroup ", quoted(leaf.directory)});
+  const std::string subject = concat({"limits: cgroup ", in_quotes(leaf.directory)});
   if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
   ++count_;
   if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)

@@ -77,10 +77,11 @@ Expected<OpenedGrant> open_by_name(
   OpenedGrant grant;
   std::string planted;
   const int error = walk_by_name(path, may_follow, grant, planted);
-  const std::string subject = concat({"grants: ", quoted(path)});
+  const std::string subject = concat({"grants: ", in_quotes(path)});
   if (!planted.empty())
-    return make_error(ErrorCode::permission_denied, {subject, " leads through the symbolic link ",
-                                                     quoted(planted), "; name the real directory"});
+    return make_error(ErrorCode::permission_denied,
+                      {subject, " leads through the symbolic link ", in_quotes(planted),
+                       "; name the real directory"});
   if (error != 0) return system_error(error, {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;

@@ -41,10 +41,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"sv))
         return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", quoted(path), " is not an absolute path"});
+                          {"grants: ", in_quotes(path), " is not an absolute path"});
       if (has_nul(path))
         return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", quoted(path), " has a NUL byte"});
+                          {"grants: ", in_quotes(path), " has a NUL byte"});
     }
   }
   constexpr std::size_t most_protected = 64;
@@ -55,7 +55,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
-                        {"protected_paths: ", quoted(path),
+                        {"protected_paths: ", in_quotes(path),
                          " is no plain relative path, or one of more than 64"});
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;

@@ -48,8 +48,7 @@ std::uint32_t ShellParser::parse_simple() {
   }
   node.words = end_list(from);
   if (++syntax_.simple > syntax_.most_simple)
-    fail(ErrorCode::limit, concat({"more than ", std::to_string(syntax_.most_simple), " commands"}),
-         begin);
+    fail(ErrorCode::limit, concat({"more than ", syntax_.most_simple, " commands"}), begin);
   return add_node_with(node, assignments, redirections, last_token_end(begin));
 }
 

@@ -212,7 +212,8 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     if (at_end())
       unterminated("${"sv, begin);
     else
-      fail(ErrorCode::parse, concat({"bad substitution ", quoted(text_.substr(begin, 20))}), begin);
+      fail(ErrorCode::parse, concat({"bad substitution ", in_quotes(text_.substr(begin, 20))}),
+           begin);
   }
   if (failed_) return;
   ++at_;

@@ -53,7 +53,7 @@ bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_v
   if (at_end())
     unterminated(construct, begin);
   else
-    unexpected(concat({", ", quoted(word), " is missing"}));
+    unexpected(concat({", ", in_quotes(word), " is missing"}));
   return false;
 }
 

@@ -17,7 +17,7 @@ std::uint16_t hash_of_name(std::string_view name) {
 }
 
 std::string too_deep(const shell::Options& options) {
-  return concat({"nested deeper than ", std::to_string(options.limits.max_depth), " levels"});
+  return concat({"nested deeper than ", options.limits.max_depth, " levels"});
 }
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,

@@ -40,7 +40,7 @@ void ShellParser::fail(ErrorCode code, std::string_view message, std::size_t at)
 
 void ShellParser::unexpected(std::string_view where) {
   fail_here(at_end() ? "unexpected end of the script"
-                     : concat({"unexpected ", quoted(token_here()), where}));
+                     : concat({"unexpected ", in_quotes(token_here()), where}));
 }
 
 bool ShellParser::enter() {
@@ -53,7 +53,7 @@ bool ShellParser::room() {
   const std::size_t most = 64 * options_.limits.max_written;
   if (syntax_.words.size() + syntax_.nodes.size() < most && syntax_.parts.size() < 4 * most)
     return true;
-  fail(ErrorCode::limit, concat({"more than ", std::to_string(most), " words"}), at_);
+  fail(ErrorCode::limit, concat({"more than ", most, " words"}), at_);
   return false;
 }
 

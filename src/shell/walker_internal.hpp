@@ -38,7 +38,7 @@ class ShellWalker {
   bool stopped() const { return !outcome_.complete; }
   void stop(ErrorCode code, std::string_view message, std::size_t at);
   void over_limit(std::size_t most, std::string_view what, std::size_t at) {
-    stop(ErrorCode::limit, concat({"more than ", std::to_string(most), " ", what}), at);
+    stop(ErrorCode::limit, concat({"more than ", most, " ", what}), at);
   }
   const ShellNode& node(std::uint32_t index) const { return syntax_.nodes[index]; }
   std::uint32_t item(ShellRange range, std::size_t i) const {

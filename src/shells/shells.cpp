@@ -151,7 +151,7 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(st
   old = take_old();
   for (const ShellPointer& shell : shells)
     if (shell->id == id && !shell->foreground) return shell;
-  return make_error(ErrorCode::not_found, {"there is no background shell ", quoted(id),
+  return make_error(ErrorCode::not_found, {"there is no background shell ", in_quotes(id),
                                            " (any more): list the shells, or start a new one"});
 }
 
@@ -303,7 +303,7 @@ Expected<void> BackgroundShells::write(std::string_view id, std::string_view byt
   if (!shell) return shell.error();
   if ((*shell)->has_ended())
     return make_error(ErrorCode::io,
-                      {"background shell ", quoted(id), " has ended: it reads no input"});
+                      {"background shell ", in_quotes(id), " has ended: it reads no input"});
   return (*shell)->execution.write(bytes);
 }
 

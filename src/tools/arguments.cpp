@@ -31,7 +31,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument,
-                          {"unexpected argument ", quoted(word), "; see --help"});
+                          {"unexpected argument ", in_quotes(word), "; see --help"});
       add_words(arguments.back().words, {word});
       continue;
     }
@@ -90,7 +90,7 @@ Expected<void> take_special(const Argument& argument, const Special& special,
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, std::string_view value, const char* choices) {
     return make_error(ErrorCode::invalid_argument,
-                      {"Invalid ", option, ": ", quoted(value), ". Must be ", choices, "."});
+                      {"Invalid ", option, ": ", in_quotes(value), ". Must be ", choices, "."});
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -154,7 +154,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
     if (!option)
       return make_error(ErrorCode::invalid_argument,
-                        {"unknown option ", quoted(argument.name), "; see --help"});
+                        {"unknown option ", in_quotes(argument.name), "; see --help"});
     // Of a single value the second would silently win; lists add up.
     if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
     if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();

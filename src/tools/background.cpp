@@ -156,7 +156,7 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
-      return failed(concat({"since: ", quoted(text.as_string()),
+      return failed(concat({"since: ", in_quotes(text.as_string()),
                             " is not the `next` of an earlier answer for this shell"}));
     since = *cursor;
   }

@@ -235,7 +235,7 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
         find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
     if (known == tools.end())
       return make_error(ErrorCode::invalid_argument,
-                        {"disabled_tools: there is no tool ", quoted(disabled)});
+                        {"disabled_tools: there is no tool ", in_quotes(disabled)});
   }
   return {};
 }

@@ -126,7 +126,7 @@ inline namespace inner {
 int verify_audit(const std::string& path) {
   constexpr std::size_t longest_record = std::size_t{64} << 20;
   const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
-  if (!file) return fail(2, concat({"cannot open ", quoted(path), ": ", errno_text(errno)}));
+  if (!file) return fail(2, concat({"cannot open ", in_quotes(path), ": ", errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
   std::string start;
@@ -145,7 +145,7 @@ int verify_audit(const std::string& path) {
     }
   }
   if (lines.error() != 0)
-    return fail(2, concat({"cannot read ", quoted(path), ": ", errno_text(lines.error())}));
+    return fail(2, concat({"cannot read ", in_quotes(path), ": ", errno_text(lines.error())}));
   const std::string text =
       concat({path, ": ", number - older, " records as they were written",
               older > 0 ? concat({", after ", older, " lines without a hash"}) : "",

@@ -27,7 +27,7 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
       if (!item.is_string() || item.has_lone_surrogate())
         return make_error(
             ErrorCode::invalid_argument,
-            {label, ": every item must be a string, and ", quoted(item.dump()), " is not"});
+            {label, ": every item must be a string, and ", in_quotes(item.dump()), " is not"});
       words.push_back(item.as_string());
     }
     return words;
@@ -94,9 +94,9 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
   JsonLimits limits;
   limits.unique_names = true;
   auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix({"--config: ", quoted(path), ": "}, config.error());
+  if (!config) return with_prefix({"--config: ", in_quotes(path), ": "}, config.error());
   if (!config->is_object())
-    return make_error(ErrorCode::parse, {"--config: ", quoted(path), ": not an object"});
+    return make_error(ErrorCode::parse, {"--config: ", in_quotes(path), ": not an object"});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
@@ -106,7 +106,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
-    const std::string label = concat({quoted(path), ": ", printable(member.name)});
+    const std::string label = concat({in_quotes(path), ": ", printable(member.name)});
     if (option == table.end())
       return make_error(ErrorCode::invalid_argument, {label, ": unknown key"});
     if (contains(seen, &*option))

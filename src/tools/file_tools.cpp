@@ -75,7 +75,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({quoted(path), " is an image of ", image.size,
+      return failed(concat({in_quotes(path), " is an image of ", image.size,
                             " bytes, too large for one reply; read parts of it with encoding "
                             "base64 and unit bytes"}));
     remember_read(set, image);
@@ -86,7 +86,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({quoted(path), " is a binary file of ", file.size,
+    return failed(concat({in_quotes(path), " is a binary file of ", file.size,
                           " bytes; read it with encoding base64"}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
@@ -163,15 +163,15 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({quoted(file->path), " is longer than ", longest_source,
+    return failed(concat({in_quotes(file->path), " is longer than ", longest_source,
                           " bytes, too long for a source file"}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
-    const std::string path = quoted(shown_path(set, file->path));
+    const std::string path = in_quotes(shown_path(set, file->path));
     if (function.empty()) return failed(concat({path, ": ", message}));
-    return failed(concat({path, ", ", quoted(function), ": ", message}));
+    return failed(concat({path, ", ", in_quotes(function), ": ", message}));
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});

@@ -23,7 +23,7 @@ std::string key_of(const Option& option) {
 
 Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
   return make_error(ErrorCode::invalid_argument,
-                    {option, ": ", quoted(value), " is not ", expected});
+                    {option, ": ", in_quotes(value), " is not ", expected});
 }
 
 }  // namespace inner

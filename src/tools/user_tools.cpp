@@ -102,7 +102,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({quoted(name), " has ", bytes->size(),
+    return failed(concat({in_quotes(name), " has ", bytes->size(),
                           " bytes, too many for one reply: split it into parts"}));
   Json object;
   set_member(object, "name", name);
