@@ -29039,6 +29039,7 @@ class PlaceLink {
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    Function<void()> meanwhile = {};           // called once the transport has been started
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
@@ -30388,6 +30389,7 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
   if (!make_pipe(link->wake_out_, link->wake_in_))
     return system_error(errno, {"cannot make a pipe"});
   set_nonblocking(link->wake_out_);
@@ -32368,6 +32370,10 @@ std::string engine_words(const ProcessResult& result);
 
 bool says(const ProcessResult& result, std::string_view words);
 
+// What helps where the engine has no such image, and nowhere else.
+inline constexpr std::string_view no_image_help =
+    "build it (sh docker/build.sh), or let it be pulled (image_policy)";
+
 // What went wrong in a call that was to do `what`, and what helps.
 Error engine_error(const EngineOptions& engine, const ProcessResult& result, std::string_view what);
 
@@ -32522,10 +32528,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"failed to connect to the docker", ErrorCode::io,
      "start the engine, or name another by DOCKER_HOST"},
     {"already in use", ErrorCode::invalid_argument, "set another agent_id or instance_id"},
-    {"such image", ErrorCode::not_found,
-     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
-    {"image not known", ErrorCode::not_found,
-     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"such image", ErrorCode::not_found, no_image_help},
+    {"image not known", ErrorCode::not_found, no_image_help},
     {"pull access denied", ErrorCode::not_found,
      "check its name, log in to its registry, or build it (sh docker/build.sh)"},
     {"manifest unknown", ErrorCode::not_found, "check the tag of the image"},
@@ -33586,8 +33590,8 @@ struct Container::State {
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   // When the container was started that is there, as its engine has it: all that ran before that is
-  // ended. Empty: it is not known.
-  std::string incarnation() const;
+  // ended. Asks the engine when that is not known. Empty: there is none.
+  Expected<std::string> incarnation(const std::optional<CancelToken>& cancel);
   // Asks the engine for that, in quotes; nothing when it does not run.
   ProcessOptions incarnation_call() const;
   // The exec that an agent of that user is.
@@ -33626,8 +33630,6 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
-  // Sets started_at.
-  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -33661,7 +33663,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // of the container
+  std::string started_at = {};           // of the container; empty: it is not known
   double cpus = options.cpus;            // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
@@ -33909,23 +33911,21 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (done) done = learn_start(cancel);
     if (!done) tell(done.error().message);
   }
   end_turn(done.has_value());
   return done;
 }
 
-Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!started_at.empty()) return started_at;
+  }
   const auto found = look(cancel);
   if (!found) return found.error();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
-  return {};
-}
-
-std::string Container::State::incarnation() const {
-  const std::lock_guard<std::mutex> lock(mutex);
   return started_at;
 }
 
@@ -34300,6 +34300,10 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health.running ? health.started_at : std::string();
+  }
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
@@ -34339,7 +34343,8 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 }
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
-  if (auto ok = get_image(cancel); !ok) return ok;
+  if (options.image_policy == ImagePolicy::always)
+    if (auto ok = get_image(cancel); !ok) return ok;
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -34349,6 +34354,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
+    started_at.clear();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
@@ -34356,10 +34362,21 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   add_labels(words);
   const std::vector<std::string> more = configuration();
   words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  const auto begin = [&]() -> Expected<void> {
+    if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
+    return {};
+  };
+  auto begun = begin();
+  // Most often the image is there: only a failure is worth a look.
+  if (!begun && begun.error().message.find(no_image_help) != std::string::npos) {
+    if (auto ok = get_image(cancel); !ok) return ok;
+    begun = begin();
+  }
+  if (!begun) return begun;
+  if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (found && health_of(*found).running) return ok;
@@ -34369,9 +34386,6 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else if (auto ok = hold(words, cancel); !ok) {
-    return ok;
-  }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);
@@ -34778,11 +34792,15 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       state.forget();
     }
     if (auto ok = state.ensure(cancel); !ok) return ok.error();
-    if (link_ && incarnation_ == state.incarnation()) {
-      incarnation = incarnation_;
-      return link_;
+    if (link_) {
+      const auto there = state.incarnation(cancel);
+      if (!there) return there.error();
+      if (incarnation_ == *there) {
+        incarnation = incarnation_;
+        return link_;
+      }
+      link_.reset();
     }
-    link_.reset();
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
@@ -34795,10 +34813,14 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo) wanted.user = state.user;
+    // The engine answers that while it starts the agent.
+    wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
+      auto there = state.incarnation(cancel);
+      if (!there) return there.error();
       link_ = *opened;
-      incarnation = incarnation_ = state.incarnation();
+      incarnation = incarnation_ = std::move(*there);
       return opened;
     }
     const std::string& said = opened.error().message;

@@ -253,6 +253,10 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health.running ? health.started_at : std::string();
+  }
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
@@ -292,7 +296,8 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 }
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
-  if (auto ok = get_image(cancel); !ok) return ok;
+  if (options.image_policy == ImagePolicy::always)
+    if (auto ok = get_image(cancel); !ok) return ok;
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -302,6 +307,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
+    started_at.clear();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
@@ -309,10 +315,21 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   add_labels(words);
   const std::vector<std::string> more = configuration();
   words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  const auto begin = [&]() -> Expected<void> {
+    if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
+    return {};
+  };
+  auto begun = begin();
+  // Most often the image is there: only a failure is worth a look.
+  if (!begun && begun.error().message.find(no_image_help) != std::string::npos) {
+    if (auto ok = get_image(cancel); !ok) return ok;
+    begun = begin();
+  }
+  if (!begun) return begun;
+  if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (found && health_of(*found).running) return ok;
@@ -322,9 +339,6 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else if (auto ok = hold(words, cancel); !ok) {
-    return ok;
-  }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);

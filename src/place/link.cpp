@@ -103,6 +103,7 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
   for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
   if (!make_pipe(link->wake_out_, link->wake_in_))
     return system_error(errno, {"cannot make a pipe"});
   set_nonblocking(link->wake_out_);

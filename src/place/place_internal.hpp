@@ -236,6 +236,7 @@ class PlaceLink {
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    Function<void()> meanwhile = {};           // called once the transport has been started
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
   };
 
