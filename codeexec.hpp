@@ -1504,8 +1504,9 @@ struct ProcessOptions {
   std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
   std::string input = {};
-  bool keep_input_open = false;  // for Process::write(), until Process::close_input()
-  bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
+  std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
+  bool keep_input_open = false;          // for Process::write(), until Process::close_input()
+  bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
 
   // What the program is held to. With one that is not off, a supervisor stands between the host and
   // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
@@ -24842,8 +24843,10 @@ class Carrier {
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
   virtual UniqueFd take_err() = 0;
-  virtual UniqueFd take_input() = 0;  // of the command; none when it has none
-  virtual int pid() const = 0;        // of the command, as its place sees it
+  // Of the command; none when it has none. What it takes off `given` it sends before what comes
+  // through that, and keeps where it lies, until finish().
+  virtual UniqueFd take_input(std::string_view& given) = 0;
+  virtual int pid() const = 0;  // of the command, as its place sees it
 
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
@@ -24925,7 +24928,8 @@ struct Process::State {
             total_size(borrowed.secrets) <= Redactor::max_total ? Redactor(borrowed.secrets)
                                                                 : Redactor()),
         err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only,
-            out.redactor) {}
+            out.redactor),
+        unwritten(borrowed.borrowed_input.empty() ? borrowed.input : borrowed.borrowed_input) {}
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -24967,8 +24971,8 @@ struct Process::State {
   UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
   int spill_error = 0;                    // errno that kept it from being opened
   UniqueFd input = UniqueFd();
-  int input_error = 0;              // errno that ended it too soon
-  std::string_view unwritten = {};  // of options.input, then of `current_input`
+  int input_error = 0;         // errno that ended it too soon
+  std::string_view unwritten;  // of what is given, then of `current_input`
   std::string current_input = {};
   std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;
@@ -25199,7 +25203,7 @@ bool Process::State::start(bool hold_writers) {
   UniqueFd child_in;
   if (!make(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
   if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
-  if (options.input.empty() && !options.keep_input_open) {
+  if (unwritten.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
     if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make(child_in, input)) {
@@ -25241,7 +25245,6 @@ bool Process::State::start(bool hold_writers) {
 // that catches an open end keeps the program waiting for as long as it lives.
 void Process::State::fill_pipe() {
   set_nonblocking(input);
-  unwritten = options.input;
   const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
   if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
   if (unwritten.empty() && !options.keep_input_open) input.reset();
@@ -25265,8 +25268,7 @@ bool Process::State::adopt(bool wait) {
   }
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
-  input = carrier.take_input();
-  unwritten = options.input;
+  input = carrier.take_input(unwritten);
   result.pid = carrier.pid();
   out.open = err.open = true;
   // The way there and back counts, but not that its place had to be woken.
@@ -26742,6 +26744,8 @@ struct Execution::State {
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
+  admission.process.borrowed_input = {};
+  admission.process.input = command.input;
   Execution execution;
   execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;
@@ -28228,7 +28232,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   ProcessOptions& process = admission.process;
   process.work_dir = admission.directory.path;
   process.work_dir_fd = admission.directory.fd.get();
-  process.input = command.input;
+  process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
   process.max_output = options.max_output;
@@ -29373,9 +29377,11 @@ std::string git_identity() {
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //
-// Of each stream at most stream_window bytes may be on their way, which is 25 MiB a second to where
-// a round trip takes 20 ms; more is allowed by `credit` when somebody has taken them. So a flood of
-// one command neither holds up another nor takes memory.
+// Of each stream at most stream_window bytes may be on their way at first; more is allowed by
+// `credit` when somebody has taken them. Who receives a flood allows as much as its share of
+// most_window, which is 400 MiB a second to where a round trip takes 20 ms. So a flood of one
+// command neither holds up another nor takes memory: 200 commands whose output nobody takes hold
+// 150 MiB at most, see PlaceWindow.
 
 namespace {
 
@@ -29384,7 +29390,8 @@ inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
-inline constexpr std::size_t stream_window = std::size_t{512} << 10;
+inline constexpr std::size_t stream_window = std::size_t{256} << 10;
+inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 enum class FrameKind : unsigned char {
@@ -29419,6 +29426,10 @@ std::string number_bytes(std::size_t value);  // four of them
 std::uint32_t number_in(std::string_view bytes);
 // Of a credit frame; false when it is none.
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
+
+// Both ends of a connection wake up less often for a flood. Where that cannot be, or it is no pipe,
+// it stays as it is.
+void widen_pipe(int fd);
 
 Json to_json(const SandboxOptions& options);
 SandboxOptions sandbox_options_from(const Json& object);
@@ -29515,12 +29526,15 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 // Takes frames apart that come in any pieces. Holds one frame at most.
 class PlaceFrames {
  public:
-  // Calls `use` with each whole frame as long as it returns true. False: it did not, or a payload
-  // is too long.
+  // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
+  // returns true. False: it did not, or a payload is too long.
   bool add(std::string_view bytes, FunctionRef<bool(const Frame&)> use);
 
  private:
   std::string held_ = {};
+  std::size_t left_ = 0;  // to come of a stream's frame
+  unsigned char kind_ = 0;
+  std::uint32_t id_ = 0;
 };
 
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
@@ -29533,6 +29547,23 @@ struct PlaceQueue {
   void clear() { *this = {}; }
   // As write(2), of all that waits.
   ssize_t write_to(int fd);
+};
+
+// Of a stream, where it is received. Of n commands the last one is given most_window / n, and none
+// less than stream_window: together at most (1 + ln n) * most_window + n * stream_window.
+struct PlaceWindow {
+  std::size_t left = stream_window;     // bytes that may still come
+  std::size_t allowed = stream_window;  // that and what has come, when it was last told
+
+  // So many came. False: that is more than was allowed.
+  bool use(std::size_t bytes) {
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
+  }
+  // So many more may come, when `held` of those that came are not taken, while so many commands
+  // run; 0 as long as that is not worth a frame.
+  std::size_t credit(std::size_t held, std::size_t commands);
 };
 
 // What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
@@ -29587,6 +29618,7 @@ class PlaceLink {
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    Function<void()> meanwhile = {};           // called once the transport has been started
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
     bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
@@ -29698,7 +29730,7 @@ class PlaceCommand : public Carrier {
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
-  UniqueFd take_input() override { return std::move(input_writer_); }
+  UniqueFd take_input(std::string_view& given) override;
   int pid() const override { return pid_; }
   void take(Stream stream, std::string_view bytes,
             FunctionRef<void(std::string_view)> use) override;
@@ -29729,10 +29761,9 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
-    std::size_t window = stream_window;  // bytes that may still come
-    std::size_t untaken = 0;             // bytes that came and were not read
-    std::size_t uncredited = 0;          // bytes that were read, and not told
+    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
+    PlaceWindow window = PlaceWindow();
+    std::size_t untaken = 0;  // bytes that came and were not read
     void write(bool ended);
   };
 
@@ -29746,6 +29777,7 @@ class PlaceCommand : public Carrier {
   Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
+  std::string_view input_ = {};  // to be sent before what is in that
   std::size_t input_window_ = stream_window;
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come
@@ -29855,7 +29887,7 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
   if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
   channel = static_cast<Channel>(frame.payload[0]);
   bytes = number_in(frame.payload.substr(1));
-  return bytes <= stream_window;
+  return true;
 }
 
 std::vector<std::string> texts_in(const Json& list) {
@@ -29915,7 +29947,24 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
+void widen_pipe([[maybe_unused]] int fd) {
+#if defined(__linux__)
+  constexpr int bytes = 256 << 10;
+  ::fcntl(fd, F_SETPIPE_SZ, bytes);
+#endif
+}
+
 }  // namespace
+
+std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
+  const std::size_t open = left + held;
+  if (allowed - open < allowed / 2) return 0;
+  const std::size_t most = std::max(stream_window, most_window / commands);
+  if (most <= open) return 0;
+  allowed = most;
+  left = most - held;
+  return most - open;
+}
 
 ssize_t PlaceQueue::write_to(int fd) {
   const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
@@ -29938,12 +29987,28 @@ bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
       bytes.remove_prefix(std::min(missing, bytes.size()));
       return held_.size() >= size;
     };
+    if (left_ > 0) {
+      const std::string_view piece = bytes.substr(0, left_);
+      left_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
+      continue;
+    }
     const bool whole_head = held_.empty() && bytes.size() >= frame_head;
     if (!whole_head && !move_in(frame_head)) return true;
     const std::string_view head = whole_head ? bytes : std::string_view(held_);
     const std::size_t payload = number_in(head);
     if (payload > longest_payload) return false;
     const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
+                        frame.kind == FrameKind::err)) {
+      kind_ = static_cast<unsigned char>(frame.kind);
+      id_ = frame.id;
+      left_ = payload;
+      if (whole_head) bytes.remove_prefix(frame_head);
+      held_.clear();
+      continue;
+    }
     const std::size_t size = frame_head + payload;
     if (whole_head && bytes.size() >= size) {
       if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
@@ -30148,8 +30213,8 @@ class PlaceAgent {
     std::uint32_t id = 0;
     std::unique_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
-    std::size_t input_window = stream_window;  // bytes of input that may still come
-    std::uint64_t oom_kills = 0;               // at the start, in its container
+    PlaceWindow input_window = {};
+    std::uint64_t oom_kills = 0;  // at the start, in its container
     bool has_input = false;
     bool input_watched = false;  // nobody was told yet that it is closed
     UniqueFd told = UniqueFd();
@@ -30213,6 +30278,7 @@ int PlaceAgent::run() {
 #endif
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  for (const int fd : {in_, out_}) widen_pipe(fd);
   queue_.bytes = concat({greeting_mark, place_protocol, "\n"});
   flush();
   loop();
@@ -30334,9 +30400,13 @@ bool PlaceAgent::take(const Frame& frame) {
   };
   if (frame.kind == FrameKind::input) {
     if (!command) return true;
-    if (!command->has_input || payload.size() > command->input_window) return false;
-    command->input_window -= payload.size();
-    if (command->state->input) command->state->queued_input += payload;
+    if (!command->has_input || !command->input_window.use(payload.size())) return false;
+    State& state = *command->state;
+    if (!state.input) return true;
+    ssize_t size = 0;
+    if (state.unwritten.empty() && state.queued_input.empty())
+      size = write_to_pipe(state.input.get(), payload);
+    state.queued_input += payload.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     return true;
   }
   if (is(FrameKind::input_end, 0)) {
@@ -30358,7 +30428,7 @@ bool PlaceAgent::take(const Frame& frame) {
   if (!command) return true;
   if (channel == Channel::input) return false;
   std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
-  if (bytes > stream_window - credit) return false;
+  if (bytes > most_window - credit) return false;
   credit += bytes;
   return true;
 }
@@ -30555,11 +30625,9 @@ void PlaceAgent::watch_input(Running& command) {
     command.input_watched = false;
     return send(FrameKind::input_closed, command.id, {});
   }
-  const std::size_t read =
-      stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
-  if (read < stream_window / 2) return;
-  command.input_window += read;
-  put_credit(queue_.bytes, command.id, Channel::input, read);
+  const std::size_t held = state.unwritten.size() + state.queued_input.size();
+  const std::size_t credit = command.input_window.credit(held, commands_.size());
+  if (credit != 0) put_credit(queue_.bytes, command.id, Channel::input, credit);
 }
 
 void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
@@ -30771,7 +30839,6 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     put_frame(frames, FrameKind::request, id_, rest.substr(0, longest_payload));
   put_frame(frames, FrameKind::start, id_, rest);
   link_->send(frames);
-  if (request_.has_input) link_->wake();
   if (!wait) return true;
   wait_for_start(lock, cancel);
   if (!has_begun()) {
@@ -30803,12 +30870,19 @@ void PlaceCommand::take(Stream stream, std::string_view bytes,
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   Flow& taken = flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
-  taken.uncredited += bytes.size();
-  if (!running_ || taken.uncredited < stream_window / 4) return;
-  taken.window += taken.uncredited;
+  if (!running_) return;
+  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
+  if (credit == 0) return;
   std::string frame;
-  put_credit(frame, id_, channel, std::exchange(taken.uncredited, 0));
+  put_credit(frame, id_, channel, credit);
   link_->send(frame);
+}
+
+UniqueFd PlaceCommand::take_input(std::string_view& given) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  input_ = std::exchange(given, {});
+  if (input_writer_) link_->wake();
+  return std::move(input_writer_);
 }
 
 bool PlaceCommand::ended() const {
@@ -30872,6 +30946,7 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
 void PlaceCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   tell_end(result);
+  input_ = {};
 }
 
 // place/link.cpp ----------------------------------------------------------------------------------
@@ -30964,6 +31039,8 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
+  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
   if (!make_pipe(link->wake_out_, link->wake_in_))
     return system_error(errno, {"cannot make a pipe"});
   set_nonblocking(link->wake_out_);
@@ -31154,8 +31231,10 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
         if (!command->flow(channel).waiting.empty())
           watch(*command, channel, command->flow(channel).writer.get(), POLLOUT);
       // What is not sent yet waits where it is.
-      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload)
+      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload) {
         watch(*command, Channel::input, command->input_reader_.get(), POLLIN);
+        if (!command->input_.empty()) deadline = Clock::now();
+      }
     }
   }
   wait_for_events(set, deadline);
@@ -31172,8 +31251,10 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[3].revents && !lost_) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
     const auto at = commands_.find(watched[i].id);
-    if (at == commands_.end() || !set[i + 5].revents) continue;
-    if (watched[i].channel == Channel::input)
+    if (at == commands_.end()) continue;
+    const bool is_input = watched[i].channel == Channel::input;
+    if (!set[i + 5].revents && !(is_input && !at->second->input_.empty())) continue;
+    if (is_input)
       read_input(*at->second);
     else
       at->second->flow(watched[i].channel).write(!at->second->running_);
@@ -31278,7 +31359,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       Channel channel{};
       std::size_t bytes = 0;
       if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
-      if (bytes > stream_window - command.input_window_) return false;
+      if (bytes > most_window - command.input_window_) return false;
       command.input_window_ += bytes;
       return true;
     }
@@ -31297,8 +31378,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
 
 bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
   PlaceCommand::Flow& flow = command.flow(channel);
-  if (bytes.empty() || bytes.size() > flow.window) return false;
-  flow.window -= bytes.size();
+  if (bytes.empty() || !flow.window.use(bytes.size())) return false;
   flow.untaken += bytes.size();
   if (flow.waiting.empty() && flow.writer) {
     const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
@@ -31343,19 +31423,20 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
 }
 
 void PlaceLink::read_input(PlaceCommand& command) {
-  if (!buffer_) buffer_.reset(new char[longest_payload]);
   const std::size_t most = std::min(longest_payload, command.input_window_);
-  const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  std::string frame;
-  if (size > 0) {
-    command.input_window_ -= static_cast<std::size_t>(size);
-    put_frame(frame, FrameKind::input, command.id_,
-              {buffer_.get(), static_cast<std::size_t>(size)});
+  std::string_view bytes = command.input_.substr(0, most);
+  if (bytes.empty()) {
+    if (!buffer_) buffer_.reset(new char[longest_payload]);
+    const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
-    command.input_reader_.reset();
-    put_frame(frame, FrameKind::input_end, command.id_, {});
+    command.input_.remove_prefix(bytes.size());
   }
+  std::string frame;
+  if (bytes.empty()) command.input_reader_.reset();
+  put_frame(frame, bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
+  command.input_window_ -= bytes.size();
   send(frame);
 }
 
@@ -33339,6 +33420,10 @@ std::string engine_words(const ProcessResult& result);
 
 bool says(const ProcessResult& result, std::string_view words);
 
+// What helps where the engine has no such image, and nowhere else.
+inline constexpr std::string_view no_image_help =
+    "build it (sh docker/build.sh), or let it be pulled (image_policy)";
+
 // What went wrong in a call that was to do `what`, and what helps.
 Error engine_error(const EngineOptions& engine, const ProcessResult& result, std::string_view what);
 
@@ -33483,10 +33568,8 @@ constexpr EngineTrouble engine_troubles[] = {
     {"failed to connect to the docker", ErrorCode::io,
      "start the engine, or name another by DOCKER_HOST"},
     {"already in use", ErrorCode::invalid_argument, "set another agent_id or instance_id"},
-    {"such image", ErrorCode::not_found,
-     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
-    {"image not known", ErrorCode::not_found,
-     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {"such image", ErrorCode::not_found, no_image_help},
+    {"image not known", ErrorCode::not_found, no_image_help},
     {"pull access denied", ErrorCode::not_found,
      "check its name, log in to its registry, or build it (sh docker/build.sh)"},
     {"manifest unknown", ErrorCode::not_found, "check the tag of the image"},
@@ -34519,8 +34602,8 @@ struct Container::State {
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   // When the container was started that is there, as its engine has it: all that ran before that is
-  // ended. Empty: it is not known.
-  std::string incarnation() const;
+  // ended. Asks the engine when that is not known. Empty: there is none.
+  Expected<std::string> incarnation(const std::optional<CancelToken>& cancel);
   // Asks the engine for that, in quotes; nothing when it does not run.
   ProcessOptions incarnation_call() const;
   // The exec that an agent of that user is.
@@ -34560,8 +34643,6 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
-  // Sets started_at.
-  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -34595,7 +34676,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // of the container
+  std::string started_at = {};           // of the container; empty: it is not known
   double cpus = options.cpus;            // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
@@ -34812,23 +34893,21 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (done) done = learn_start(cancel);
     if (!done) tell(done.error().message);
   }
   end_turn(done.has_value());
   return done;
 }
 
-Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!started_at.empty()) return started_at;
+  }
   const auto found = look(cancel);
   if (!found) return found.error();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
-  return {};
-}
-
-std::string Container::State::incarnation() const {
-  const std::lock_guard<std::mutex> lock(mutex);
   return started_at;
 }
 
@@ -35209,6 +35288,10 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health.running ? health.started_at : std::string();
+  }
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
@@ -35248,10 +35331,19 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 }
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
-  if (auto ok = get_image(cancel); !ok) return ok;
-  const auto version = ask_engine(options.engine, words_of({"version"}),
-                                  options.engine.call_timeout, "ask for the version", cancel);
-  if (!version) return version.error();
+  if (options.image_policy == ImagePolicy::always)
+    if (auto ok = get_image(cancel); !ok) return ok;
+  // What podman is told differently.
+  bool asks_version = ::geteuid() != 0 || !options.cache.empty();
+  for (const Mount& mount : options.mounts)
+    asks_version = asks_version || mount.permission == Permission::none;
+  std::string version;
+  if (asks_version) {
+    auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
+                           "ask for the version", cancel);
+    if (!told) return told.error();
+    version.swap(*told);
+  }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -35261,17 +35353,29 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
+    started_at.clear();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration(*version);
+  const std::vector<std::string> more = configuration(version);
   words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  const auto begin = [&]() -> Expected<void> {
+    if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
+    return {};
+  };
+  auto begun = begin();
+  // Most often the image is there: only a failure is worth a look.
+  if (!begun && begun.error().message.find(no_image_help) != std::string::npos) {
+    if (auto ok = get_image(cancel); !ok) return ok;
+    begun = begin();
+  }
+  if (!begun) return begun;
+  if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (!found || health_of(*found).running) return ok;
@@ -35281,9 +35385,6 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else if (auto ok = hold(words, cancel); !ok) {
-    return ok;
-  }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);
@@ -35695,11 +35796,15 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       state.forget();
     }
     if (auto ok = state.ensure(cancel); !ok) return ok.error();
-    if (link_ && incarnation_ == state.incarnation()) {
-      incarnation = incarnation_;
-      return link_;
+    if (link_) {
+      const auto there = state.incarnation(cancel);
+      if (!there) return there.error();
+      if (incarnation_ == *there) {
+        incarnation = incarnation_;
+        return link_;
+      }
+      link_.reset();
     }
-    link_.reset();
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
@@ -35712,10 +35817,14 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo) wanted.user = state.user;
+    // The engine answers that while it starts the agent.
+    wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
+      auto there = state.incarnation(cancel);
+      if (!there) return there.error();
       link_ = *opened;
-      incarnation = incarnation_ = state.incarnation();
+      incarnation = incarnation_ = std::move(*there);
       return opened;
     }
     const std::string& said = opened.error().message;

@@ -174,23 +174,21 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (done) done = learn_start(cancel);
     if (!done) tell(done.error().message);
   }
   end_turn(done.has_value());
   return done;
 }
 
-Expected<void> Container::State::learn_start(const std::optional<CancelToken>& cancel) {
+Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!started_at.empty()) return started_at;
+  }
   const auto found = look(cancel);
   if (!found) return found.error();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
-  return {};
-}
-
-std::string Container::State::incarnation() const {
-  const std::lock_guard<std::mutex> lock(mutex);
   return started_at;
 }
 

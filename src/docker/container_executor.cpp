@@ -29,11 +29,15 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       state.forget();
     }
     if (auto ok = state.ensure(cancel); !ok) return ok.error();
-    if (link_ && incarnation_ == state.incarnation()) {
-      incarnation = incarnation_;
-      return link_;
+    if (link_) {
+      const auto there = state.incarnation(cancel);
+      if (!there) return there.error();
+      if (incarnation_ == *there) {
+        incarnation = incarnation_;
+        return link_;
+      }
+      link_.reset();
     }
-    link_.reset();
     PlaceLink::Wanted wanted;
     wanted.name = concat({"the container ", state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
@@ -46,10 +50,14 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.environment = &settings.environment;
     wanted.keeps_capabilities = state.options.sudo;
     if (state.options.sudo) wanted.user = state.user;
+    // The engine answers that while it starts the agent.
+    wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
+      auto there = state.incarnation(cancel);
+      if (!there) return there.error();
       link_ = *opened;
-      incarnation = incarnation_ = state.incarnation();
+      incarnation = incarnation_ = std::move(*there);
       return opened;
     }
     const std::string& said = opened.error().message;

@@ -83,8 +83,8 @@ struct Container::State {
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
   // When the container was started that is there, as its engine has it: all that ran before that is
-  // ended. Empty: it is not known.
-  std::string incarnation() const;
+  // ended. Asks the engine when that is not known. Empty: there is none.
+  Expected<std::string> incarnation(const std::optional<CancelToken>& cancel);
   // Asks the engine for that, in quotes; nothing when it does not run.
   ProcessOptions incarnation_call() const;
   // The exec that an agent of that user is.
@@ -124,8 +124,6 @@ struct Container::State {
   bool is_own(const Json& container) const;
   Error foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
-  // Sets started_at.
-  Expected<void> learn_start(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
   Expected<void> clear(const std::string& id, const std::optional<CancelToken>& cancel);
@@ -159,7 +157,7 @@ struct Container::State {
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // of the container
+  std::string started_at = {};           // of the container; empty: it is not known
   double cpus = options.cpus;            // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};

@@ -259,6 +259,10 @@ Expected<bool> Container::State::reuse(const Json& found,
     return true;
   }
   if (!options.persistent) return health.running;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    started_at = health.running ? health.started_at : std::string();
+  }
   if (!health.running) {
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
@@ -298,10 +302,19 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
 }
 
 Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
-  if (auto ok = get_image(cancel); !ok) return ok;
-  const auto version = ask_engine(options.engine, words_of({"version"}),
-                                  options.engine.call_timeout, "ask for the version", cancel);
-  if (!version) return version.error();
+  if (options.image_policy == ImagePolicy::always)
+    if (auto ok = get_image(cancel); !ok) return ok;
+  // What podman is told differently.
+  bool asks_version = ::geteuid() != 0 || !options.cache.empty();
+  for (const Mount& mount : options.mounts)
+    asks_version = asks_version || mount.permission == Permission::none;
+  std::string version;
+  if (asks_version) {
+    auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
+                           "ask for the version", cancel);
+    if (!told) return told.error();
+    version.swap(*told);
+  }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
@@ -311,17 +324,29 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
+    started_at.clear();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
   add_words(words, {"--name", name});
   add_labels(words);
-  const std::vector<std::string> more = configuration(*version);
+  const std::vector<std::string> more = configuration(version);
   words.insert(words.end(), more.begin(), more.end());
-  if (options.persistent) {
+  const auto begin = [&]() -> Expected<void> {
+    if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
                               concat({"make the container ", name}), cancel);
     if (!started) return started.error();
+    return {};
+  };
+  auto begun = begin();
+  // Most often the image is there: only a failure is worth a look.
+  if (!begun && begun.error().message.find(no_image_help) != std::string::npos) {
+    if (auto ok = get_image(cancel); !ok) return ok;
+    begun = begin();
+  }
+  if (!begun) return begun;
+  if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (!found || health_of(*found).running) return ok;
@@ -331,9 +356,6 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
       if (!told.succeeded() || engine_words(told).empty()) return ok;
       return engine_error(options.engine, told, concat({"make the container ", name}));
     }
-  } else if (auto ok = hold(words, cancel); !ok) {
-    return ok;
-  }
   log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
               network(options)}));
   return install(cancel);

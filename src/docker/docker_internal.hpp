@@ -26,6 +26,10 @@ std::string engine_words(const ProcessResult& result);
 
 bool says(const ProcessResult& result, std::string_view words);
 
+// What helps where the engine has no such image, and nowhere else.
+inline constexpr std::string_view no_image_help =
+    "build it (sh docker/build.sh), or let it be pulled (image_policy)";
+
 // What went wrong in a call that was to do `what`, and what helps.
 Error engine_error(const EngineOptions& engine, const ProcessResult& result, std::string_view what);
 

@@ -89,6 +89,8 @@ struct Execution::State {
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission = admit(command);
+  admission.process.borrowed_input = {};
+  admission.process.input = command.input;
   Execution execution;
   execution.state_ = new_shared<Execution::State>();
   Execution::State& state = *execution.state_;

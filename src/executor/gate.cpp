@@ -410,7 +410,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   ProcessOptions& process = admission.process;
   process.work_dir = admission.directory.path;
   process.work_dir_fd = admission.directory.fd.get();
-  process.input = command.input;
+  process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
   process.max_output = options.max_output;

@@ -39,8 +39,8 @@ class PlaceAgent {
     std::uint32_t id = 0;
     std::unique_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
-    std::size_t input_window = stream_window;  // bytes of input that may still come
-    std::uint64_t oom_kills = 0;               // at the start, in its container
+    PlaceWindow input_window = {};
+    std::uint64_t oom_kills = 0;  // at the start, in its container
     bool has_input = false;
     bool input_watched = false;  // nobody was told yet that it is closed
     UniqueFd told = UniqueFd();
@@ -104,6 +104,7 @@ int PlaceAgent::run() {
 #endif
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  for (const int fd : {in_, out_}) widen_pipe(fd);
   queue_.bytes = concat({greeting_mark, place_protocol, "\n"});
   flush();
   loop();
@@ -225,9 +226,13 @@ bool PlaceAgent::take(const Frame& frame) {
   };
   if (frame.kind == FrameKind::input) {
     if (!command) return true;
-    if (!command->has_input || payload.size() > command->input_window) return false;
-    command->input_window -= payload.size();
-    if (command->state->input) command->state->queued_input += payload;
+    if (!command->has_input || !command->input_window.use(payload.size())) return false;
+    State& state = *command->state;
+    if (!state.input) return true;
+    ssize_t size = 0;
+    if (state.unwritten.empty() && state.queued_input.empty())
+      size = write_to_pipe(state.input.get(), payload);
+    state.queued_input += payload.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     return true;
   }
   if (is(FrameKind::input_end, 0)) {
@@ -249,7 +254,7 @@ bool PlaceAgent::take(const Frame& frame) {
   if (!command) return true;
   if (channel == Channel::input) return false;
   std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
-  if (bytes > stream_window - credit) return false;
+  if (bytes > most_window - credit) return false;
   credit += bytes;
   return true;
 }
@@ -446,11 +451,9 @@ void PlaceAgent::watch_input(Running& command) {
     command.input_watched = false;
     return send(FrameKind::input_closed, command.id, {});
   }
-  const std::size_t read =
-      stream_window - command.input_window - state.unwritten.size() - state.queued_input.size();
-  if (read < stream_window / 2) return;
-  command.input_window += read;
-  put_credit(queue_.bytes, command.id, Channel::input, read);
+  const std::size_t held = state.unwritten.size() + state.queued_input.size();
+  const std::size_t credit = command.input_window.credit(held, commands_.size());
+  if (credit != 0) put_credit(queue_.bytes, command.id, Channel::input, credit);
 }
 
 void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {

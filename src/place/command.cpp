@@ -119,7 +119,6 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     put_frame(frames, FrameKind::request, id_, rest.substr(0, longest_payload));
   put_frame(frames, FrameKind::start, id_, rest);
   link_->send(frames);
-  if (request_.has_input) link_->wake();
   if (!wait) return true;
   wait_for_start(lock, cancel);
   if (!has_begun()) {
@@ -151,12 +150,19 @@ void PlaceCommand::take(Stream stream, std::string_view bytes,
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   Flow& taken = flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
-  taken.uncredited += bytes.size();
-  if (!running_ || taken.uncredited < stream_window / 4) return;
-  taken.window += taken.uncredited;
+  if (!running_) return;
+  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
+  if (credit == 0) return;
   std::string frame;
-  put_credit(frame, id_, channel, std::exchange(taken.uncredited, 0));
+  put_credit(frame, id_, channel, credit);
   link_->send(frame);
+}
+
+UniqueFd PlaceCommand::take_input(std::string_view& given) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  input_ = std::exchange(given, {});
+  if (input_writer_) link_->wake();
+  return std::move(input_writer_);
 }
 
 bool PlaceCommand::ended() const {
@@ -220,6 +226,7 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
 void PlaceCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   tell_end(result);
+  input_ = {};
 }
 
 }  // namespace v0_1

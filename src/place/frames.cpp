@@ -107,7 +107,7 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
   if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
   channel = static_cast<Channel>(frame.payload[0]);
   bytes = number_in(frame.payload.substr(1));
-  return bytes <= stream_window;
+  return true;
 }
 
 std::vector<std::string> texts_in(const Json& list) {
@@ -167,7 +167,24 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
+void widen_pipe([[maybe_unused]] int fd) {
+#if defined(__linux__)
+  constexpr int bytes = 256 << 10;
+  ::fcntl(fd, F_SETPIPE_SZ, bytes);
+#endif
+}
+
 }  // namespace inner
+
+std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
+  const std::size_t open = left + held;
+  if (allowed - open < allowed / 2) return 0;
+  const std::size_t most = std::max(stream_window, most_window / commands);
+  if (most <= open) return 0;
+  allowed = most;
+  left = most - held;
+  return most - open;
+}
 
 ssize_t PlaceQueue::write_to(int fd) {
   const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
@@ -190,12 +207,28 @@ bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
       bytes.remove_prefix(std::min(missing, bytes.size()));
       return held_.size() >= size;
     };
+    if (left_ > 0) {
+      const std::string_view piece = bytes.substr(0, left_);
+      left_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
+      continue;
+    }
     const bool whole_head = held_.empty() && bytes.size() >= frame_head;
     if (!whole_head && !move_in(frame_head)) return true;
     const std::string_view head = whole_head ? bytes : std::string_view(held_);
     const std::size_t payload = number_in(head);
     if (payload > longest_payload) return false;
     const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
+                        frame.kind == FrameKind::err)) {
+      kind_ = static_cast<unsigned char>(frame.kind);
+      id_ = frame.id;
+      left_ = payload;
+      if (whole_head) bytes.remove_prefix(frame_head);
+      held_.clear();
+      continue;
+    }
     const std::size_t size = frame_head + payload;
     if (whole_head && bytes.size() >= size) {
       if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;

@@ -103,6 +103,8 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
+  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
   if (!make_pipe(link->wake_out_, link->wake_in_))
     return system_error(errno, {"cannot make a pipe"});
   set_nonblocking(link->wake_out_);
@@ -293,8 +295,10 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
         if (!command->flow(channel).waiting.empty())
           watch(*command, channel, command->flow(channel).writer.get(), POLLOUT);
       // What is not sent yet waits where it is.
-      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload)
+      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload) {
         watch(*command, Channel::input, command->input_reader_.get(), POLLIN);
+        if (!command->input_.empty()) deadline = Clock::now();
+      }
     }
   }
   wait_for_events(set, deadline);
@@ -311,8 +315,10 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[3].revents && !lost_) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
     const auto at = commands_.find(watched[i].id);
-    if (at == commands_.end() || !set[i + 5].revents) continue;
-    if (watched[i].channel == Channel::input)
+    if (at == commands_.end()) continue;
+    const bool is_input = watched[i].channel == Channel::input;
+    if (!set[i + 5].revents && !(is_input && !at->second->input_.empty())) continue;
+    if (is_input)
       read_input(*at->second);
     else
       at->second->flow(watched[i].channel).write(!at->second->running_);
@@ -417,7 +423,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       Channel channel{};
       std::size_t bytes = 0;
       if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
-      if (bytes > stream_window - command.input_window_) return false;
+      if (bytes > most_window - command.input_window_) return false;
       command.input_window_ += bytes;
       return true;
     }
@@ -436,8 +442,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
 
 bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
   PlaceCommand::Flow& flow = command.flow(channel);
-  if (bytes.empty() || bytes.size() > flow.window) return false;
-  flow.window -= bytes.size();
+  if (bytes.empty() || !flow.window.use(bytes.size())) return false;
   flow.untaken += bytes.size();
   if (flow.waiting.empty() && flow.writer) {
     const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
@@ -482,19 +487,20 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
 }
 
 void PlaceLink::read_input(PlaceCommand& command) {
-  if (!buffer_) buffer_.reset(new char[longest_payload]);
   const std::size_t most = std::min(longest_payload, command.input_window_);
-  const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  std::string frame;
-  if (size > 0) {
-    command.input_window_ -= static_cast<std::size_t>(size);
-    put_frame(frame, FrameKind::input, command.id_,
-              {buffer_.get(), static_cast<std::size_t>(size)});
+  std::string_view bytes = command.input_.substr(0, most);
+  if (bytes.empty()) {
+    if (!buffer_) buffer_.reset(new char[longest_payload]);
+    const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
-    command.input_reader_.reset();
-    put_frame(frame, FrameKind::input_end, command.id_, {});
+    command.input_.remove_prefix(bytes.size());
   }
+  std::string frame;
+  if (bytes.empty()) command.input_reader_.reset();
+  put_frame(frame, bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
+  command.input_window_ -= bytes.size();
   send(frame);
 }
 

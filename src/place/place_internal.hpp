@@ -23,9 +23,11 @@
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //
-// Of each stream at most stream_window bytes may be on their way, which is 25 MiB a second to where
-// a round trip takes 20 ms; more is allowed by `credit` when somebody has taken them. So a flood of
-// one command neither holds up another nor takes memory.
+// Of each stream at most stream_window bytes may be on their way at first; more is allowed by
+// `credit` when somebody has taken them. Who receives a flood allows as much as its share of
+// most_window, which is 400 MiB a second to where a round trip takes 20 ms. So a flood of one
+// command neither holds up another nor takes memory: 200 commands whose output nobody takes hold
+// 150 MiB at most, see PlaceWindow.
 #pragma once
 
 #include "place/place.hpp"
@@ -49,7 +51,8 @@ inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
-inline constexpr std::size_t stream_window = std::size_t{512} << 10;
+inline constexpr std::size_t stream_window = std::size_t{256} << 10;
+inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 enum class FrameKind : unsigned char {
@@ -84,6 +87,10 @@ std::string number_bytes(std::size_t value);  // four of them
 std::uint32_t number_in(std::string_view bytes);
 // Of a credit frame; false when it is none.
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
+
+// Both ends of a connection wake up less often for a flood. Where that cannot be, or it is no pipe,
+// it stays as it is.
+void widen_pipe(int fd);
 
 Json to_json(const SandboxOptions& options);
 SandboxOptions sandbox_options_from(const Json& object);
@@ -180,12 +187,15 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 // Takes frames apart that come in any pieces. Holds one frame at most.
 class PlaceFrames {
  public:
-  // Calls `use` with each whole frame as long as it returns true. False: it did not, or a payload
-  // is too long.
+  // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
+  // returns true. False: it did not, or a payload is too long.
   bool add(std::string_view bytes, FunctionRef<bool(const Frame&)> use);
 
  private:
   std::string held_ = {};
+  std::size_t left_ = 0;  // to come of a stream's frame
+  unsigned char kind_ = 0;
+  std::uint32_t id_ = 0;
 };
 
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
@@ -198,6 +208,23 @@ struct PlaceQueue {
   void clear() { *this = {}; }
   // As write(2), of all that waits.
   ssize_t write_to(int fd);
+};
+
+// Of a stream, where it is received. Of n commands the last one is given most_window / n, and none
+// less than stream_window: together at most (1 + ln n) * most_window + n * stream_window.
+struct PlaceWindow {
+  std::size_t left = stream_window;     // bytes that may still come
+  std::size_t allowed = stream_window;  // that and what has come, when it was last told
+
+  // So many came. False: that is more than was allowed.
+  bool use(std::size_t bytes) {
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
+  }
+  // So many more may come, when `held` of those that came are not taken, while so many commands
+  // run; 0 as long as that is not worth a frame.
+  std::size_t credit(std::size_t held, std::size_t commands);
 };
 
 // What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
@@ -252,6 +279,7 @@ class PlaceLink {
     bool keeps_capabilities = false;
     std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
     std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
+    Function<void()> meanwhile = {};           // called once the transport has been started
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
     bool whole_lines = false;                  // the transport holds back what ends in no newline
   };
@@ -363,7 +391,7 @@ class PlaceCommand : public Carrier {
   int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
-  UniqueFd take_input() override { return std::move(input_writer_); }
+  UniqueFd take_input(std::string_view& given) override;
   int pid() const override { return pid_; }
   void take(Stream stream, std::string_view bytes,
             FunctionRef<void(std::string_view)> use) override;
@@ -394,10 +422,9 @@ class PlaceCommand : public Carrier {
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();   // does not fit into the pipe
-    std::size_t window = stream_window;  // bytes that may still come
-    std::size_t untaken = 0;             // bytes that came and were not read
-    std::size_t uncredited = 0;          // bytes that were read, and not told
+    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
+    PlaceWindow window = PlaceWindow();
+    std::size_t untaken = 0;  // bytes that came and were not read
     void write(bool ended);
   };
 
@@ -411,6 +438,7 @@ class PlaceCommand : public Carrier {
   Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
+  std::string_view input_ = {};  // to be sent before what is in that
   std::size_t input_window_ = stream_window;
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come

@@ -113,7 +113,7 @@ bool Process::State::start(bool hold_writers) {
   UniqueFd child_in;
   if (!make(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
   if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
-  if (options.input.empty() && !options.keep_input_open) {
+  if (unwritten.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
     if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
   } else if (!make(child_in, input)) {
@@ -155,7 +155,6 @@ bool Process::State::start(bool hold_writers) {
 // that catches an open end keeps the program waiting for as long as it lives.
 void Process::State::fill_pipe() {
   set_nonblocking(input);
-  unwritten = options.input;
   const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
   if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
   if (unwritten.empty() && !options.keep_input_open) input.reset();
@@ -179,8 +178,7 @@ bool Process::State::adopt(bool wait) {
   }
   out.pipe = carrier.take_out();
   err.pipe = carrier.take_err();
-  input = carrier.take_input();
-  unwritten = options.input;
+  input = carrier.take_input(unwritten);
   result.pid = carrier.pid();
   out.open = err.open = true;
   // The way there and back counts, but not that its place had to be woken.

@@ -49,8 +49,10 @@ class Carrier {
   virtual int exit_descriptor() const = 0;  // readable when the carrying program has ended
   virtual UniqueFd take_out() = 0;
   virtual UniqueFd take_err() = 0;
-  virtual UniqueFd take_input() = 0;  // of the command; none when it has none
-  virtual int pid() const = 0;        // of the command, as its place sees it
+  // Of the command; none when it has none. What it takes off `given` it sends before what comes
+  // through that, and keeps where it lies, until finish().
+  virtual UniqueFd take_input(std::string_view& given) = 0;
+  virtual int pid() const = 0;  // of the command, as its place sees it
 
   // Calls `use` with what the command itself wrote of what came. Empty bytes: what came so far.
   virtual void take(Stream stream, std::string_view bytes,
@@ -132,7 +134,8 @@ struct Process::State {
             total_size(borrowed.secrets) <= Redactor::max_total ? Redactor(borrowed.secrets)
                                                                 : Redactor()),
         err(Stream::err, borrowed.merge_streams ? 0 : borrowed.max_output, borrowed.keep_end_only,
-            out.redactor) {}
+            out.redactor),
+        unwritten(borrowed.borrowed_input.empty() ? borrowed.input : borrowed.borrowed_input) {}
   explicit State(std::unique_ptr<ProcessOptions> given) : State(*given) {
     owned_options = std::move(given);
   }
@@ -174,8 +177,8 @@ struct Process::State {
   UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
   int spill_error = 0;                    // errno that kept it from being opened
   UniqueFd input = UniqueFd();
-  int input_error = 0;              // errno that ended it too soon
-  std::string_view unwritten = {};  // of options.input, then of `current_input`
+  int input_error = 0;         // errno that ended it too soon
+  std::string_view unwritten;  // of what is given, then of `current_input`
   std::string current_input = {};
   std::vector<KnownProcess> escaped = {};  // descendants outside the process group
   bool scattered_killed = false;

@@ -158,8 +158,9 @@ struct ProcessOptions {
   std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
   std::string input = {};
-  bool keep_input_open = false;  // for Process::write(), until Process::close_input()
-  bool merge_streams = false;    // one pipe for both streams: true order, all of it in `out`
+  std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
+  bool keep_input_open = false;          // for Process::write(), until Process::close_input()
+  bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
 
   // What the program is held to. With one that is not off, a supervisor stands between the host and
   // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and

@@ -298,7 +298,7 @@ void measure_many(int rounds) {
     theirs.add(run_many(rival, count, folder / "go", [] {}));
   }
   report(rows[6].what, "ms", ours, rows[6].rival, theirs);
-  // The bound is 1 MiB for each of them, which only those reach whose output nobody takes.
+  // The bound is 150 MiB for all of them, which only those reach whose output nobody takes.
   constexpr double bound = count * 0.25;
   report(rows[7].what, "MiB", figure(agent_most / (1 << 20)), {"<=", bound});
   report(rows[8].what, "MiB", figure(most / (1 << 20)), {"<=", bound});

@@ -3,6 +3,11 @@
 
 #include "helpers.hpp"
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
 using codeexec::Command;
 using codeexec::Json;
 using codeexec::Outcome;
@@ -170,7 +175,7 @@ TEST_CASE("place: what an agent never says ends the connection") {
       frame(started, 1, "1234") + frame(started, 1, "1234"),
       frame(told, 1, "nobody asked"),
       frame(credit, 1, ""),
-      frame(credit, 1, std::string(1, '\2') + number(1)),
+      frame(credit, 1, std::string(1, '\2') + number((8u << 20) - (256u << 10) + 1)),
       frame(credit, 1, std::string(1, '\2') + number(0xffffffff)),
       frame(credit, 1, std::string(1, '\0') + number(1)),
       number(65537) + static_cast<char>(out) + number(1),
@@ -236,6 +241,58 @@ TEST_CASE("place: what is printed by the place is printable in messages") {
   const codeexec::Error error = place_error(place.options);
   CHECK(codeexec::is_utf8(error.message));
   CHECK(!has(error.message, "\033"));
+}
+
+// Each of them is given all that it can have before the next one begins.
+TEST_CASE("place: what an agent lets 200 commands be sent is bounded, and for one it is much") {
+  constexpr std::size_t count = 200;
+  constexpr std::size_t first = std::size_t{256} << 10;
+  std::mutex mutex;
+  std::condition_variable came;
+  std::string said;
+  std::size_t windows[count + 1] = {};
+  ProcessOptions options;
+  options.argv = {CODEEXEC_MCP, "--place"};
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
+  options.input = frame(hello, 0, R"({"protocol":1})");
+  options.keep_input_open = true;
+  options.timeout = safety;
+  options.on_output = [&](codeexec::Stream, std::string_view bytes) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto number_at = [&said](std::size_t at) {
+      std::size_t value = 0;
+      for (std::size_t i = 4; i-- > 0;)
+        value = value << 8 | static_cast<unsigned char>(said[at + i]);
+      return value;
+    };
+    said += bytes;
+    if (begins(said, mark)) said.erase(0, std::strlen(mark));
+    while (said.size() >= 9 && said.size() >= 9 + number_at(0)) {
+      if (said[4] == credit) windows[number_at(5)] += number_at(10);
+      said.erase(0, 9 + number_at(0));
+    }
+    came.notify_all();
+  };
+  const auto agent = codeexec::Process::start(options);
+  REQUIRE(agent);
+  std::size_t all = 0;
+  for (std::size_t id = 1; id <= count; ++id) {
+    const std::string orders = frame(start, id,
+                                     std::string(R"({"input":true,"argv":2})") + '\0' + "/" + '\0' +
+                                         '\0' + "wc" + '\0' + "-c" + '\0') +
+                               frame(input, id, std::string(first / 4, 'x')) +
+                               frame(input, id, std::string(first / 4, 'x'));
+    REQUIRE(agent->write(orders));
+    std::unique_lock<std::mutex> lock(mutex);
+    REQUIRE(came.wait_for(lock, safety, [&] { return windows[id] != 0; }));
+    windows[id] += first / 2;
+    CHECK(windows[id] <= std::max(first, (std::size_t{8} << 20) / id));
+    all += windows[id];
+  }
+  CHECK(windows[1] > std::size_t{7} << 20);
+  CHECK(all <= std::size_t{75} << 20);
+  agent->close_input();
+  CHECK(agent->wait().exit_code == 0);
 }
 
 TEST_CASE("place: an agent whose orders are cut at any byte ends, and leaves nothing") {

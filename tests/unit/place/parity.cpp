@@ -279,6 +279,23 @@ TEST_CASE("place: 200 commands at once, none starved") {
   }
 }
 
+TEST_CASE("place: a flood of input and output comes as it is") {
+  const Both both;
+  std::string text;
+  for (int i = 0; text.size() < (20u << 20); ++i) text += std::to_string(i) + "\n";
+  Command command = Command::program({"cat"});
+  command.input = text;
+  command.max_output = text.size();
+  const Result r = both.there.run(command);
+  CHECK_MESSAGE(r.succeeded(), describe(r));
+  CHECK(r.out == text);
+  const codeexec::Execution started = both.there.start(command);
+  CHECK(started.wait().out == text);
+  // Nobody reads all of it.
+  command.argv = {"head", "-c", "7"};
+  CHECK(both.there.run(command).out == text.substr(0, 7));
+}
+
 TEST_CASE("place: secrets are masked, policy and paths hold, and all of it is recorded") {
   TempDir workspace;
   AuditLog log;
