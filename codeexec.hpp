@@ -34675,9 +34675,9 @@ struct Container::State {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // of the container; empty: it is not known
-  double cpus = options.cpus;            // that the engine takes
+  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
+  double cpus = options.cpus;                  // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
   Expected<void> unremoved = {};
@@ -34902,13 +34902,13 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
 Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (!started_at.empty()) return started_at;
+    if (started_at) return *started_at;
   }
   const auto found = look(cancel);
   if (!found) return found.error();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
-  return started_at;
+  return *started_at;
 }
 
 ProcessOptions Container::State::incarnation_call() const {
@@ -35353,7 +35353,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
-    started_at.clear();
+    started_at.reset();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});

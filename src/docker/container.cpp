@@ -183,13 +183,13 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
 Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (!started_at.empty()) return started_at;
+    if (started_at) return *started_at;
   }
   const auto found = look(cancel);
   if (!found) return found.error();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
-  return started_at;
+  return *started_at;
 }
 
 ProcessOptions Container::State::incarnation_call() const {

@@ -156,9 +156,9 @@ struct Container::State {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // somebody has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};  // of one that is not persistent
-  std::string started_at = {};           // of the container; empty: it is not known
-  double cpus = options.cpus;            // that the engine takes
+  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
+  double cpus = options.cpus;                  // that the engine takes
   // Between the two steps of a removal: the engine's call, and what has failed before it.
   std::optional<Process> removal = {};
   Expected<void> unremoved = {};

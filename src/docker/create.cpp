@@ -324,7 +324,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   {
     const std::lock_guard<std::mutex> lock(mutex);
     made = true;
-    started_at.clear();
+    started_at.reset();
   }
   std::vector<std::string> words = words_of({"run", options.persistent ? "-di" : "-i"});
   if (!options.persistent) add_words(words, {"--rm"});
