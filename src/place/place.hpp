@@ -101,9 +101,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
-// command opens a new one. The memory it takes is bounded by 1 MiB for each running command, and
-// the size of those that have not begun. Safe from any thread, with one thread of its own. In a
-// fork of the program its commands do not start: that needs an executor, which it makes itself.
+// command opens a new one. Of the output of n running commands, which nobody takes, it holds
+// (1 + ln n) times 16 MiB and n times 512 KiB at most, and of their input as much. Safe from any
+// thread, with one thread of its own. In a fork of the program its commands do not start: that
+// needs an executor, which it makes itself.
 class PlaceExecutor : public Executor {
  public:
   // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is

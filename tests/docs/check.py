@@ -447,6 +447,7 @@ WRONG = [
      "--sandbox", "strict"],
     ["--sandbox", "best-effort", "--limit-open-files", "3"],
     ["--execution-mode", "ssh"], ["--execution-mode", "ssh", "--place-host", "-x"],
+    ["--execution-mode", "slurm", "--slurm-option", "Mem=4G"],
     ["--execution-mode", "command", "--place-command", "a | b"],
     ["--execution-mode", "command", "--place-command", "false"],
     ["--execution-mode", "command", "--place-command", "false", "--place-keep-alive", "0.5"],

@@ -8,7 +8,11 @@
 . "$(dirname "$0")/lib.sh"
 
 printf '#include "codeexec.hpp"\n' > "$OUT/declarations.cpp"
-printf '#define CODEEXEC_IMPLEMENTATION\n#include "codeexec.hpp"\n' > "$OUT/definitions.cpp"
+# What a program may have included before: functions of std that a call with a text would find, too.
+{
+  printf '#include <%s>\n' algorithm filesystem iomanip iostream iterator numeric regex valarray
+  printf '#define CODEEXEC_IMPLEMENTATION\n#include "codeexec.hpp"\n'
+} > "$OUT/definitions.cpp"
 printf '#include <string>\n' > "$OUT/empty.cpp"
 accepts() { "$@" -fsyntax-only "$OUT/empty.cpp" > "$OUT/accepts.log" 2>&1; }
 
