@@ -72,7 +72,7 @@ SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
   // One that still waits for its job reads no input.
-  if (job_.empty()) holder_->signal(SIGTERM);
+  if (!heard_.cancelled()) holder_->signal(SIGTERM);
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
@@ -115,7 +115,7 @@ Expected<void> SlurmJobs::ask_for_job() {
   heard_ = CancelToken();
   call.on_output = [heard = heard_, progress = options_.on_progress](Stream stream,
                                                                      std::string_view bytes) {
-    if (stream == Stream::out) heard.cancel();
+    if (stream == Stream::out && bytes.find('\n') != std::string_view::npos) heard.cancel();
     if (stream == Stream::err && progress)
       while (!bytes.empty()) progress(printable(take_part(bytes, '\n')));
   };
@@ -142,13 +142,15 @@ Error SlurmJobs::refusal() const {
 
 Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& cancel) {
   Way way;
+  // salloc may be the last one that hears of the end of its job.
+  if (!job_.empty() && asked(words_of({"squeue", "-h", "-j", job_, "-o", "%t"})) != "R\n")
+    (void)holder_->wait_for(std::chrono::seconds(5));
   if (!holder_ || holder_->done()) {
     holder_.reset();
     job_.clear();
     cancel_leftovers();
     if (auto ok = ask_for_job(); !ok) return ok.error();
   }
-  // The token's descriptor is watched: it is cancelled in another thread.
   if (!wait_for_event(heard_, cancel, later(Clock::now(), options_.start_timeout))) {
     if (cancel && cancel->cancelled())
       return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
@@ -157,13 +159,13 @@ Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& ca
                        " s: it waits in the queue and stays there; try again later"});
   }
   const std::string printed = holder_->read(Stream::out, 0).text;
-  const std::string number = printed.substr(0, printed.find_first_not_of("0123456789"));
+  std::string number = printed.substr(0, printed.find_first_not_of("0123456789"));
   if (number.empty()) {
     Error error = refusal();
     holder_.reset();
     return error;
   }
-  job_ = number;
+  job_ = std::move(number);
   way.name = concat({"Slurm job ", job_});
   // A task's output is passed on line by line.
   way.whole_lines = true;
