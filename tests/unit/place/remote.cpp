@@ -74,7 +74,7 @@ std::string text_of(const Error& error) {
          error.message;
 }
 
-std::string told(const Expected<FileContent>& content) {
+std::string as_text(const Expected<FileContent>& content) {
   if (!content) return text_of(content.error());
   std::string text = content->path + "|" + content->bytes + "|" + content->mime_type;
   for (const std::uint64_t number : {content->size, content->begin, content->lines, content->next})
@@ -84,7 +84,7 @@ std::string told(const Expected<FileContent>& content) {
   return text;
 }
 
-std::string told(const Expected<FileList>& list) {
+std::string as_text(const Expected<FileList>& list) {
   if (!list) return text_of(list.error());
   std::string text = list->path + (list->more ? " more" : "");
   for (const FileEntry& entry : list->entries)
@@ -93,7 +93,9 @@ std::string told(const Expected<FileList>& list) {
   return text;
 }
 
-std::string told(const Expected<std::string>& path) { return path ? *path : text_of(path.error()); }
+std::string as_text(const Expected<std::string>& path) {
+  return path ? *path : text_of(path.error());
+}
 
 codeexec::FileWrite removal() {
   codeexec::FileWrite how;
@@ -187,7 +189,8 @@ TEST_CASE("remote: files of this host under the same paths are not used") {
   place.options.roots = {{place.workspace()}};
   const PlaceExecutor there = make_place(place.options);
   const Files files = there.files();
-  CHECK(told(files.read("file")) == place.workspace() + "/file|of the place\n||13|0|1|1|no|no|no");
+  CHECK(as_text(files.read("file")) ==
+        place.workspace() + "/file|of the place\n||13|0|1|1|no|no|no");
   const auto list = files.list(".");
   REQUIRE(list);
   REQUIRE(list->entries.size() == 3);
@@ -244,9 +247,9 @@ TEST_CASE("remote: files are read, written and listed as on a host") {
           range.offset = std::min<std::uint64_t>(offset, 1u << 30);
           range.max_bytes = most;
           range.count = offset == 2 ? std::optional<std::uint64_t>(2) : std::nullopt;
-          CHECK(told(there.read(path, range)) == moved(told(files.read(path, range)), place));
+          CHECK(as_text(there.read(path, range)) == moved(as_text(files.read(path, range)), place));
         }
-  CHECK(told(there.read(std::string("a\0b", 3))) == told(files.read(std::string("a\0b", 3))));
+  CHECK(as_text(there.read(std::string("a\0b", 3))) == as_text(files.read(std::string("a\0b", 3))));
   range = {};
   range.unit = FileRange::Unit::bytes;
   range.offset = ~std::uint64_t{0};
@@ -255,7 +258,7 @@ TEST_CASE("remote: files are read, written and listed as on a host") {
   for (const char* path : {".", "", "deep", "text", "none", "shut", "/", "outside", "link"})
     for (const std::size_t depth : {0U, 1U, 2U, 99U}) {
       CAPTURE(path);
-      CHECK(told(there.list(path, depth)) == moved(told(files.list(path, depth)), place));
+      CHECK(as_text(there.list(path, depth)) == moved(as_text(files.list(path, depth)), place));
     }
 
   codeexec::FileWrite how;
@@ -268,18 +271,18 @@ TEST_CASE("remote: files are read, written and listed as on a host") {
         how.make_directories = make;
         const std::string content = std::string(path) + '\0' + "\xff\n";
         remove_all(place.there("new"));
-        const std::string want = moved(told(files.write(path, content, how)), place);
+        const std::string want = moved(as_text(files.write(path, content, how)), place);
         const bool made = exists(place.there("new/er/file"));
         remove_all(place.there("new"));
-        CHECK(told(there.write(path, content, how)) == want);
+        CHECK(as_text(there.write(path, content, how)) == want);
         CHECK(exists(place.there("new/er/file")) == made);
         if (made) CHECK(read_file(place.there("new/er/file")) == content);
       }
   for (const char* path : {"text", "none", "deep", "/etc/passwd-none"}) {
     CAPTURE(path);
-    const std::string want = moved(told(there.write(path, "", removal())), place);
+    const std::string want = moved(as_text(there.write(path, "", removal())), place);
     if (std::string(path) == "text") write_file(place.there("text"), "again");
-    CHECK(moved(told(files.write(path, "", removal())), place) == want);
+    CHECK(moved(as_text(files.write(path, "", removal())), place) == want);
   }
   how = {};
   how.below = place.workspace() + "/deep";
