@@ -2,10 +2,12 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh conformance, or all of them. Their packages
+# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm conformance, or all. Their packages
 # come from npm and PyPI in the versions written here, and go into OUT. `docker` is the newest two
 # with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an engine for
-# that, and `ssh` the same two with commands over ssh, on a server of their own (helpers/sshd.sh).
+# that, `ssh` the same two with commands over ssh, on a server of their own (helpers/sshd.sh),
+# `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that $SLURM_CONF is that
+# of a Slurm for tests.
 # Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this machine,
 # "SKIPPED: ...".
 set -eu
@@ -16,7 +18,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -178,6 +180,13 @@ for client in $clients; do
         end_sshd
       else
         skip ssh "no server of ssh here (openssh-server, openssh-client, python3): $OUT/sshd.log"
+      fi
+      ;;
+    slurm)
+      if [ -n "${CODEEXEC_TEST_SLURM:-}" ] && [ -n "${SLURM_CONF:-}" ]; then
+        python_client "Slurm, Python" python_v2 python_slurm
+      else
+        skip slurm "needs CODEEXEC_TEST_SLURM=1 and \$SLURM_CONF of a Slurm of the tests"
       fi
       ;;
     conformance)
