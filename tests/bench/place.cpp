@@ -1,6 +1,7 @@
 // What a command in a place costs: over ssh on this machine beside a new `ssh HOST true`, over a
-// wire with 20 ms there and back, 200 at once, and a place where nothing runs. The agent is
-// $CODEEXEC_PLACE_AGENT, or this program.
+// wire with 20 ms there and back, 200 at once, and a place where nothing runs; in a job of Slurm,
+// where $SLURM_CONF leads to one (helpers/slurm.sh). The agent is $CODEEXEC_PLACE_AGENT, or this
+// program.
 //
 // Needs openssh-server, and for the wire root and /dev/net/tun (helpers/wire.hpp). --quick: fewer
 // rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
@@ -42,6 +43,7 @@ const Name rows[] = {
     {"200 commands at once in one place, 1 MiB of output each", "by LocalExecutor"},
     {"200 commands at once in one place: memory of the agent", ""},
     {"200 commands at once in one place: memory of this end", ""},
+    {"a command in a job of Slurm", "srun --overlap true"},
 };
 
 std::string agent() {
@@ -304,6 +306,30 @@ void measure_many(int rounds) {
   report(rows[8].what, "MiB", figure(most / (1 << 20)), {"<=", bound});
 }
 
+// Beside a step of the same job for each command.
+void measure_slurm(int rounds) {
+  if (!std::getenv("SLURM_CONF"))
+    return skipped(rows[9].what, rows[9].rival, "$SLURM_CONF is not set");
+  codeexec::SlurmOptions slurm;
+  slurm.agent = agent();
+  codeexec::PlaceOptions options = options_for({});
+  const auto engine = codeexec::slurm_jobs(slurm);
+  if (!engine) fail("slurm_jobs", engine.error().message);
+  options.engine = *engine;
+  const auto there = PlaceExecutor::create(options);
+  if (!there) fail("PlaceExecutor", there.error().message);
+  const codeexec::Result job = there->run("printf %s \"$SLURM_JOB_ID\"");
+  if (!job.succeeded()) fail("a command in a job", job.message);
+  const Words rival({"srun", "--jobid", job.out, "--overlap", "true"});
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    theirs.add(microseconds([&] { read_bare(rival.argv); }) / 1000);
+    for (int j = 0; j < 3; ++j) ours.add(microseconds([&] { run_true(*there); }) / 1000);
+  }
+  report(rows[9].what, "ms", ours, rows[9].rival, theirs, {"<=", 1.0 / 15});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -312,6 +338,7 @@ int main(int argc, char** argv) {
   measure_commands(quick ? 51 : 301);
   measure_idle();
   measure_many(quick ? 1 : 5);
+  measure_slurm(quick ? 5 : 31);
   if (support::Sshd::is_there()) {
     measure_ssh(quick ? 5 : 31);
     measure_distance(quick ? 11 : 101, quick ? 1 : 5);
