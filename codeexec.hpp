@@ -10220,8 +10220,10 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
     if (i > 0 && separate && fields.started) end_field(fields);
     if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
     add_value_text(fields, parameter.elements[i], part.quoted);
-    // What was not known when it became an element may have been several, or none.
-    if (parameter.many && parameter.elements[i].split && !fields.single) fields.word.split = true;
+    // What was not known when it became an element may have been several, or none. Behind a blank
+    // of it stands a word that is known.
+    if (parameter.many && parameter.elements[i].split && !fields.single)
+      fields.word.split = !fields.word.known();
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
 }
@@ -30262,17 +30264,11 @@ class PlaceAgent {
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
   PlaceQueue queue_ = PlaceQueue();
-  UniqueFd oom_score_ = UniqueFd();
-  std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
 };
 
 int PlaceAgent::run() {
 #if defined(__linux__)
-  // Afterwards the file belongs to root.
-  constexpr char oom_file[] = "/proc/self/oom_score_adj";
-  if (const auto text = read_whole_file(oom_file, 16, "file")) own_oom_score_ = *text;
-  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
@@ -30543,15 +30539,17 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     state.result.system_error = ready.error().system_error;
     state.result.step = "setup";
   }
-  // What is started has the highest score, which anybody may take, from its beginning: when memory
-  // runs out in a container, the kernel kills that and not this, which all commands need.
-  if (contained_) (void)write_all(oom_score_.get(), "1000");
-  const bool started = ready && state.start(false);
-  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
-  if (!started) {
+  if (!ready || !state.start(false)) {
     tell_end(id, state.result);
     commands_.pop_back();
     return true;
+  }
+  // When memory runs out in a container, the kernel kills what has the highest score, which anybody
+  // may give away: a command and what it starts from now on, and not this, which all commands need.
+  if (contained_) {
+    const UniqueFd score(::open(concat({"/proc/", state.result.pid, "/oom_score_adj"}).c_str(),
+                                O_WRONLY | O_CLOEXEC));
+    if (score) (void)write_all(score.get(), "1000");
   }
   state.forget_start();
   if (request.waited_for)
@@ -35409,6 +35407,12 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
       std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
   if (!started) return engine_error(options.engine, failure, what);
   const Clock::time_point begin = Clock::now();
+  // An engine that answers nothing is found by a small call beside it.
+  ProcessOptions small =
+      engine_call(options.engine, words_of({"version"}), options.engine.call_timeout);
+  small.cancel = cancel;
+  const ProcessResult version = run_process(small);
+  if (version.outcome == Outcome::timed_out) return engine_error(options.engine, version, what);
   if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;

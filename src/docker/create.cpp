@@ -377,6 +377,12 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
       std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
   if (!started) return engine_error(options.engine, failure, what);
   const Clock::time_point begin = Clock::now();
+  // An engine that answers nothing is found by a small call beside it.
+  ProcessOptions small =
+      engine_call(options.engine, words_of({"version"}), options.engine.call_timeout);
+  small.cancel = cancel;
+  const ProcessResult version = run_process(small);
+  if (version.outcome == Outcome::timed_out) return engine_error(options.engine, version, what);
   if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;

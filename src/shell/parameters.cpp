@@ -44,8 +44,10 @@ void ShellWalker::add_parameter(const ShellPart& part, const Parameter& paramete
     if (i > 0 && separate && fields.started) end_field(fields);
     if (i > 0 && !separate) add_text(fields, parameter.all ? " " : joint(), true);
     add_value_text(fields, parameter.elements[i], part.quoted);
-    // What was not known when it became an element may have been several, or none.
-    if (parameter.many && parameter.elements[i].split && !fields.single) fields.word.split = true;
+    // What was not known when it became an element may have been several, or none. Behind a blank
+    // of it stands a word that is known.
+    if (parameter.many && parameter.elements[i].split && !fields.single)
+      fields.word.split = !fields.word.known();
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text(fields, {}, true);
 }

@@ -20,8 +20,10 @@ class Actions:
         self.random = random.Random(f"{run.seed} {server.name} {number}")
         self.kinds = list(plan)
         self.weights = [plan[kind] for kind in self.kinds]
+        self.state = None  # of the process that the action began with
 
     def act(self):
+        self.state = self.server.state
         kind = self.random.choices(self.kinds, self.weights)[0]
         getattr(self, kind)()
         with self.server.lock:
@@ -34,7 +36,8 @@ class Actions:
             # all that ran in it, and says so.
             with self.server.lock:
                 self.server.containers_lost += 1
-        elif not right:
+        # A process that has come meanwhile knows nothing of the shells and sessions of another.
+        elif not right and (self.state is None or self.state is self.server.state):
             self.run.failures.add(f"{self.server.name}: {what}: {told}")
 
     def execute(self, command, **more):

@@ -36,6 +36,11 @@ std::string marked(std::string_view script, Dialect dialect = Dialect::bash) {
 
 }  // namespace
 
+TEST_CASE("shell: of a list only what is unknown splits further") {
+  CHECK(marked("set -- $a'b c'; w $*") == "c:");
+  CHECK(marked("set -- 'b c'$a; w $*") == "c@:s");
+}
+
 TEST_CASE("shell: variables that the script sets") {
   check_both({
       {"X=a; w $X", "[X=a] ; w a"},
