@@ -87,11 +87,17 @@ class PlaceAgent {
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
   PlaceQueue queue_ = PlaceQueue();
+  UniqueFd oom_score_ = UniqueFd();
+  std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
 };
 
 int PlaceAgent::run() {
 #if defined(__linux__)
+  // Afterwards the file belongs to root.
+  constexpr char oom_file[] = "/proc/self/oom_score_adj";
+  if (const auto text = read_whole_file(oom_file, 16, "file")) own_oom_score_ = *text;
+  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
@@ -362,17 +368,15 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     state.result.system_error = ready.error().system_error;
     state.result.step = "setup";
   }
-  if (!ready || !state.start(false)) {
+  // What is started has the highest score, which anybody may take, from its beginning: when memory
+  // runs out in a container, the kernel kills that and not this, which all commands need.
+  if (contained_) (void)write_all(oom_score_.get(), "1000");
+  const bool started = ready && state.start(false);
+  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
+  if (!started) {
     tell_end(id, state.result);
     commands_.pop_back();
     return true;
-  }
-  // When memory runs out in a container, the kernel kills what has the highest score, which anybody
-  // may give away: a command and what it starts from now on, and not this, which all commands need.
-  if (contained_) {
-    const UniqueFd score(::open(concat({"/proc/", state.result.pid, "/oom_score_adj"}).c_str(),
-                                O_WRONLY | O_CLOEXEC));
-    if (score) (void)write_all(score.get(), "1000");
   }
   state.forget_start();
   if (request.waited_for)

@@ -189,7 +189,7 @@ TEST_CASE("slurm: a job whose time is up is told of") {
   const PlaceExecutor there = f.executor();
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
   REQUIRE(prints(started, "begun\n"));
-  const std::string job = lines_of(jobs())[0];
+  const std::string job = jobs().substr(0, jobs().find('\n'));
   REQUIRE(run_words({"scontrol", "update", "jobid=" + job, "EndTime=now"}).succeeded());
   const Result r = started.wait();
   CHECK(r.outcome == Outcome::unknown);
@@ -201,7 +201,9 @@ TEST_CASE("slurm: a node that fails is told of") {
   if (has_no_slurm()) return;
   Jobs f;
   const PlaceExecutor there = f.executor();
-  const std::string node = lines_of(run_words({"sinfo", "-h", "-o", "%n"}).out)[0];
+  const ProcessResult nodes = run_words({"sinfo", "-h", "-o", "%n"});
+  REQUIRE(nodes.succeeded());
+  const std::string node = nodes.out.substr(0, nodes.out.find('\n'));
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
   REQUIRE(prints(started, "begun\n"));
   REQUIRE(run_words({"scontrol", "update", "nodename=" + node, "state=down", "reason=test"})

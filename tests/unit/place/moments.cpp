@@ -66,8 +66,11 @@ struct Moment {
         !dies(pid_in(read_file(workspace / "agent"))))
       return false;
     const Stopwatch watch;
-    while (runs_now() && watch.soon()) ::poll(nullptr, 0, 2);
-    return !runs_now();
+    while (runs_now()) {
+      if (!watch.soon()) return false;
+      ::poll(nullptr, 0, 2);
+    }
+    return true;
   }
 
  private:
@@ -80,7 +83,7 @@ struct Moment {
       char text[512];
       const std::size_t size = std::fread(text, 1, sizeof text, file);
       std::fclose(file);
-      if (std::string(text, size) == std::string("sleep") + '\0' + mark + '\0') return true;
+      if (std::string(text, size).find(mark) != std::string::npos) return true;
     }
     return false;
   }
@@ -124,8 +127,7 @@ void check_moment(const std::string& way, int bytes, Seen& seen) {
   }
   CHECK(moment.nothing_left());
   // It was never begun again. One that was killed at once may not have come to write its line.
-  if (exists(moment.workspace / "runs"))
-    CHECK(begins("\n", read_file(moment.workspace / "runs")));
+  if (exists(moment.workspace / "runs")) CHECK(begins("\n", read_file(moment.workspace / "runs")));
 }
 
 // Up to where nothing more is said.
