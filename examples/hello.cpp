@@ -7,9 +7,6 @@
 #include <cstdio>
 
 int main() {
-  auto here = codeexec::LocalExecutor::create({});
-  if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
-
-  codeexec::Result r = here->run("echo hello; echo oops >&2; exit 3");
+  codeexec::Result r = codeexec::run("echo hello; echo oops >&2; exit 3");
   std::printf("%s\n%s%s", r.summary().c_str(), r.out.c_str(), r.err.c_str());
 }

@@ -17,10 +17,7 @@
 //   #include <cstdio>
 //
 //   int main() {
-//     auto here = codeexec::LocalExecutor::create({});
-//     if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
-//
-//     codeexec::Result r = here->run("echo hello; echo oops >&2; exit 3");
+//     codeexec::Result r = codeexec::run("echo hello; echo oops >&2; exit 3");
 //     std::printf("%s\n%s%s", r.summary().c_str(), r.out.c_str(), r.err.c_str());
 //   }
 //
@@ -94,7 +91,7 @@
 //   process      needs: base sandbox  spawn, capture, wait, kill the tree
 //   executor     needs: base json policy paths files environment sandbox process    the one gate
 //   place        needs: base json paths files environment sandbox process executor  elsewhere
-//   cluster      needs: base process executor place    places that an engine of a cluster makes
+//   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
 //   shells       needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
@@ -178,37 +175,45 @@
 #include "regex/matcher.cpp"
 
 #include "shell/lexer.cpp"
-#include "shell/parser.cpp"
+#include "shell/scanner.cpp"
 #include "shell/words.cpp"
 #include "shell/dollar.cpp"
 #include "shell/grammar.cpp"
 #include "shell/commands.cpp"
-#include "shell/walker.cpp"
-#include "shell/variables.cpp"
+#include "shell/budget.cpp"
+#include "shell/scopes.cpp"
 #include "shell/expansion.cpp"
 #include "shell/braces.cpp"
 #include "shell/parameters.cpp"
+#include "shell/operations.cpp"
 #include "shell/editing.cpp"
 #include "shell/control.cpp"
-#include "shell/functions.cpp"
+#include "shell/strings.cpp"
 #include "shell/simple.cpp"
-#include "shell/builtins.cpp"
-#include "shell/output.cpp"
+#include "shell/functions.cpp"
 #include "shell/bodies.cpp"
+#include "shell/builtins.cpp"
+#include "shell/read.cpp"
+#include "shell/printing.cpp"
+#include "shell/walker.cpp"
 
 #include "policy/words.cpp"
 #include "policy/protected_paths.cpp"
+#include "policy/modes.cpp"
+#include "policy/case.cpp"
+#include "policy/subject.cpp"
 #include "policy/judge.cpp"
+#include "policy/programs.cpp"
+#include "policy/operands.cpp"
+#include "policy/file_uses.cpp"
 #include "policy/wrappers.cpp"
-#include "policy/repeaters.cpp"
+#include "policy/find.cpp"
+#include "policy/xargs.cpp"
 #include "policy/nested_shells.cpp"
-#include "policy/code_reader.cpp"
+#include "policy/wrapped_languages.cpp"
+#include "policy/interpreters.cpp"
 #include "policy/lists.cpp"
 #include "policy/policy.cpp"
-#include "policy/modes.cpp"
-#include "policy/operands.cpp"
-#include "policy/programs.cpp"
-#include "policy/wrapped_languages.cpp"
 
 #include "paths/rules.cpp"
 #include "paths/delete_guard.cpp"
@@ -268,11 +273,22 @@
 #include "place/bring.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
+#include "place/copy_rules.cpp"
+#include "place/copy_tree.cpp"
+#include "place/copy_take.cpp"
+#include "place/copy_folder.cpp"
+#include "place/copy.cpp"
 #include "place/place_executor.cpp"
+#include "place/pool.cpp"
 #include "place/ground.cpp"
 #include "place/owner.cpp"
 
 #include "cluster/slurm.cpp"
+#include "cluster/kubectl.cpp"
+#include "cluster/pod_object.cpp"
+#include "cluster/pod_watch.cpp"
+#include "cluster/kubernetes.cpp"
+#include "cluster/kubernetes_rights.cpp"
 
 #include "shells/shell.cpp"
 #include "shells/shells.cpp"
@@ -324,6 +340,7 @@
 #include "tools/arguments.cpp"
 #include "tools/executors.cpp"
 #include "tools/check.cpp"
+#include "tools/places.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"
 #include "tools/output.cpp"

@@ -15,6 +15,10 @@
 #   --clusters     the tests of clusters for sure, and in CI: installs Slurm, starts one of its own
 #                  for them (tests/helpers/slurm.sh), and ends it. Without it they run when you set
 #                  CODEEXEC_TEST_SLURM=1 and $SLURM_CONF is that of a Slurm with one node
+#                  A Kubernetes (tests/helpers/kubernetes.sh), too, where its programs have been
+#                  built; without it, CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG lead to one
+#   --kubernetes   builds those programs first, for about eight minutes, with Go; they are kept in
+#                  $CODEEXEC_KUBERNETES_BIN
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
@@ -39,7 +43,8 @@ build=${CODEEXEC_BUILD_DIR:-$root/build}
 CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
-interop=maybe docker=no clusters=no sanitizers=no compilers=no fuzz=no portability=no soak=no
+interop=maybe docker=no clusters=no kubernetes=no sanitizers=no compilers=no fuzz=no
+portability=no soak=no
 install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -106,6 +111,7 @@ for option; do
     --interop) interop=yes ;;
     --docker) docker=yes ;;
     --clusters) clusters=yes ;;
+    --kubernetes) clusters=yes kubernetes=yes ;;
     --sanitizers) sanitizers=yes ;;
     --compilers) compilers=yes ;;
     --all) everything ;;
@@ -180,6 +186,15 @@ find_missing() {
   if [ $clusters = yes ]; then
     want slurm-wlm has_for_root slurmctld
     want munge has_for_root munged
+  fi
+  if [ $kubernetes = yes ]; then
+    want etcd-server has_for_root etcd
+    want containerd has_for_root containerd
+    want runc has_for_root runc
+    want containernetworking-plugins test -x /usr/lib/cni/ptp
+    want busybox-static has_static_busybox
+    want openssl has openssl
+    want kubernetes-client has kubectl
   fi
   [ -z "$only" ] || return 0
   want binutils has nm
@@ -370,6 +385,36 @@ start_slurm() {
     failed=$((failed + 1))
   fi
 }
+# A Kubernetes for them.
+in_kubernetes() {
+  as_root env CODEEXEC_KUBERNETES_BIN="${CODEEXEC_KUBERNETES_BIN:-}" HOME="$HOME" \
+    sh "$root/tests/helpers/kubernetes.sh" "$@"
+}
+stop_kubernetes() {
+  [ "$kubernetes" = running ] || return 0
+  kubernetes=no
+  in_kubernetes stop "$engine-kubernetes" > "$build/kubernetes.log" 2>&1 || true
+}
+start_kubernetes() {
+  [ $kubernetes = no ] || in_kubernetes build > "$build/kubernetes.log" 2>&1 || true
+  if [ $kubernetes = no ] && ! in_kubernetes has; then
+    echo "== clusters: no Kubernetes: its programs are built by --kubernetes"
+    return 0
+  fi
+  kubernetes=running
+  if in_kubernetes stop "$engine-kubernetes" > "$build/kubernetes.log" 2>&1 &&
+    rm -rf "$engine-kubernetes" &&
+    KUBECONFIG=$(in_kubernetes start "$engine-kubernetes" 2>> "$build/kubernetes.log"); then
+    export KUBECONFIG
+    kubernetes_legs=$all_legs
+    echo "== clusters: a Kubernetes runs"
+  else
+    echo "== clusters: Kubernetes does not start; the end of $build/kubernetes.log:"
+    tail -n 20 "$build/kubernetes.log"
+    echo "clusters: Kubernetes does not start" >> "$build/failures.txt"
+    failed=$((failed + 1))
+  fi
+}
 # give_engine LEG
 give_engine() {
   wait_for_images
@@ -381,11 +426,16 @@ give_engine() {
     *" $1 "*) export CODEEXEC_TEST_SLURM=1 ;;
     *) unset CODEEXEC_TEST_SLURM ;;
   esac
+  case $kubernetes_legs in
+    *" $1 "*) export CODEEXEC_TEST_KUBERNETES=1 ;;
+    *) unset CODEEXEC_TEST_KUBERNETES ;;
+  esac
 }
 # Those that have one, when there is one.
 all_legs=" tests interop soak "
-engine_legs=$all_legs slurm_legs=
+engine_legs=$all_legs slurm_legs= kubernetes_legs=
 [ -z "${CODEEXEC_TEST_SLURM:-}" ] || slurm_legs=$all_legs
+[ -z "${CODEEXEC_TEST_KUBERNETES:-}" ] || kubernetes_legs=$all_legs
 images=
 [ -n "${CODEEXEC_TEST_DOCKER:-}" ] || [ $docker = yes ] || engine_legs=
 
@@ -447,6 +497,7 @@ clean_up() {
   [ -z "$soaker" ] || kill -TERM "$soaker" || true
   stop_engine
   stop_slurm
+  stop_kubernetes
 }
 
 # leg NAME DIRECTORY LABELS CMAKE_ARGUMENT...
@@ -601,6 +652,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 [ $docker = no ] || start_engine
 [ $clusters = no ] || start_slurm
+[ $clusters = no ] || start_kubernetes
 if [ $sanitizers = yes ]; then
   asan_leg later
   tsan_leg later

@@ -40,8 +40,34 @@ struct Error {
 };
 
 namespace detail {
+
 // Ends the program with the error's message: a failed Expected was used as if it held a value.
-[[noreturn]] void used_without_value(const Error& error);
+[[noreturn, gnu::cold]] void used_without_value(const Error& error);
+
+// An Error, or none; copies share it. Each Expected has one: what all of them would otherwise have
+// inline stands in the implementation once.
+class SharedError {
+ public:
+  SharedError() = default;
+  [[gnu::cold]] SharedError(const Error& error);
+  SharedError(const SharedError& other) noexcept;
+  SharedError(SharedError&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
+  SharedError& operator=(const SharedError& other) noexcept;
+  ~SharedError() {
+    if (shared_) drop();
+  }
+
+  explicit operator bool() const noexcept { return shared_ != nullptr; }
+  // A default Error when there is none.
+  const Error& error() const noexcept;
+  operator const Error&() const noexcept { return error(); }
+
+ private:
+  struct Counted;
+  [[gnu::cold]] void drop() noexcept;
+  Counted* shared_ = nullptr;
+};
+
 }  // namespace detail
 
 // Either a T or the Error that explains why there is none. Test it before use: reading the value of
@@ -50,7 +76,9 @@ template <class T>
 class [[nodiscard]] Expected {
  public:
   Expected(T value) : value_(std::move(value)) {}
-  Expected(const Error& error) : error_(error) {}
+  Expected(const Error& error) : failure_(error) {}
+  Expected(const detail::SharedError& failure) noexcept : failure_(failure) {}
+  Expected(detail::SharedError&& failure) noexcept : failure_(std::move(failure)) {}
 
   bool has_value() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return has_value(); }
@@ -62,15 +90,17 @@ class [[nodiscard]] Expected {
   const T* operator->() const { return &const_cast<Expected*>(this)->checked(); }
 
   // The error of a failed one; a default Error otherwise.
-  const Error& error() const noexcept { return error_; }
+  const Error& error() const noexcept { return failure_; }
+  // The same for another Expected, which then shares the error and does not copy it.
+  const detail::SharedError& failure() const noexcept { return failure_; }
 
  private:
   T& checked() {
-    if (!value_.has_value()) detail::used_without_value(error_);
+    if (!value_.has_value()) detail::used_without_value(failure_);
     return *value_;
   }
   std::optional<T> value_ = {};
-  Error error_ = {};
+  detail::SharedError failure_ = {};
 };
 
 // Success, or the Error that explains the failure.
@@ -78,14 +108,20 @@ template <>
 class [[nodiscard]] Expected<void> {
  public:
   Expected() = default;
-  Expected(const Error& error) : failed_(true), error_(error) {}
-  bool has_value() const noexcept { return !failed_; }
-  explicit operator bool() const noexcept { return !failed_; }
-  const Error& error() const noexcept { return error_; }
+  Expected(const Error& error) : failure_(error) {}
+  Expected(const detail::SharedError& failure) noexcept : failure_(failure) {}
+  Expected(detail::SharedError&& failure) noexcept : failure_(std::move(failure)) {}
+  // There is no move, as it would leave a failed one that looks like success.
+  Expected(const Expected&) = default;
+  Expected& operator=(const Expected&) = default;
+
+  bool has_value() const noexcept { return !failure_; }
+  explicit operator bool() const noexcept { return !failure_; }
+  const Error& error() const noexcept { return failure_; }
+  const detail::SharedError& failure() const noexcept { return failure_; }
 
  private:
-  bool failed_ = false;
-  Error error_ = {};
+  detail::SharedError failure_ = {};
 };
 
 template <class Signature>

@@ -71,6 +71,11 @@ std::string concat(Pieces pieces);
 // None of the pieces may be of the text itself, which moves as it grows.
 void append_all(std::string& text, Pieces pieces);
 
+// A text with a value in place of each % of `form`. A literal of its own for what stands between
+// two values would weigh as much as a value.
+std::string concat(const char* form, Pieces values);
+void append_all(std::string& text, const char* form, Pieces values = {});
+
 // Texts of their own, as of a command line. In a list of std::string each would be made and copied.
 std::vector<std::string> words_of(Pieces words);
 
@@ -78,18 +83,21 @@ void add_words(std::vector<std::string>& words, Pieces more);
 
 std::string errno_text(int error);
 
-// The Error of a failed system call: "<what>: No such file or directory".
-Error system_error(int error, Pieces what);
+using detail::SharedError;
 
-Error make_error(ErrorCode code, Pieces message, std::size_t offset = 0);
+// The Error of a failed system call: "<what>: No such file or directory".
+[[gnu::cold]] SharedError system_error(int error, const char* what, Pieces values = {});
+
+[[gnu::cold]] SharedError make_error(ErrorCode code, const char* message, Pieces values = {},
+                                     std::size_t offset = 0);
 
 // A byte in two hexadecimal digits.
 void append_hex(std::string& out, unsigned char byte);
 
 // The error with a text of ours in front of its own, or instead of it.
-Error with_prefix(Pieces prefix, const Error& error);
+[[gnu::cold]] SharedError with_prefix(const char* prefix, Pieces values, const Error& error);
 
-Error with_message(Error error, std::string message);
+[[gnu::cold]] SharedError with_message(Error error, std::string message);
 
 // The one map from texts to texts: each other kind would be code of its own.
 using TextMap = std::map<std::string, std::string, std::less<>>;
@@ -161,6 +169,11 @@ bool is_word_of(std::string_view text, std::string_view words);
 std::string_view base_name(std::string_view path);
 
 std::string in_lower_case(std::string_view text);
+
+// What helps when a program says something, by a table of lines, each of texts in lower case with a
+// `|` between them, a tab and what to do. The first line counts of which a text is in `said`;
+// empty: there is none.
+std::string_view help_in(std::string_view said, std::string_view table);
 
 // Of ASCII, whatever the locale.
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -22,7 +22,7 @@ std::string errno_text(int error) {
   return strerror_text(strerror_r(error, buffer, sizeof buffer), buffer);
 }
 
-Error system_error(int error, Pieces what) {
+SharedError system_error(int error, const char* what, Pieces values) {
   Error result;
   switch (error) {
     case ENOENT:
@@ -56,25 +56,25 @@ Error system_error(int error, Pieces what) {
       result.code = ErrorCode::io;
   }
   result.system_error = error;
-  result.message = concat({concat(what), ": ", errno_text(error)});
+  result.message = concat("%: %", {concat(what, values), errno_text(error)});
   return result;
 }
 
-Error make_error(ErrorCode code, Pieces message, std::size_t offset) {
+SharedError make_error(ErrorCode code, const char* message, Pieces values, std::size_t offset) {
   Error result;
   result.code = code;
   result.offset = offset;
-  result.message = concat(message);
+  result.message = concat(message, values);
   return result;
 }
 
-Error with_prefix(Pieces prefix, const Error& error) {
+SharedError with_prefix(const char* prefix, Pieces values, const Error& error) {
   Error result = error;
-  result.message.insert(0, concat(prefix));
+  result.message.insert(0, concat(prefix, values));
   return result;
 }
 
-Error with_message(Error error, std::string message) {
+SharedError with_message(Error error, std::string message) {
   error.message = std::move(message);
   return error;
 }
@@ -99,6 +99,33 @@ const char* name(ErrorCode code) noexcept {
       break;
   }
   return "io";
+}
+
+struct detail::SharedError::Counted {
+  std::atomic<unsigned> users;
+  const Error error;
+};
+
+detail::SharedError::SharedError(const Error& error) : shared_(new Counted{{1}, error}) {}
+
+detail::SharedError::SharedError(const SharedError& other) noexcept : shared_(other.shared_) {
+  if (shared_) ++shared_->users;
+}
+
+detail::SharedError& detail::SharedError::operator=(const SharedError& other) noexcept {
+  SharedError copy(other);
+  std::swap(shared_, copy.shared_);
+  return *this;
+}
+
+const Error& detail::SharedError::error() const noexcept {
+  // Never destroyed: what runs while the program ends may ask for it.
+  static const Error& none = *new Error;
+  return shared_ ? shared_->error : none;
+}
+
+void detail::SharedError::drop() noexcept {
+  if (--shared_->users == 0) delete shared_;
 }
 
 void detail::used_without_value(const Error& error) {

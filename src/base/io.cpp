@@ -54,32 +54,32 @@ int write_all(int fd, std::string_view bytes) {
 
 std::string own_namespace(const char* kind) {
   char name[64];
-  const ssize_t size = ::readlink(concat({"/proc/self/ns/", kind}).c_str(), name, sizeof name);
+  const ssize_t size = ::readlink(concat("/proc/self/ns/%", {kind}).c_str(), name, sizeof name);
   return {name, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
-  const std::string subject = concat({what, " ", in_quotes(path)});
-  if (!fd) return system_error(errno, {subject});
+  const std::string subject = concat("% %", {what, in_quotes(path)});
+  if (!fd) return system_error(errno, "%", {subject});
   std::string content;
   char buffer[16384];
   for (;;) {
     const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return system_error(errno, {subject});
+    if (size < 0) return system_error(errno, "%", {subject});
     if (size == 0) return content;
     if (content.size() + static_cast<std::size_t>(size) > limit)
-      return make_error(ErrorCode::limit,
-                        {subject, ": longer than ", std::to_string(limit), " bytes"});
+      return make_error(ErrorCode::limit, "%: longer than % bytes",
+                        {subject, std::to_string(limit)});
     content.append(buffer, static_cast<std::size_t>(size));
   }
 }
 
 std::vector<SystemUser> system_users(const char* path) {
   std::vector<SystemUser> users;
-  const auto list = read_whole_file(path, std::size_t{1} << 20, "list of users");
+  const auto list = read_whole_file(path, std::size_t{1} << 20, "list of users"sv);
   for (std::string_view rest = list ? *list : std::string_view(); !rest.empty();) {
     std::string_view line = take_part(rest, '\n');
     std::string fields[6];  // name, password, uid, gid, comment, home

@@ -43,6 +43,26 @@ void append_all(std::string& text, Pieces pieces) {
   for (const Piece& piece : pieces) piece.append_to(text);
 }
 
+void append_all(std::string& text, const char* form, Pieces values) {
+  for (const Piece* value = values.begin();; ++value) {
+    const char* const mark = std::strchr(form, '%');
+    if (!mark || value == values.end()) break;
+    text.append(form, mark);
+    value->append_to(text);
+    form = mark + 1;
+  }
+  text += form;
+}
+
+std::string concat(const char* form, Pieces values) {
+  std::size_t size = std::strlen(form);
+  for (const Piece& value : values) size += value.size();
+  std::string text;
+  text.reserve(size);
+  append_all(text, form, values);
+  return text;
+}
+
 std::string concat(Pieces pieces) {
   std::size_t size = 0;
   for (const Piece& piece : pieces) size += piece.size();
@@ -123,6 +143,16 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
+}
+
+std::string_view help_in(std::string_view said, std::string_view table) {
+  const std::string text = in_lower_case(said);
+  while (!table.empty()) {
+    std::string_view line = take_part(table, '\n');
+    for (std::string_view words = take_part(line, '\t'); !words.empty();)
+      if (text.find(take_part(words, '|')) != std::string::npos) return line;
+  }
+  return {};
 }
 
 bool is_word_of(std::string_view text, std::string_view words) {

@@ -21,51 +21,59 @@ namespace {
 
 constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
+constexpr std::string_view name_start = "codeexec-";
 constexpr std::chrono::seconds call_timeout(30);
 
-// What Slurm says, in lower case, and what to do about it.
-struct SlurmTrouble {
-  std::string_view words;
-  std::string_view help;
-};
-constexpr SlurmTrouble slurm_troubles[] = {
-    {"no such file", "install Slurm's programs here, or set PATH"},
-    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
-    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
-    {"not available", "no node has what is asked for (slurm_option)"},
-    {"can not be satisfied", "no node has what is asked for (slurm_option)"},
-    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
-    {"access", "this user may not do that: ask who runs the cluster"},
-    {"unrecognized option", "salloc --help lists them (slurm_option)"},
-};
+// What Slurm says, and what to do about it: see help_in().
+constexpr std::string_view slurm_troubles =
+    "no such file\tinstall Slurm's programs here, or set PATH\n"
+    "invalid partition\tchoose one that `sinfo` lists (slurm_option)\n"
+    "invalid account\tchoose one that `sacctmgr show associations` lists (slurm_option)\n"
+    "not available|can not be satisfied\tno node has what is asked for (slurm_option)\n"
+    "unable to contact\tits controller does not answer: ask who runs the cluster\n"
+    "access\tthis user may not do that: ask who runs the cluster\n"
+    "unrecognized option\tsalloc --help lists them (slurm_option)\n";
 
 class SlurmJobs final : public PlaceEngine {
  public:
   explicit SlurmJobs(const SlurmOptions& options) : options_(options) {}
   ~SlurmJobs() override;
   Expected<Way> reach(const std::optional<CancelToken>& cancel) override;
+  Expected<Way> current() override;
 
  private:
+  Way way() const;
   Expected<void> ask_for_job();
-  Error refusal() const;
+  SharedError refusal() const;
   void cancel_leftovers() const;
-  void report(Pieces what) const;
+  void report(const char* form, Pieces values) const;
 
   const SlurmOptions options_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no job
   std::optional<Process> holder_ = {};
   CancelToken heard_ = {};  // the job's number, or that there will be none
+  CancelToken ended_ = {};  // salloc
   std::string job_ = {};
 };
 
-// The output of one of Slurm's programs; empty when it failed.
-std::string asked(const std::vector<std::string>& words) {
+// Of a call of one of Slurm's programs.
+ProcessResult asked(const std::vector<std::string>& words) {
   ProcessOptions call;
   call.argv = words;
   call.environment = own_variables();
+  // Times are numbers. The first variable of a name is the one that counts.
+  call.environment.insert(call.environment.begin(), "SLURM_TIME_FORMAT=%s");
   call.timeout = call_timeout;
-  const ProcessResult result = run_process(call);
-  return result.succeeded() ? result.out : std::string();
+  call.max_output = std::size_t{16} << 20;
+  return run_process(call);
+}
+
+SharedError slurm_error(std::string_view what, std::string_view words) {
+  std::string said(without_line_ends(words));
+  std::replace(said.begin(), said.end(), '\n', ' ');
+  const std::string_view help = help_in(said, slurm_troubles);
+  return make_error(ErrorCode::io, "%: %%%",
+                    {what, printable(said), help.empty() ? "" : "; ", help});
 }
 
 SlurmJobs::~SlurmJobs() {
@@ -76,43 +84,33 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
-void SlurmJobs::report(Pieces what) const {
-  if (options_.on_progress) options_.on_progress(concat(what));
+void SlurmJobs::report(const char* form, Pieces values) const {
+  if (options_.on_progress) options_.on_progress(concat(form, values));
 }
 
 // Those of programs on this machine that have ended.
 void SlurmJobs::cancel_leftovers() const {
-  const ProgramIdentity own = own_identity();
-  const std::string listed = asked({"squeue", "-h", "--me", "-o", "%A;%k"});
-  for (std::string_view rest = listed; !rest.empty();) {
-    std::string_view line = take_part(rest, '\n');
-    const std::string job(take_part(line, ';'));
-    if (take_part(line, ';') != comment_start) continue;
-    ProgramIdentity maker;
-    for (std::string* const part :
-         {&maker.host, &maker.boot, &maker.space, &maker.pid, &maker.start})
-      *part = take_part(line, ';');
-    if (maker_of(maker, own) != Maker::gone) continue;
-    (void)asked({"scancel", job});
-    report({"cancelled Slurm job ", job, ", which a program that has ended had left"});
-  }
+  const auto found = slurm_places(true);
+  if (!found) return report("%", {found.error().message});
+  for (const FoundPlace& place : *found)
+    if (place.was_removed)
+      report("cancelled Slurm job %, which a program that has ended had left", {place.name});
 }
 
 Expected<void> SlurmJobs::ask_for_job() {
-  const ProgramIdentity own = own_identity();
   ProcessOptions call;
   call.argv = words_of({"salloc"});
-  for (const std::string& word : options_.options) call.argv.push_back(concat({"--", word}));
+  for (const std::string& word : options_.options) call.argv.push_back(concat("--%", {word}));
   add_words(
       call.argv,
       {"--kill-command", "--job-name",
-       concat({"codeexec-", options_.agent_id.empty() ? "agent" : options_.agent_id}), "--comment",
-       concat({comment_start, ";", own.host, ";", own.boot, ";", own.space, ";", own.pid, ";",
-               own.start}),
-       "sh", "-c", holder_script});
+       concat({name_start, options_.agent_id.empty() ? "agent" : printable(options_.agent_id)}),
+       "--comment", concat("%;%", {comment_start, owner_text(own_identity())}), "sh", "-c",
+       holder_script});
   call.environment = own_variables();
   call.keep_input_open = true;
   heard_ = CancelToken();
+  ended_ = CancelToken();
   call.on_output = [heard = heard_, progress = options_.on_progress](Stream stream,
                                                                      std::string_view bytes) {
     if (stream == Stream::out && bytes.find('\n') != std::string_view::npos) heard.cancel();
@@ -121,42 +119,66 @@ Expected<void> SlurmJobs::ask_for_job() {
   };
   ProcessResult failure;
   auto started = Process::start(
-      std::move(call), [heard = heard_](const ProcessResult&) { heard.cancel(); }, &failure);
+      std::move(call),
+      [heard = heard_, ended = ended_](const ProcessResult&) {
+        ended.cancel();
+        heard.cancel();
+      },
+      &failure);
   if (!started)
-    return make_error(ErrorCode::not_found,
-                      {"cannot start salloc: ", failure.message, "; ", slurm_troubles[0].help});
+    return make_error(ErrorCode::not_found, "cannot start salloc: %; %",
+                      {failure.message, help_in("no such file"sv, slurm_troubles)});
   holder_ = std::move(*started);
   return {};
 }
 
 // Why there is no job.
-Error SlurmJobs::refusal() const {
-  const std::string said = holder_->read(Stream::err, 0).text;
-  const std::string text = in_lower_case(said);
-  std::string_view help;
-  for (const SlurmTrouble& trouble : slurm_troubles)
-    if (help.empty() && text.find(trouble.words) != std::string::npos) help = trouble.help;
-  return make_error(ErrorCode::io, {"Slurm gives no job: ", printable(without_line_ends(said)),
-                                    help.empty() ? "" : "; ", help});
+SharedError SlurmJobs::refusal() const {
+  return slurm_error("Slurm gives no job", holder_->read(Stream::err, 0).text);
+}
+
+// A controller that does not answer says nothing of the job.
+Expected<PlaceEngine::Way> SlurmJobs::current() {
+  if (job_.empty() || holder_->done()) return PlaceEngine::current();
+  const ProcessResult told = asked(words_of({"squeue", "-h", "-j", job_, "-o", "%t"}));
+  if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
+  return way();
+}
+
+PlaceEngine::Way SlurmJobs::way() const {
+  Way way;
+  way.name = concat("Slurm job %", {job_});
+  // A task's output is passed on line by line.
+  way.whole_lines = true;
+  way.transport = words_of({"srun", "--jobid", job_, "--overlap", "--nodes=1", "--ntasks=1",
+                            "--export=PATH,HOME,USER,LOGNAME,SHELL,LANG"});
+  if (options_.agent.empty())
+    add_words(way.transport, {"sh"});
+  else
+    add_words(way.transport, {options_.agent, "--place"});
+  way.ended = ended_;
+  return way;
 }
 
 Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& cancel) {
-  Way way;
-  // salloc may be the last one that hears of the end of its job.
-  if (!job_.empty() && asked(words_of({"squeue", "-h", "-j", job_, "-o", "%t"})) != "R\n")
+  if (!job_.empty()) {
+    if (auto there = current(); there) return there;
+    // salloc may be the last one that hears of the end of its job.
     (void)holder_->wait_for(std::chrono::seconds(5));
+  }
   if (!holder_ || holder_->done()) {
     holder_.reset();
     job_.clear();
     cancel_leftovers();
-    if (auto ok = ask_for_job(); !ok) return ok.error();
+    if (auto ok = ask_for_job(); !ok) return ok.failure();
   }
   if (!wait_for_event(heard_, cancel, later(Clock::now(), options_.start_timeout))) {
     if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
     return make_error(ErrorCode::io,
-                      {"Slurm has not started a job in ", seconds_text(options_.start_timeout),
-                       " s: it waits in the queue and stays there; try again later"});
+                      "Slurm has not started a job in % s: it waits in the queue and stays there; "
+                      "try again later",
+                      {seconds_text(options_.start_timeout)});
   }
   const std::string printed = holder_->read(Stream::out, 0).text;
   std::string number = printed.substr(0, printed.find_first_not_of("0123456789"));
@@ -166,29 +188,54 @@ Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& ca
     return error;
   }
   job_ = std::move(number);
-  way.name = concat({"Slurm job ", job_});
-  // A task's output is passed on line by line.
-  way.whole_lines = true;
-  way.transport = words_of({"srun", "--jobid", job_, "--overlap", "--nodes=1", "--ntasks=1",
-                            "--export=PATH,HOME,USER,LOGNAME,SHELL,LANG"});
-  if (options_.agent.empty())
-    add_words(way.transport, {"sh"});
-  else
-    add_words(way.transport, {options_.agent, "--place"});
-  return way;
+  return way();
 }
 
 }  // namespace
+
+Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
+  const ProgramIdentity own = own_identity();
+  const ProcessResult listed = asked({"squeue", "-h", "--me", "-o", "%A;%T;%V;%k;%j"});
+  if (!listed.succeeded())
+    return slurm_error("Slurm lists no jobs", listed.err.empty() ? listed.message : listed.err);
+  std::vector<FoundPlace> found;
+  for (std::string_view rest = listed.out; !rest.empty();) {
+    std::string_view line = take_part(rest, '\n');
+    FoundPlace place;
+    place.name = take_part(line, ';');
+    place.state = in_lower_case(take_part(line, ';'));
+    const std::string begun(take_part(line, ';'));
+    if (take_part(line, ';') != comment_start) continue;
+    ProgramIdentity maker;
+    for (std::string* const part :
+         {&maker.host, &maker.boot, &maker.space, &maker.pid, &maker.start})
+      *part = take_part(line, ';');
+    if (starts_with(line, name_start)) place.agent = line.substr(name_start.size());
+    const long long since = std::strtoll(begun.c_str(), nullptr, 10);
+    place.age = std::chrono::seconds(since > 0 ? ::time(nullptr) - since : -1);
+    place.maker = maker_of(maker, own);
+    place.host = std::move(maker.host);
+    place.pid = std::move(maker.pid);
+    if (remove_left && place.maker == Maker::gone && place.state != "completing") {
+      const ProcessResult removed = asked(words_of({"scancel", place.name}));
+      if (!removed.succeeded())
+        return slurm_error(concat("Slurm does not cancel job %", {place.name}), removed.err);
+      place.was_removed = true;
+    }
+    found.push_back(std::move(place));
+  }
+  return found;
+}
 
 Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
   for (const std::string& word : options.options)
     if (word.empty() || word[0] < 'a' || word[0] > 'z' || has_nul(word))
       return make_error(ErrorCode::invalid_argument,
-                        {"slurm_option must be an option of salloc without `--` and with its value "
-                         "in the same word, such as mem=4G, and not ",
-                         in_quotes(word)});
+                        "slurm_option must be an option of salloc without `--` and with its value "
+                        "in the same word, such as mem=4G, and not %",
+                        {in_quotes(word)});
   if (has_nul(options.agent_id) || has_nul(options.agent))
-    return make_error(ErrorCode::invalid_argument, {"agent has a NUL byte in it"});
+    return make_error(ErrorCode::invalid_argument, "agent has a NUL byte in it");
   return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));
 }
 

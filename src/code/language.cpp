@@ -44,8 +44,8 @@ bool is_shell_line(std::string_view line) {
   };
   if (has_entry("if for while until case"sv, word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
-           starts_with(line, "while ["sv) || word == "until" ||
-           (word == "case" && ends_with(line, " in"sv));
+           starts_with(line, "while ["sv) || word == "until"sv ||
+           (word == "case"sv && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
   if (!has_entry(common_commands, word)) return false;
   // What is a variable of Python that happens to have such a name.
@@ -64,15 +64,13 @@ Guess guess_assignment(std::string_view line, std::size_t equals) {
   const bool spaced = target.size() != without_blanks(target).size();
   if (is_dotted_name(target) && !spaced && !value.empty() && !is_shell_blank(value.front()))
     return Guess::open;
-  if (!target.empty() &&
-      std::string_view("+-*/%|&^@").find(target.back()) != std::string_view::npos)
+  if (!target.empty() && "+-*/%|&^@"sv.find(target.back()) != std::string_view::npos)
     target.remove_suffix(1);
   // An annotation.
   target = target.substr(0, target.find(": "));
   char before = ',';
   for (const char c : without_blanks(target)) {
-    const bool part =
-        is_name_char(c) || std::string_view(".,*()[]'\"").find(c) != std::string_view::npos;
+    const bool part = is_name_char(c) || ".,*()[]'\""sv.find(c) != std::string_view::npos;
     const bool blank_after_comma = c == ' ' && before == ',';
     if (!part && !blank_after_comma) return Guess::no;
     before = c;

@@ -161,7 +161,7 @@ class FenceReader {
   }
 
   static bool take_quote(MarkdownLine& line) {
-    if (line.indent() > 3 || line.text().substr(0, 1) != ">") return false;
+    if (line.indent() > 3 || line.text().substr(0, 1) != ">"sv) return false;
     line.take(1);
     line.skip(1);
     return true;
@@ -221,7 +221,7 @@ class FenceReader {
     if (!content.empty() && !is_shell_blank(content.front())) return marker;
     marker.size = digits + 1;
     marker.may_interrupt =
-        !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1");
+        !without_blanks(content).empty() && (bullet || text.substr(0, digits) == "1"sv);
     return marker;
   }
 

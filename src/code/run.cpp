@@ -48,10 +48,10 @@ std::string_view comment_of(std::string_view line) {
 // Whether a comment is nothing but a path with that extension: `src/main.py`, but not `see main.py`
 // nor https://example.org/main.py.
 bool is_bare_path(std::string_view comment, const std::string& extension) {
-  if (extension.empty() || !ends_with(comment, concat({".", extension}))) return false;
+  if (extension.empty() || !ends_with(comment, concat(".%", {extension}))) return false;
   const std::string_view stem = comment.substr(0, comment.size() - extension.size() - 1);
   return !stem.empty() && stem.back() != '/' && all_are(stem, [](char c) {
-    return is_name_char(c) || std::string_view("./-+").find(c) != std::string_view::npos ||
+    return is_name_char(c) || "./-+"sv.find(c) != std::string_view::npos ||
            static_cast<unsigned char>(c) >= 0x80;
   });
 }
@@ -80,19 +80,19 @@ constexpr std::size_t longest_code_path = 4095;
 Expected<std::string> path_of_code(const Executor& executor, const std::string& work_dir,
                                    const std::string& top, std::string_view name) {
   const auto refuse = [name](std::string_view why) {
-    return make_error(ErrorCode::permission_denied, {why, ": ", in_quotes(name)});
+    return make_error(ErrorCode::permission_denied, "%: %", {why, in_quotes(name)});
   };
   if (name.size() > longest_code_path)
-    return make_error(ErrorCode::limit, {"Filename is longer than ", longest_code_path, " bytes"});
+    return make_error(ErrorCode::limit, "Filename is longer than % bytes", {longest_code_path});
   auto path = executor.canonical(name, work_dir);
-  if (!path) return with_prefix({"Filename cannot be used: "}, path.error());
+  if (!path) return with_prefix("Filename cannot be used: ", {}, path.error());
   // A tilde is not special here, but whoever wrote it took it for another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace"sv);
-  if (name.back() == '/') return refuse("Filename is that of a directory");
+  if (name.back() == '/') return refuse("Filename is that of a directory"sv);
   const std::string_view below = std::string_view(*path).substr(top == "/" ? 0 : top.size());
   if (below.find("/.") != std::string_view::npos)
-    return refuse("Filename has a part that begins with a dot, which code may not be saved as");
+    return refuse("Filename has a part that begins with a dot, which code may not be saved as"sv);
   return path;
 }
 
@@ -106,7 +106,7 @@ class CodeRun {
                       : executor.canonical(options.command.work_dir, executor.workspace())) {}
 
   CodeResult run(const std::vector<CodeBlock>& blocks) {
-    if (blocks.empty()) stop("no code blocks to execute");
+    if (blocks.empty()) stop("no code blocks to execute"sv);
     bool going_on = !blocks.empty();
     for (std::size_t i = 0; i < blocks.size() && going_on; ++i) going_on = run(blocks[i]);
     result_.succeeded = going_on;
@@ -120,9 +120,9 @@ class CodeRun {
     const CodeLanguage* const language = find_language(options_.languages, name);
     if (!language) return stop(unknown(name));
     if (language->shell && language->program.size() != 1)
-      return stop(concat({"language ", name, ": a shell takes no arguments here"}));
+      return stop(concat("language %: a shell takes no arguments here", {name}));
     if (const std::size_t nul = block.code.find('\0'); nul != std::string::npos)
-      return stop(concat({"the code has a NUL byte (at byte ", nul, ")"}));
+      return stop(concat("the code has a NUL byte (at byte %)", {nul}));
     const bool passing = is_passing(block.code, *language);
     const auto path = place(block.code, *language, passing);
     // Of a work_dir that is none, the gate says it.
@@ -156,7 +156,7 @@ class CodeRun {
 
   // No command follows that would be on the audit log.
   bool not_saved(const Error& error) {
-    record_save(&error, "save", {});
+    record_save(&error, "save"sv, {});
     return stop(error.message);
   }
 
@@ -182,13 +182,13 @@ class CodeRun {
   std::string unknown(const std::string& name) const {
     std::string text = name.empty()
                            ? std::string("the language of the code is not known")
-                           : concat({"unknown language ", printable(utf8_prefix(name, 100))});
+                           : concat("unknown language %", {printable(utf8_prefix(name, 100))});
     text += "; known are";
-    std::string_view separator = " ";
+    std::string_view separator = " "sv;
     for (const CodeLanguage& language : options_.languages) {
       if (language.names.empty()) continue;
       append_all(text, {separator, language.names.front()});
-      separator = ", ";
+      separator = ", "sv;
     }
     return text;
   }
@@ -204,11 +204,12 @@ class CodeRun {
   // The canonical path of its file.
   Expected<std::string> place(std::string_view code, const CodeLanguage& language,
                               bool passing) const {
-    if (!work_dir_) return work_dir_.error();
+    if (!work_dir_) return work_dir_.failure();
     const std::string_view name = name_in_comment(code, language.extension);
     if (!name.empty()) return path_of_code(executor_, *work_dir_, top(), name);
-    return path_of_code(executor_, *work_dir_, *work_dir_,
-                        concat({"tmp_code_", passing ? random_hex(16) : content_digits(code),
+    return path_of_code(
+        executor_, *work_dir_, *work_dir_,
+        concat("tmp_code_%%%", {passing ? random_hex(16) : content_digits(code),
                                 language.extension.empty() ? "" : ".", language.extension}));
   }
 
@@ -240,18 +241,17 @@ class CodeRun {
     FileWrite how;
     how.below = *work_dir_;
     auto written = executor_.files().write(path, code, how);
-    if (!written) return written.error();
+    if (!written) return written.failure();
     if (*written == path) return {};
-    return make_error(ErrorCode::permission_denied, {"it is ", in_quotes(*written)});
+    return make_error(ErrorCode::permission_denied, "it is %", {in_quotes(*written)});
   }
 
   bool save(std::string_view code, const std::string& path) {
     if (auto ok = write(code, path); !ok)
-      return not_saved(
-          with_prefix({"cannot save the code as ", in_quotes(path), ": "}, ok.error()));
+      return not_saved(with_prefix("cannot save the code as %: ", {in_quotes(path)}, ok.error()));
     if (const DeleteGuard* guard = executor_.delete_guard()) guard->mark_created(path);
     result_.files.push_back(path);
-    record_save(nullptr, concat({"save ", in_quotes(path)}), code);
+    record_save(nullptr, concat("save %", {in_quotes(path)}), code);
     return true;
   }
 

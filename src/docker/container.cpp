@@ -15,21 +15,13 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
 Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
   return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
                    label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
                    label_of(container, "codeexec.start"sv)},
                   own);
-}
-
-}  // namespace
-
-inline namespace inner {
-
-bool is_orphan(const Json& container, const ProgramIdentity& own) {
-  return maker_of_container(container, own) == Maker::gone;
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
@@ -40,7 +32,7 @@ bool has_other_maker(const Json& container, const ProgramIdentity& own) {
 std::string plain_name(std::string_view text, std::size_t longest) {
   std::string result;
   for (const char c : text.substr(0, longest))
-    result += is_plain(std::string_view(&c, 1), "") || (!result.empty() && (c == '.' || c == '-'))
+    result += is_plain(std::string_view(&c, 1), ""sv) || (!result.empty() && (c == '.' || c == '-'))
                   ? c
                   : '-';
   result.erase(0, std::min(result.find_first_not_of('-'), result.size()));
@@ -59,7 +51,7 @@ std::string user_of(const ContainerOptions& options) {
     group = status.st_gid;
     break;
   }
-  return concat({user, ":", group});
+  return concat("%:%", {user, group});
 }
 
 bool is_number(std::string_view text) {
@@ -99,12 +91,13 @@ double number_with_unit(std::string_view text) {
 
 Container::State::State(ContainerOptions given)
     : options(std::move(given)),
-      name(concat({"codeexec-", plain_name(options.agent_id, 24), "-",
-                   options.persistent
-                       ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
-                                                options.instance_id}))
-                             .substr(0, 8)
-                       : random_hex(4)})),
+      name(concat(
+          "codeexec-%-%",
+          {plain_name(options.agent_id, 24),
+           options.persistent ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
+                                                       options.instance_id}))
+                                    .substr(0, 8)
+                              : random_hex(4)})),
       user(user_of(options)) {
   std::vector<std::string> words = configuration({});
   const PackageOptions& packages = options.packages;
@@ -141,7 +134,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
     const CancelToken ended = turn_ended;
     lock.unlock();
     if (!wait_for_event(ended, cancel, Clock::time_point::max()))
-      return make_error(ErrorCode::io, {"waiting for the container ", name, ": cancelled"});
+      return make_error(ErrorCode::io, "waiting for the container %: cancelled", {name});
     lock.lock();
   }
   busy = true;
@@ -186,7 +179,7 @@ Expected<std::string> Container::State::incarnation(const std::optional<CancelTo
     if (started_at) return *started_at;
   }
   const auto found = look(cancel);
-  if (!found) return found.error();
+  if (!found) return found.failure();
   const std::lock_guard<std::mutex> lock(mutex);
   started_at = health_of(*found).started_at;
   return *started_at;
@@ -206,7 +199,7 @@ void Container::State::Log::add(std::string_view event) {
   std::string_view rest = text;
   std::string told = utc_timestamp();
   do {
-    append_all(told, {" ", printable(take_part(rest, '\n')), "\n"});
+    append_all(told, " %\n", {printable(take_part(rest, '\n'))});
   } while (!rest.empty());
   lines.add(told);
 }
@@ -244,7 +237,7 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const
 
 Expected<ContainerHealth> Container::health() const {
   auto found = state_->look();
-  if (!found) return found.error();
+  if (!found) return found.failure();
   return health_of(*found);
 }
 
@@ -265,7 +258,7 @@ Json ContainerInfo::to_json() const {
 
 Expected<ContainerInfo> Container::info() const {
   auto found = state_->look();
-  if (!found) return found.error();
+  if (!found) return found.failure();
   ContainerInfo info;
   info.id = (*found)["Id"sv].as_string();
   info.name = state_->name;
@@ -280,7 +273,7 @@ Expected<ContainerStats> Container::stats() const {
                          words_of({"stats", "--no-stream", "--format",
                                    "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name}),
                          state_->options.engine.call_timeout, "measure the container");
-  if (!told) return told.error();
+  if (!told) return told.failure();
   std::string_view rest = *told;
   const auto next = [&rest](char end) {
     const std::string_view field = rest.substr(0, rest.find(end));

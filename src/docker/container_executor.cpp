@@ -28,10 +28,10 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       link_.reset();
       state.forget();
     }
-    if (auto ok = state.ensure(cancel); !ok) return ok.error();
+    if (auto ok = state.ensure(cancel); !ok) return ok.failure();
     if (link_) {
       const auto there = state.incarnation(cancel);
-      if (!there) return there.error();
+      if (!there) return there.failure();
       if (incarnation_ == *there) {
         incarnation = incarnation_;
         return link_;
@@ -39,7 +39,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       link_.reset();
     }
     PlaceLink::Wanted wanted;
-    wanted.name = concat({"the container ", state.name});
+    wanted.name = concat("the container %", {state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
@@ -55,7 +55,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     auto opened = PlaceLink::open(wanted, cancel);
     if (opened) {
       auto there = state.incarnation(cancel);
-      if (!there) return there.error();
+      if (!there) return there.failure();
       link_ = *opened;
       incarnation = incarnation_ = std::move(*there);
       return opened;
@@ -85,16 +85,16 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   wanted.agent_id = options.agent_id;
   for (const Root& root : general.roots) {
     auto path = canonical_path(root.path);
-    if (!path) return with_prefix({"allowed_paths: "}, path.error());
+    if (!path) return with_prefix("allowed_paths: ", {}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  if (auto ok = complete_options(wanted); !ok) return ok.failure();
   Container container(std::move(wanted));
-  if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.error();
+  if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.failure();
   std::vector<std::string> writable;
   for (const Mount& mount : container.options().mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
-  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.error();
+  if (auto ok = check_out_of_reach(general, writable); !ok) return ok.failure();
 
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
@@ -103,7 +103,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.set = container.options().environment;
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   auto place = new_shared<Place>(
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
@@ -128,37 +128,36 @@ std::string ContainerExecutor::describe_place() const {
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target});
   }
-  std::string text = concat(
-      {place_->facts, " Commands run in a Linux container of the image ", options.image, "."});
+  std::string text =
+      concat("% Commands run in a Linux container of the image %.", {place_->facts, options.image});
   if (starts_with(options.image, "codeexec/runtime"))
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
         "uv, pytest, requests, numpy and pandas, and Node.js with npm.";
   if (!installed.empty())
-    text += concat({" Installed when the container is made: ", joined(installed, ", "),
-                    "; a result says so when one could not be had."});
+    text += concat(
+        " Installed when the container is made: %; a result says so when one could not be had.",
+        {joined(installed, ", ")});
   if (!online) text += " The network is switched off: nothing can be downloaded.";
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
-    text += concat({" There is no sudo: ",
-                    online ? "pip and npm install for you alone; for system packages " : "",
-                    "ask the user for an image that has what is missing."});
+    text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
+                   {online ? "pip and npm install for you alone; for system packages " : ""});
   else
     text +=
-        concat({" sudo needs no password",
-                online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
-  text += concat({" Files can be changed ",
-                  writable.empty() ? "" : concat({"below ", writable, " and, "}),
-                  "until the container goes away, in /tmp",
+        concat(" sudo needs no password%",
+               {online ? ": `sudo apt-get install -y PACKAGE` (not brew, dnf or the like)." : "."});
+  text += concat(" Files can be changed %until the container goes away, in /tmp%",
+                 {writable.empty() ? "" : concat("below % and, ", {writable}),
                   *options.read_only_root ? "; nowhere else." : " and elsewhere in it."});
-  if (!readable.empty()) text += concat({" Read-only: ", readable, "."});
+  if (!readable.empty()) text += concat(" Read-only: %.", {readable});
   return to_utf8(text);
 }
 
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
   const Container& container = place_->container;
   auto request = PlaceCommand::request_for(command, admission, place_->settings);
-  if (!request) return request.error();
+  if (!request) return request.failure();
   if (!*request) return {};
   if (container.options().network == ContainerNetwork::none)
     admission.ending.network = Network::none;
@@ -184,14 +183,14 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
-    std::string event = concat({"$ ", utf8_prefix(result.command, most), "\n", result.summary()});
+    std::string event = concat("$ %\n%", {utf8_prefix(result.command, most), result.summary()});
     for (const std::string* text : {&result.out, &result.err}) {
       if (text->empty()) continue;
       event += text == &result.out ? "\nstdout:\n" : "\nstderr:\n";
       if (text->size() <= 2 * most)
         event += *text;
       else
-        event += concat({utf8_prefix(*text, most), "\n...\n", utf8_suffix(*text, most)});
+        event += concat("%\n...\n%", {utf8_prefix(*text, most), utf8_suffix(*text, most)});
     }
     log->add(event);
   };

@@ -23,8 +23,8 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// Whether the program that made a container has ended. In doubt it has not.
-bool is_orphan(const Json& container, const ProgramIdentity& own);
+// Whether the program that made a container still runs.
+Maker maker_of_container(const Json& container, const ProgramIdentity& own);
 
 // Whether the program that made a container still runs, as far as can be seen from here, and is
 // not this one.
@@ -122,7 +122,7 @@ struct Container::State {
   std::vector<std::string> configuration(std::string_view version) const;
   void add_labels(std::vector<std::string>& words) const;
   bool is_own(const Json& container) const;
-  Error foreign() const;
+  SharedError foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
@@ -145,7 +145,7 @@ struct Container::State {
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
     return ask_engine(options.engine, words, options.engine.call_timeout,
-                      concat({what, " the container ", name}), cancel);
+                      concat("% the container %", {what, name}), cancel);
   }
 
   const pid_t owner = ::getpid();

@@ -22,14 +22,14 @@ namespace {
 // A path in --mount, which the engine reads as a line of comma-separated values.
 std::string csv_field(std::string_view key, const std::string& path) {
   if (path.find_first_of(",\"") == std::string::npos) return concat({key, path});
-  std::string field = concat({"\"", key});
+  std::string field = concat("\"%", {key});
   for (const char c : path) field.append(c == '"' ? 2 : 1, c);
   return field + '"';
 }
 
 void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
-  add_option(words, "--tmpfs"sv, {path, ":rw,exec,nosuid,nodev,mode=1777"});
-  if (size != 0) append_all(words.back(), {",size=", size});
+  add_option(words, "--tmpfs"sv, "%:rw,exec,nosuid,nodev,mode=1777", {path});
+  if (size != 0) append_all(words.back(), ",size=%", {size});
 }
 
 // What the agent that a call starts answers, when it has; then `told` is cancelled.
@@ -86,12 +86,13 @@ std::vector<std::string> Container::State::configuration(std::string_view versio
   // Without a number for swap, the engine allows as much of it again.
   if (options.memory != 0)
     for (const char* option : {"--memory", "--memory-swap"})
-      add_option(words, option, {options.memory, "b"});
+      add_option(words, option, "%b", {options.memory});
   if (cpus > 0)
-    add_option(words, "--cpus"sv,
+    add_option(words, "--cpus"sv, "%",
                {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
-  add_option(words, "--pids-limit"sv, {options.pids == 0 ? "-1" : std::to_string(options.pids)});
-  if (options.shm_size != 0) add_option(words, "--shm-size"sv, {options.shm_size, "b"});
+  add_option(words, "--pids-limit"sv, "%",
+             {options.pids == 0 ? "-1" : std::to_string(options.pids)});
+  if (options.shm_size != 0) add_option(words, "--shm-size"sv, "%b", {options.shm_size});
   // Users of a rootless podman are others in its containers, unless it is told to keep them.
   if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
   if (*options.read_only_root) {
@@ -99,32 +100,28 @@ std::vector<std::string> Container::State::configuration(std::string_view versio
     if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
   }
   for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
-  for (const std::string& word : options.engine_options) words.push_back(concat({"--", word}));
+  for (const std::string& word : options.engine_options) words.push_back(concat("--%", {word}));
   for (const Mount& mount : options.mounts) {
     // A directory that is kept away is covered by an empty one, which podman would fill with what
     // it covers. Docker's program knows no word against that, and passes on what it does not know
     // in --tmpfs alone; a name that this misunderstands is an error.
     if (mount.permission == Permission::none && !is_podman &&
         version.find(podman) != std::string::npos)
-      add_option(words, "--tmpfs"sv, {mount.target, ":ro,mode=0555,notmpcopyup"});
+      add_option(words, "--tmpfs"sv, "%:ro,mode=0555,notmpcopyup", {mount.target});
     else if (mount.permission == Permission::none)
-      add_option(words, "--mount"sv,
-                 {"type=tmpfs,", csv_field("dst="sv, mount.target), ",tmpfs-mode=0555,ro",
-                  is_podman ? ",notmpcopyup" : ""});
+      add_option(words, "--mount"sv, "type=tmpfs,%,tmpfs-mode=0555,ro%",
+                 {csv_field("dst="sv, mount.target), is_podman ? ",notmpcopyup" : ""});
     else
-      add_option(
-          words, "--mount"sv,
-          {"type=bind,", csv_field("src="sv, mount.source), ",", csv_field("dst="sv, mount.target),
-           mount.permission == Permission::write ? "" : ",readonly"});
+      add_option(words, "--mount"sv, "type=bind,%,%%",
+                 {csv_field("src="sv, mount.source), csv_field("dst="sv, mount.target),
+                  mount.permission == Permission::write ? "" : ",readonly"});
   }
   if (!options.agent.empty())
-    add_option(
-        words, "--mount"sv,
-        {"type=bind,", csv_field("src="sv, options.agent), ",dst=", agent_target, ",readonly"});
+    add_option(words, "--mount"sv, "type=bind,%,dst=%,readonly",
+               {csv_field("src="sv, options.agent), agent_target});
   if (!options.cache.empty())
-    add_option(words, "--mount"sv,
-               {"type=volume,src=codeexec-cache-", options.cache, ",dst=", cache_folder,
-                is_podman ? "" : ",volume-label=codeexec.managed=1"});
+    add_option(words, "--mount"sv, "type=volume,src=codeexec-cache-%,dst=%%",
+               {options.cache, cache_folder, is_podman ? "" : ",volume-label=codeexec.managed=1"});
   add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
   return words;
 }
@@ -145,7 +142,7 @@ void Container::State::add_labels(std::vector<std::string>& words) const {
         std::pair<const char*, std::string_view>("boot", program.boot),
         std::pair<const char*, std::string_view>("pid", program.pid),
         std::pair<const char*, std::string_view>("start", program.start)})
-    add_option(words, "--label"sv, {"codeexec.", label, "=", value});
+    add_option(words, "--label"sv, "codeexec.%=%", {label, value});
 }
 
 // Whether it was made for the same agent, by whatever program of ours.
@@ -155,11 +152,11 @@ bool Container::State::is_own(const Json& container) const {
          label_of(container, "codeexec.instance"sv) == to_utf8(options.instance_id);
 }
 
-Error Container::State::foreign() const {
+SharedError Container::State::foreign() const {
   return make_error(ErrorCode::invalid_argument,
-                    {"there is a container ", name,
-                     " that was not made for this agent: remove or rename it, or set "
-                     "another agent_id or instance_id"});
+                    "there is a container % that was not made for this agent: remove or rename it, "
+                    "or set another agent_id or instance_id",
+                    {name});
 }
 
 Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
@@ -169,20 +166,20 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   if (died) lifeline.reset();
   bool replaced = in_use;
   lock.unlock();
-  if (died) tell(concat({"the container ", name, " has ended; it is made anew"}));
+  if (died) tell(concat("the container % has ended; it is made anew", {name}));
   // Another program may make the same one, or remove it, between two looks.
   constexpr int most_tries = 3;
   for (int tries = 1;; ++tries) {
     Json found;
     if (may_be_there || tries > 1) {
       auto looked = look(cancel);
-      if (!looked) return looked.error();
+      if (!looked) return looked.failure();
       found = std::move(*looked);
     }
     if (!found.is_null()) {
       if (!is_own(found)) return foreign();
       auto reused = reuse(found, cancel);
-      if (!reused) return reused.error();
+      if (!reused) return reused.failure();
       if (*reused) return {};
       if (auto ok = check_unused(found); !ok) return ok;
       if (auto ok = clear(found["Id"sv].as_string(), cancel); !ok) return ok;
@@ -210,9 +207,9 @@ Expected<void> Container::State::check_unused(const Json& found) const {
     return {};
   if (!has_other_maker(found, own) && found["ExecIDs"sv].size() == 0) return {};
   return make_error(ErrorCode::invalid_argument,
-                    {"another program uses the container ", name,
-                     ", which has other options: end that program, give both the same "
-                     "options, or set another agent_id or instance_id"});
+                    "another program uses the container %, which has other options: end that "
+                    "program, give both the same options, or set another agent_id or instance_id",
+                    {name});
 }
 
 // An engine refuses more processors than its machine has, and says how many these are.
@@ -223,8 +220,8 @@ bool Container::State::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat({"cpus: the engine's machine has ", most,
-               ", fewer than the limit: all of them may be used"}));
+  tell(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
+              {most}));
   return true;
 }
 
@@ -240,7 +237,7 @@ Expected<void> Container::State::clear(const std::string& id,
     if (removed || removed.error().code == ErrorCode::not_found) return {};
     if (removed.error().message.find("already in progress") == std::string::npos ||
         Clock::now() >= deadline)
-      return removed.error();
+      return removed.failure();
     wait_for_event(never, cancel, later(Clock::now(), pause));
   }
 }
@@ -254,8 +251,8 @@ Expected<bool> Container::State::reuse(const Json& found,
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
-    if (!woken) return woken.error();
-    tell(concat({"the container ", name, " was paused"}));
+    if (!woken) return woken.failure();
+    tell(concat("the container % was paused", {name}));
     return true;
   }
   if (!options.persistent) return health.running;
@@ -267,33 +264,33 @@ Expected<bool> Container::State::reuse(const Json& found,
     if (health.status != "exited" && health.status != "created" && health.status != "stopped")
       return false;
     if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
-      return started.error();
-    tell(concat({"the container ", name, " was started again"}));
+      return started.failure();
+    tell(concat("the container % was started again", {name}));
     if (health.status != "created")
       add_note(
           "the container had been stopped and was started again: the files in /tmp and "
           "running programs of before are gone");
   }
-  if (auto ok = set_up(cancel); !ok) return ok.error();
-  if (auto ok = install(cancel); !ok) return ok.error();
+  if (auto ok = set_up(cancel); !ok) return ok.failure();
+  if (auto ok = install(cancel); !ok) return ok.failure();
   return true;
 }
 
 Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
   if (options.image_policy != ImagePolicy::always) {
     auto image = inspect(options.engine, "image", options.image, cancel);
-    if (!image) return image.error();
+    if (!image) return image.failure();
     if (!image->is_null()) return {};
     if (options.image_policy == ImagePolicy::never)
       return make_error(ErrorCode::not_found,
-                        {"there is no image ", options.image,
-                         ", and image_policy is never: build it (sh docker/build.sh",
-                         options.sudo ? " --sudo" : "", "), or pull it"});
+                        "there is no image %, and image_policy is never: build it (sh "
+                        "docker/build.sh%), or pull it",
+                        {options.image, options.sudo ? " --sudo" : ""});
   }
-  tell(concat({"pulling the image ", options.image}));
+  tell(concat("pulling the image %", {options.image}));
   auto pulled =
       ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
-                 concat({"pull the image ", options.image}), cancel);
+                 concat("pull the image %", {options.image}), cancel);
   if (pulled) return {};
   Error error = pulled.error();
   if (options.sudo && ends_with(options.image, "-sudo:latest"sv))
@@ -311,15 +308,15 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   std::string version;
   if (asks_version) {
     auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
-                           "ask for the version", cancel);
-    if (!told) return told.error();
+                           "ask for the version"sv, cancel);
+    if (!told) return told.failure();
     version.swap(*told);
   }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
     const auto now = canonical_path(mount.source);
     if (!now || *now != mount.source)
-      return bad_option_value("mounts", mount.source, " leads elsewhere by now");
+      return bad_option_value("mounts"sv, mount.source, " leads elsewhere by now"sv);
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -335,8 +332,8 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   const auto begin = [&]() -> Expected<void> {
     if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
-                              concat({"make the container ", name}), cancel);
-    if (!started) return started.error();
+                              concat("make the container %", {name}), cancel);
+    if (!started) return started.failure();
     return {};
   };
   auto begun = begin();
@@ -354,10 +351,10 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
       if (!told.succeeded() || engine_words(told).empty()) return ok;
-      return engine_error(options.engine, told, concat({"make the container ", name}));
+      return engine_error(options.engine, told, concat("make the container %", {name}));
     }
-  log(concat({"container ", name, " made of ", options.image, " for ", user, ", network ",
-              network(options)}));
+  log(concat("container % made of % for %, network %",
+             {name, options.image, user, network(options)}));
   return install(cancel);
 }
 
@@ -365,7 +362,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
 // process prepares it, where that is root's.
 Expected<void> Container::State::hold(const std::vector<std::string>& words,
                                       const std::optional<CancelToken>& cancel) {
-  const std::string what = concat({"make the container ", name});
+  const std::string what = concat("make the container %", {name});
   const Nonces nonces = make_nonces();
   const CancelToken told;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
@@ -450,7 +447,7 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
   const auto answer = await_answer(call, {});
   const ProcessResult result = run_process(call);
   if (!*answer)
-    return engine_error(options.engine, result, concat({"prepare the container ", name}));
+    return engine_error(options.engine, result, concat("prepare the container %", {name}));
   return std::move(**answer);
 }
 
@@ -459,9 +456,10 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
                                               const std::optional<CancelToken>& cancel) {
   if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
-    add_note(concat({"the image ", options.image, " has no ", printable(program),
-                     ", which the credentials that are mounted are for: it needs an image with "
-                     "it"}));
+    add_note(
+        concat("the image % has no %, which the credentials that are mounted are for: it needs an "
+               "image with it",
+               {options.image, printable(program)}));
     tell(notes.back());
   }
   std::optional<Json> second;
@@ -471,20 +469,18 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
     if (told->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
-        if (!asked) return asked.error();
+        if (!asked) return asked.failure();
         second = std::move(*asked);
       }
       told = &(*second)["nonces"sv][i];
     }
     ++i;
     if (!told->is_null() && told->as_string() != nonce.content())
-      return make_error(
-          ErrorCode::invalid_argument,
-          {"mounts: the engine's machine has another ",
-           printable(nonce.path().substr(0, nonce.path().rfind('/'))),
-           " than this one, and commands would work on that. Let both see the same folder at "
-           "that path, or use an engine of this machine (docker_host, docker_context, "
-           "$DOCKER_HOST)"});
+      return make_error(ErrorCode::invalid_argument,
+                        "mounts: the engine's machine has another % than this one, and commands "
+                        "would work on that. Let both see the same folder at that path, or use an "
+                        "engine of this machine (docker_host, docker_context, $DOCKER_HOST)",
+                        {printable(nonce.path().substr(0, nonce.path().rfind('/')))});
   }
   return {};
 }
@@ -492,7 +488,7 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
 Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
   const Nonces nonces = make_nonces();
   const auto answer = ask_agent("0:0"sv, nonces, cancel);
-  if (!answer) return answer.error();
+  if (!answer) return answer.failure();
   return check_answer(*answer, nonces, cancel);
 }
 
@@ -521,7 +517,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
     const std::vector<std::string>& wanted = packages.*kind.packages;
     if (wanted.empty()) continue;
     const auto done = install(kind.name, kind.script, wanted, cancel);
-    if (!done) return done.error();
+    if (!done) return done.failure();
     all = all && *done;
   }
   if (options.persistent && all) (void)ask(by_root(": >/.codeexec-packages"), "mark", cancel);
@@ -533,7 +529,7 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
 Expected<bool> Container::State::install(const char* kind, const char* script,
                                          const std::vector<std::string>& packages,
                                          const std::optional<CancelToken>& cancel) {
-  const std::string what = concat({"install ", kind, " packages: ", joined(packages, " "sv)});
+  const std::string what = concat("install % packages: %", {kind, joined(packages, " "sv)});
   tell(what);
   ProcessOptions call =
       engine_call(options.engine,
@@ -570,7 +566,8 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
   // What an installer says last is what went wrong.
   if (result.outcome == Outcome::exited)
     error.message =
-        concat({"cannot ", what, " (status ", result.exit_code, "): ",
+        concat("cannot % (status %): %",
+               {what, result.exit_code,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages.required || result.outcome == Outcome::cancelled) return error;

@@ -25,9 +25,9 @@ constexpr NamedMount named_mounts[] = {
     {"codex_config", ".codex"}, {"gemini_config", ".gemini"},
 };
 
-Error credential_error(std::string_view key, std::string_view subject, std::string_view what,
-                       ErrorCode code = ErrorCode::invalid_argument) {
-  return make_error(code, {"credentials: ", key, ": ", in_quotes(subject), " ", what});
+SharedError credential_error(std::string_view key, std::string_view subject, std::string_view what,
+                             ErrorCode code = ErrorCode::invalid_argument) {
+  return make_error(code, "credentials: %: % %", {key, in_quotes(subject), what});
 }
 
 // A number of five digits at most, and words that say yes, no or where: to mask them would make the
@@ -67,20 +67,21 @@ class CredentialReader {
   Expected<Credentials> read() {
     for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
                             &CredentialReader::add_host, &CredentialReader::add_named})
-      if (auto ok = (this->*step)(); !ok) return ok.error();
+      if (auto ok = (this->*step)(); !ok) return ok.failure();
     std::size_t size = 0;
     for (const auto& [variable, value] : values_) {
       const std::size_t bytes = variable.size() + value.size() + 2;
       size += bytes;
       if (bytes > longest_variable)
-        return credential_error("environment", variable, "has too long a value", ErrorCode::limit);
+        return credential_error("environment"sv, variable, "has too long a value"sv,
+                                ErrorCode::limit);
       if (shown_.find(variable) == shown_.end() && !is_trivial(without_line_ends(value)))
         result_.secrets.push_back(value);
       result_.variables.push_back({variable, value});
     }
     if (size > Redactor::max_total)
-      return make_error(ErrorCode::limit, {"credentials: the variables have more than ",
-                                           Redactor::max_total, " bytes"});
+      return make_error(ErrorCode::limit, "credentials: the variables have more than % bytes",
+                        {Redactor::max_total});
     return std::move(result_);
   }
 
@@ -94,14 +95,14 @@ class CredentialReader {
         if (wanted == mount.name) found = &mount;
       }
       if (!found) return credential_error("mount", wanted, known);
-      const Mount mount = {concat({"~/", found->path}), concat({home_, "/", found->path}),
+      const Mount mount = {concat("~/%", {found->path}), concat("%/%", {home_, found->path}),
                            Permission::read};
       const auto source = with_home(mount.source);
-      if (!source) return with_prefix({"credentials: mount: "}, source.error());
+      if (!source) return with_prefix("credentials: mount: ", {}, source.error());
       if (::access(source->c_str(), F_OK) == 0)
         result_.mounts.push_back(mount);
       else
-        result_.notes.push_back(concat({"credentials: ", wanted, ": there is no ", mount.source}));
+        result_.notes.push_back(concat("credentials: %: there is no %", {wanted, mount.source}));
     }
     for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
@@ -111,19 +112,19 @@ class CredentialReader {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
       if (options_.env_vars_from_file.empty()) return {};
-      return make_error(ErrorCode::invalid_argument, {"credentials: ", key, " needs an env_file"});
+      return make_error(ErrorCode::invalid_argument, "credentials: % needs an env_file", {key});
     }
     auto path = with_home(options_.env_file);
-    if (!path) return with_prefix({"credentials: env_file: "}, path.error());
+    if (!path) return with_prefix("credentials: env_file: ", {}, path.error());
     auto text = read_whole_file(*path, longest_env_file, "credentials: env_file");
-    if (!text) return text.error();
+    if (!text) return text.failure();
     std::vector<std::string> skipped;
     auto parsed = parse_env_file(*text, &skipped);
     for (const std::string& line : skipped)
       result_.notes.push_back(
-          concat({"credentials: env_file ", in_quotes(*path), ": left out: ", line}));
+          concat("credentials: env_file %: left out: %", {in_quotes(*path), line}));
     if (!parsed)
-      return with_prefix({"credentials: env_file ", in_quotes(*path), ": "}, parsed.error());
+      return with_prefix("credentials: env_file %: ", {in_quotes(*path)}, parsed.error());
     TextMap file;
     for (const auto& [variable, value] : *parsed) file[variable] = value;
     if (options_.env_vars_from_file.empty()) values_ = file;
@@ -131,7 +132,7 @@ class CredentialReader {
       if (auto ok = check_name(key, variable); !ok) return ok;
       const auto found = file.find(variable);
       if (found == file.end())
-        return credential_error(key, variable, "is not in the env_file", ErrorCode::not_found);
+        return credential_error(key, variable, "is not in the env_file"sv, ErrorCode::not_found);
       values_[variable] = found->second;
     }
     return {};
@@ -157,7 +158,7 @@ class CredentialReader {
         add_of_host(variable, value);
       else
         result_.notes.push_back(
-            concat({"credentials: env_vars: ", variable, " is not set on the host"}));
+            concat("credentials: env_vars: % is not set on the host", {variable}));
     }
     return {};
   }
@@ -188,7 +189,7 @@ class CredentialReader {
 class JsonKeys {
  public:
   JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
-    if (!value.is_object()) wrong(""sv, "must be an object");
+    if (!value.is_object()) wrong(""sv, "must be an object"sv);
   }
 
   // The value of a key; null, which is as good as none, when it is missing.
@@ -210,24 +211,24 @@ class JsonKeys {
     const Json& given = take(key);
     if (given.is_null()) return;
     target = given.as_string();
-    if (!is_text(given)) wrong(key, "must be a string");
+    if (!is_text(given)) wrong(key, "must be a string"sv);
   }
   void flag(std::string_view key, bool& target) {
     const Json& given = take(key);
     if (given.is_null()) return;
     target = given.as_bool();
-    if (!given.is_bool()) wrong(key, "must be true or false");
+    if (!given.is_bool()) wrong(key, "must be true or false"sv);
   }
   void wrong(std::string_view key, std::string_view what) {
-    if (error_.empty()) error_ = concat({path_, key.empty() ? "" : ".", key, " ", what});
+    if (error_.empty()) error_ = concat("%%% %", {path_, key.empty() ? "" : ".", key, what});
   }
   // Everything but what was taken is unknown.
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())
-        wrong(""sv, concat({"has an unknown key ", in_quotes(member.name)}));
+        wrong(""sv, concat("has an unknown key %", {in_quotes(member.name)}));
     if (error_.empty()) return {};
-    return make_error(ErrorCode::invalid_argument, {error_});
+    return make_error(ErrorCode::invalid_argument, "%", {error_});
   }
 
  private:
@@ -249,7 +250,7 @@ Expected<std::string> with_home(std::string_view path) {
   if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
   if (!home || home[0] != '/')
-    return make_error(ErrorCode::not_found, {"the variable HOME, which ~ stands for, is not set"});
+    return make_error(ErrorCode::not_found, "the variable HOME, which ~ stands for, is not set");
   return concat({home, path.substr(1)});
 }
 
@@ -267,23 +268,23 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
   keys.strings("env_vars"sv, options.env_vars);
   keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
   keys.flag("pass_all_env"sv, options.pass_all_env);
-  const Json& mounts = keys.take("additional_mounts");
+  const Json& mounts = keys.take("additional_mounts"sv);
   if (!mounts.is_null() && !mounts.is_object())
-    keys.wrong("additional_mounts", "must be an object");
-  if (auto ok = keys.done(); !ok) return ok.error();
+    keys.wrong("additional_mounts"sv, "must be an object"sv);
+  if (auto ok = keys.done(); !ok) return ok.failure();
   for (const Json::Member& member : mounts.members()) {
     JsonKeys mount_keys(member.value,
-                        concat({"credentials.additional_mounts.", in_quotes(member.name)}));
+                        concat("credentials.additional_mounts.%", {in_quotes(member.name)}));
     Mount mount;
     std::string mode = "ro";
     mount.source = member.name;
     mount_keys.text("bind"sv, mount.target);
-    mount_keys.text("mode", mode);
+    mount_keys.text("mode"sv, mode);
     if (mode == "rw")
       mount.permission = Permission::write;
     else if (mode != "ro")
-      mount_keys.wrong("mode", "must be \"ro\" or \"rw\"");
-    if (auto ok = mount_keys.done(); !ok) return ok.error();
+      mount_keys.wrong("mode"sv, "must be \"ro\" or \"rw\""sv);
+    if (auto ok = mount_keys.done(); !ok) return ok.failure();
     options.additional_mounts.push_back(std::move(mount));
   }
   return options;
@@ -294,20 +295,20 @@ Expected<PackageOptions> packages_from_json(const Json& value) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);
   keys.flag("required"sv, options.required);
-  if (const Json& seconds = keys.take("timeout"); !seconds.is_null()) {
+  if (const Json& seconds = keys.take("timeout"sv); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
-      keys.wrong("timeout", "must be seconds, more than 0 and at most 86400");
+      keys.wrong("timeout"sv, "must be seconds, more than 0 and at most 86400"sv);
     else
       options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
   }
-  if (auto ok = keys.done(); !ok) return ok.error();
+  if (auto ok = keys.done(); !ok) return ok.failure();
   if (lists.is_null()) return options;
   JsonKeys list_keys(lists, "packages.preinstall");
   list_keys.strings("system"sv, options.system);
   list_keys.strings("python"sv, options.python);
   list_keys.strings("npm"sv, options.npm);
-  if (auto ok = list_keys.done(); !ok) return ok.error();
+  if (auto ok = list_keys.done(); !ok) return ok.failure();
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include "executor/executor.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "place/place.hpp"
 #include "policy/policy.hpp"
 
 namespace codeexec {
@@ -296,6 +297,14 @@ class ContainerManager {
   struct State;
   std::shared_ptr<State> state_;
 };
+
+// The containers of an engine that programs of ours have made, with their agent_id. With
+// `remove_left` those are removed that programs of this user on this machine have left which are
+// gone: by label and by the identity of the process, never by name. Persistent containers stay, but
+// for those that never ran.
+//   Errors: what the engine said; the first container that cannot be removed ends it.
+Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine,
+                                                   bool remove_left = false);
 
 // What --doctor prints: whether containers can be had here, a line for each thing looked at.
 struct EngineCheck {

@@ -15,7 +15,8 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // An option, and the pieces of its value.
-void add_option(std::vector<std::string>& words, std::string_view option, Pieces value);
+void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
+                Pieces values);
 
 // A call of the engine's program: never a shell string.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
@@ -31,7 +32,8 @@ inline constexpr std::string_view no_image_help =
     "build it (sh docker/build.sh), or let it be pulled (image_policy)";
 
 // What went wrong in a call that was to do `what`, and what helps.
-Error engine_error(const EngineOptions& engine, const ProcessResult& result, std::string_view what);
+SharedError engine_error(const EngineOptions& engine, const ProcessResult& result,
+                         std::string_view what);
 
 // What the program prints.
 Expected<std::string> ask_engine(const EngineOptions& engine,

@@ -41,9 +41,10 @@ inline namespace inner {
 
 // The engine's program ----------------------------------------------------------------------------
 
-void add_option(std::vector<std::string>& words, std::string_view option, Pieces value) {
+void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
+                Pieces values) {
   words.push_back(std::string(option));
-  words.push_back(concat(value));
+  words.push_back(concat(form, values));
 }
 
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
@@ -64,54 +65,50 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
 
 namespace {
 
-// What engines say, in lower case, and what to do about it. The first that is found counts.
-struct EngineTrouble {
-  std::string_view words;
+// What engines say, and what to do about it, by the kind of error: see help_in().
+struct EngineTroubles {
   ErrorCode code;
-  std::string_view help;
+  std::string_view table;
 };
-constexpr std::string_view needs_static =
-    "the image cannot run the agent: name a static one (place_agent), which "
-    "`cmake --build build --target codeexec-place-static` makes";
-constexpr EngineTrouble engine_troubles[] = {
-    {"permission denied while trying to connect", ErrorCode::permission_denied,
-     "let this user have the engine's socket (group docker), or use a rootless engine"},
-    {"context not found", ErrorCode::invalid_argument, "see `docker context ls`"},
-    {"resolve docker endpoint", ErrorCode::invalid_argument, "set another context or host"},
-    {"annot connect to ", ErrorCode::io, "start the engine, or name another by DOCKER_HOST"},
-    {"failed to connect to the docker", ErrorCode::io,
-     "start the engine, or name another by DOCKER_HOST"},
-    {"already in use", ErrorCode::invalid_argument, "set another agent_id or instance_id"},
-    {"such image", ErrorCode::not_found, no_image_help},
-    {"image not known", ErrorCode::not_found, no_image_help},
-    {"pull access denied", ErrorCode::not_found,
-     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
-    {"manifest unknown", ErrorCode::not_found, "check the tag of the image"},
-    {"toomanyrequests", ErrorCode::limit, "log in to the registry, or wait"},
-    {"no such host", ErrorCode::io, "check the network, or build the image (sh docker/build.sh)"},
-    {"i/o timeout", ErrorCode::io, "check the network and the engine's proxy"},
-    {"is paused", ErrorCode::io, "unpause it; the next command does that, too"},
-    {"is not running", ErrorCode::io, "somebody has stopped it; the next command starts it"},
-    {"such container", ErrorCode::not_found, "somebody has removed it; the next command makes it"},
-    {"memory limit", ErrorCode::invalid_argument, "set memory to 6 MiB or more"},
-    {"unknown runtime", ErrorCode::invalid_argument, "`docker info` lists the runtimes it has"},
-    {"runtime name", ErrorCode::invalid_argument, "`docker info` lists the runtimes it has"},
-    {"select device driver", ErrorCode::unsupported,
-     "the engine's machine needs the GPU's toolkit"},
-    {"range of cpus", ErrorCode::invalid_argument, "set cpus to no more than that"},
-    {"bind source path does not exist", ErrorCode::not_found,
-     "mounts are paths of the engine's machine"},
-    {"mounts denied", ErrorCode::permission_denied, "share that folder with the engine's machine"},
-    {"unable to find user", ErrorCode::invalid_argument, "set user to UID:GID"},
-    {"\"sh\": executable file not found", ErrorCode::invalid_argument,
-     "the image needs a shell, sh"},
-    {"codeexec-mcp failed", ErrorCode::invalid_argument, needs_static},
-    {"glibc", ErrorCode::invalid_argument, needs_static},
-    {"executable file not found", ErrorCode::invalid_argument, needs_static},
-    {"failed to exec pid1", ErrorCode::invalid_argument, needs_static},
-    {"container-init binary", ErrorCode::not_found, "install catatonit, which podman needs"},
-    {"no space left", ErrorCode::limit, "make room on the engine's disk (`docker system prune`)"},
-    {"unknown flag", ErrorCode::unsupported, "this needs docker 20.10 or podman 4"},
+constexpr EngineTroubles engine_troubles[] = {
+    {ErrorCode::permission_denied,
+     "permission denied while trying to connect\tlet this user have the engine's socket (group "
+     "docker), or use a rootless engine\n"
+     "mounts denied\tshare that folder with the engine's machine\n"},
+    {ErrorCode::invalid_argument,
+     "context not found\tsee `docker context ls`\n"
+     "resolve docker endpoint\tset another context or host\n"
+     "already in use\tset another agent_id or instance_id\n"
+     "memory limit\tset memory to 6 MiB or more\n"
+     "unknown runtime|runtime name\t`docker info` lists the runtimes it has\n"
+     "range of cpus\tset cpus to no more than that\n"
+     "unable to find user\tset user to UID:GID\n"
+     "\"sh\": executable file not found\tthe image needs a shell, sh\n"
+     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1\tthe image cannot "
+     "run the agent: name a static one (place_agent), which `cmake --build build --target "
+     "codeexec-place-static` makes\n"},
+    {ErrorCode::io,
+     "annot connect to |failed to connect to the docker\tstart the engine, or name another by "
+     "DOCKER_HOST\n"
+     "no such host\tcheck the network, or build the image (sh docker/build.sh)\n"
+     "i/o timeout\tcheck the network and the engine's proxy\n"
+     "is paused\tunpause it; the next command does that, too\n"
+     "is not running\tsomebody has stopped it; the next command starts it\n"},
+    {ErrorCode::not_found,
+     "such image|image not known\tbuild it (sh docker/build.sh), or let it be pulled "
+     "(image_policy)\n"
+     "pull access denied\tcheck its name, log in to its registry, or build it (sh "
+     "docker/build.sh)\n"
+     "manifest unknown\tcheck the tag of the image\n"
+     "such container\tsomebody has removed it; the next command makes it\n"
+     "bind source path does not exist\tmounts are paths of the engine's machine\n"
+     "container-init binary\tinstall catatonit, which podman needs\n"},
+    {ErrorCode::limit,
+     "toomanyrequests\tlog in to the registry, or wait\n"
+     "no space left\tmake room on the engine's disk (`docker system prune`)\n"},
+    {ErrorCode::unsupported,
+     "select device driver\tthe engine's machine needs the GPU's toolkit\n"
+     "unknown flag\tthis needs docker 20.10 or podman 4\n"},
 };
 
 }  // namespace
@@ -124,7 +121,8 @@ std::string engine_words(const ProcessResult& result) {
   std::string_view rest = result.err.empty() ? result.out : result.err;
   while (!rest.empty() && text.size() < longest) {
     std::string_view line = take_part(rest, '\n');
-    for (const std::string_view head : {"docker: ", "Error: ", "Error response from daemon: "})
+    for (const std::string_view head :
+         {"docker: "sv, "Error: "sv, "Error response from daemon: "sv})
       if (starts_with(line, head)) line.remove_prefix(head.size());
     if (line.empty() || starts_with(line, "Run '"sv) || starts_with(line, "See '"sv)) continue;
     append_all(text, {text.empty() ? "" : " ", line});
@@ -136,17 +134,15 @@ bool says(const ProcessResult& result, std::string_view words) {
   return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
 }
 
-Error engine_error(const EngineOptions& engine, const ProcessResult& result,
-                   std::string_view what) {
+SharedError engine_error(const EngineOptions& engine, const ProcessResult& result,
+                         std::string_view what) {
   ErrorCode code = ErrorCode::io;
   std::string reason = engine_words(result);
   std::string_view help;
   if (result.outcome == Outcome::timed_out) {
-    reason = concat({"no answer in ",
-                     std::chrono::duration_cast<std::chrono::seconds>(
-                         result.wall_time + std::chrono::milliseconds(500))
-                         .count(),
-                     " s"});
+    reason = concat("no answer in % s", {std::chrono::duration_cast<std::chrono::seconds>(
+                                             result.wall_time + std::chrono::milliseconds(500))
+                                             .count()});
     help = "see whether the engine is stuck, or set a longer timeout for it";
   } else if (result.outcome == Outcome::cancelled) {
     reason = "cancelled";
@@ -156,18 +152,18 @@ Error engine_error(const EngineOptions& engine, const ProcessResult& result,
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
     help = "install docker or podman, or set the engine's program"sv;
   } else {
-    const std::string text = in_lower_case(reason);
-    for (const EngineTrouble& trouble : engine_troubles) {
-      if (text.find(trouble.words) == std::string::npos) continue;
-      code = trouble.code;
-      help = trouble.help;
+    for (const auto& [kind, table] : engine_troubles) {
+      help = help_in(reason, table);
+      if (help.empty()) continue;
+      code = kind;
       break;
     }
     if (reason.empty())
-      reason = result.message.empty() ? concat({"status ", result.exit_code}) : result.message;
+      reason = result.message.empty() ? concat("status %", {result.exit_code}) : result.message;
   }
-  Error error = make_error(code, {"cannot ", what, " (", printable(engine.program), "): ", reason,
-                                  help.empty() ? "" : "; ", help});
+  Error error =
+      make_error(code, "cannot % (%): %%%",
+                 {what, printable(engine.program), reason, help.empty() ? "" : "; ", help});
   error.system_error = result.system_error;
   return error;
 }
@@ -189,7 +185,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
   call.cancel = cancel;
   call.max_output = std::size_t{16} << 20;
   const ProcessResult result = run_process(call);
-  const std::string what = concat({"look at the ", kind, " ", name});
+  const std::string what = concat("look at the % %", {kind, name});
   if (!result.succeeded()) {
     const std::string text = in_lower_case(result.err);
     for (const char* words_of_none : {"no such ", "not known", "no container with"})
@@ -199,9 +195,9 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
   }
   auto parsed = Json::parse(result.out);
   if (parsed && parsed->size() > 0) return parsed;
-  return make_error(ErrorCode::io, {"cannot ", what, " (", printable(engine.program),
-                                    "): its answer is not understood",
-                                    result.message.empty() ? "" : "; ", result.message});
+  return make_error(
+      ErrorCode::io, "cannot % (%): its answer is not understood%%",
+      {what, printable(engine.program), result.message.empty() ? "" : "; ", result.message});
 }
 
 const std::string& label_of(const Json& container, std::string_view label) {

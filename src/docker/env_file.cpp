@@ -35,7 +35,7 @@ class EnvFileReader {
 
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
-      return make_error(ErrorCode::limit, {"longer than ", longest_env_file, " bytes"});
+      return make_error(ErrorCode::limit, "longer than % bytes", {longest_env_file});
     if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
       return wrong(nul, "has a NUL byte"sv);
     if (starts_with(text_, "\xef\xbb\xbf"sv)) at_ = 3;
@@ -43,7 +43,7 @@ class EnvFileReader {
       find_line_end();
       const std::size_t following = next_;
       if (auto ok = read_line(); !ok) {
-        if (!skipped_) return ok.error();
+        if (!skipped_) return ok.failure();
         next_ = following;
         if (skipped_->size() < 16) skipped_->push_back(ok.error().message);
       }
@@ -63,9 +63,9 @@ class EnvFileReader {
 
  private:
   // Never shows the line: what is written wrong may be a secret.
-  Error wrong(std::size_t at, std::string_view what) const {
+  SharedError wrong(std::size_t at, std::string_view what) const {
     const auto line = std::to_string(lines_ + newlines_before(at) + 1);
-    return make_error(ErrorCode::parse, {"line ", line, " ", what}, at);
+    return make_error(ErrorCode::parse, "line % %", {line, what}, at);
   }
 
   // From the line on that is read.

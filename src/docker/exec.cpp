@@ -34,10 +34,10 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   const EngineOptions& engine = container_->options.engine;
   container_->forget();
   if (!last) return container_->incarnation_call();
-  const bool is_gone = says(*last, "No such container") || says(*last, "is not running");
+  const bool is_gone = says(*last, "No such container"sv) || says(*last, "is not running"sv);
   if (!killing_) {
     killing_ = !is_gone && (!last->succeeded() || incarnation_.empty() ||
-                            without_line_ends(last->out) == concat({"\"", incarnation_, "\""}));
+                            without_line_ends(last->out) == concat("\"%\"", {incarnation_}));
     if (killing_)
       return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
     message_ = "its container was stopped";
@@ -47,8 +47,8 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
   } else if (last->succeeded()) {
     message_ = "its container had to be killed";
   } else {
-    message_ = concat({"some of its processes may still be running: ",
-                       engine_error(engine, *last, "kill the container").message});
+    message_ = concat("some of its processes may still be running: %",
+                      {engine_error(engine, *last, "kill the container").error().message});
   }
   measured_ = true;
   return std::nullopt;
@@ -58,7 +58,7 @@ void ContainerExecutor::Exec::finish(ProcessResult& result) {
   PlaceCommand::finish(result);
   if (!measured_) return;
   if (!has_started() || (killing_ && was_lost())) {
-    result.message += concat({"; ", message_});
+    result.message += concat("; %", {message_});
     return;
   }
   result.outcome = Outcome::signaled;

@@ -28,7 +28,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   ContainerExecutorOptions wanted = options;
   wanted.container.engine = state_->engine;
   auto made = ContainerExecutor::create(wanted);
-  if (!made) return made.error();
+  if (!made) return made.failure();
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const auto found = state_->executors.find(options.agent_id);
   if (found == state_->executors.end()) {
@@ -43,8 +43,8 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
   if (found->second.workspace() != made->workspace()) other = "workspace";
   if (!other) return found->second;
   return make_error(ErrorCode::invalid_argument,
-                    {"the agent ", in_quotes(options.agent_id), " has a container with another ",
-                     other, ": remove that first"});
+                    "the agent % has a container with another %: remove that first",
+                    {in_quotes(options.agent_id), other});
 }
 
 std::vector<std::string> ContainerManager::agents() const {
@@ -62,8 +62,8 @@ Expected<void> ContainerManager::State::remove(const std::vector<Container>& gon
     const std::string& agent = container.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
-      append_all(folder, {"-", std::string_view(content_digits(agent)).substr(0, 8)});
-    auto ok = container.save_log(concat({log_dir, "/", folder, "/docker_container.log"}));
+      append_all(folder, "-%", {std::string_view(content_digits(agent)).substr(0, 8)});
+    auto ok = container.save_log(concat("%/%/docker_container.log", {log_dir, folder}));
     if (saved && !ok) saved = ok;
   }
   auto removed = Container::remove_all(gone);
@@ -93,33 +93,47 @@ Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
 }
 
 Expected<std::size_t> ContainerManager::reap_orphans() const {
-  const EngineOptions& engine = state_->engine;
-  if (auto ok = check_engine_options(engine); !ok) return ok.error();
-  const ProgramIdentity own = own_identity();
-  const std::string host = concat({"label=codeexec.host=", own.host});
-  auto listed = ask_engine(engine,
-                           words_of({"ps", "-a", "-q", "--no-trunc", "--filter",
-                                     "label=codeexec.managed=1", "--filter", host}),
-                           engine.call_timeout, "list containers");
-  if (!listed) return listed.error();
+  const auto places = container_places(state_->engine, true);
+  if (!places) return places.failure();
   std::size_t count = 0;
-  std::string_view rest = *listed;
-  while (!rest.empty()) {
-    const std::string id(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(std::min(id.size() + 1, rest.size()));
+  for (const FoundPlace& place : *places) count += place.was_removed ? 1 : 0;
+  return count;
+}
+
+Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, bool remove_left) {
+  if (auto ok = check_engine_options(engine); !ok) return ok.failure();
+  const ProgramIdentity own = own_identity();
+  auto listed = ask_engine(
+      engine, words_of({"ps", "-a", "-q", "--no-trunc", "--filter", "label=codeexec.managed=1"}),
+      engine.call_timeout, "list containers");
+  if (!listed) return listed.failure();
+  std::vector<FoundPlace> places;
+  for (std::string_view rest = *listed; !rest.empty();) {
+    const std::string id(take_part(rest, '\n'));
     const auto found = inspect(engine, "container", id);
     if (!found || found->is_null()) continue;
     const Json& container = (*found)[0];
+    const std::string& name = container["Name"sv].as_string();
+    const bool persistent = label_of(container, "codeexec.kind"sv) == "persistent";
+    FoundPlace place;
+    place.name = name.substr(starts_with(name, "/") ? 1 : 0);
+    place.agent = label_of(container, "codeexec.user"sv);
+    place.age = age_since(container["Created"sv].as_string());
+    place.host = label_of(container, "codeexec.host"sv);
+    place.pid = label_of(container, "codeexec.pid"sv);
+    place.maker = maker_of_container(container, own);
+    place.state = health_of(container).status;
     // One that is meant to outlive its program may go only if it never ran.
-    const bool may_go = label_of(container, "codeexec.kind"sv) != "persistent" ||
-                        health_of(container).status == "created";
-    if (!may_go || !is_orphan(container, own)) continue;
-    auto removed =
-        ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
-    if (!removed) return removed.error();
-    ++count;
+    if (remove_left && place.maker == Maker::gone && (!persistent || place.state == "created")) {
+      auto removed =
+          ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
+      if (!removed) return removed.failure();
+      place.was_removed = true;
+    }
+    if (persistent) place.state += ", persistent";
+    places.push_back(std::move(place));
   }
-  return count;
+  return places;
 }
 
 }  // namespace v0_1

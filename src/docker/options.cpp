@@ -15,7 +15,7 @@ inline namespace v0_1 {
 namespace {
 
 Expected<void> bad_option(std::string_view option, std::string_view problem) {
-  return make_error(ErrorCode::invalid_argument, {option, ": ", problem});
+  return make_error(ErrorCode::invalid_argument, "%: %", {option, problem});
 }
 
 // What can stand in an argv as a word of its own, and in one line.
@@ -23,7 +23,7 @@ Expected<void> check_words(std::string_view option, const std::vector<std::strin
   for (const std::string& word : words)
     if (word.empty() || word[0] == '-' || word != printable(word))
       return bad_option_value(option, word,
-                              " is empty, begins with - or has bytes that are no text");
+                              " is empty, begins with - or has bytes that are no text"sv);
   return {};
 }
 
@@ -100,18 +100,18 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   auto source = with_home(mount.source);
   if (source) source = canonical_path(*source);
-  if (!source) return with_prefix({"mounts: "}, source.error());
+  if (!source) return with_prefix("mounts: ", {}, source.error());
   mount.source = std::move(*source);
   if (mount.target.empty()) mount.target = mount.source;
   struct stat status {};
   if (::stat(mount.source.c_str(), &status) != 0)
-    return system_error(errno, {"mounts: ", in_quotes(mount.source)});
+    return system_error(errno, "mounts: %", {in_quotes(mount.source)});
   if (const char* why = why_not_shared(mount.source, status.st_mode,
                                        mount.permission == Permission::write, engine))
     return bad_option_value("mounts", mount.source,
-                            concat({" ", why, ", which no container is given"}));
+                            concat(" %, which no container is given", {why}));
   if (mount.permission == Permission::none && !S_ISDIR(status.st_mode))
-    return bad_option_value("mounts", mount.source, " must be a directory to be kept away");
+    return bad_option_value("mounts"sv, mount.source, " must be a directory to be kept away"sv);
   return {};
 }
 
@@ -159,20 +159,20 @@ Expected<void> complete_mounts(ContainerOptions& options) {
   for (Mount& mount : mounts) {
     if (is_moot(mounts, mount)) continue;
     std::vector<std::string> none;
-    if (auto ok = check_target("mounts", mount.target, "", targets); !ok) return ok;
-    if (auto ok = check_target("mounts", mount.source, "", none); !ok) return ok;
+    if (auto ok = check_target("mounts"sv, mount.target, ""sv, targets); !ok) return ok;
+    if (auto ok = check_target("mounts"sv, mount.source, ""sv, none); !ok) return ok;
     options.mounts.push_back(mount);
   }
   // The engine reads a tmpfs up to a colon.
   for (const auto& scratch : options.scratch)
-    if (auto ok = check_target("scratch", scratch.first, ",:\"", targets); !ok) return ok;
+    if (auto ok = check_target("scratch"sv, scratch.first, ",:\""sv, targets); !ok) return ok;
   return {};
 }
 
 // What the credentials come to. A home that holds some of them is one that commands can write to.
 Expected<void> complete_credentials(ContainerOptions& options) {
   auto credentials = load_credentials(options.credentials);
-  if (!credentials) return credentials.error();
+  if (!credentials) return credentials.failure();
   for (const std::string& note : credentials->notes) options.on_progress(note);
   Variables& variables = credentials->variables;
   const auto add = [&variables](std::string_view name, std::string_view value) {
@@ -189,7 +189,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
                                           {"CARGO_HOME", "/cargo"},
                                           {"GOMODCACHE", "/go-mod"}};
     for (const auto& folder : folders) add(folder[0], concat({cache_folder, folder[1]}));
-    add("PIP_NO_CACHE_DIR"sv, "0");
+    add("PIP_NO_CACHE_DIR"sv, "0"sv);
   }
   for (const auto& variable : options.environment) variables.push_back(variable);
   options.environment = std::move(variables);
@@ -203,18 +203,18 @@ Expected<void> check_packages(ContainerOptions& options) {
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
   for (const auto* list : {&packages.system, &packages.python, &packages.npm})
-    if (auto ok = check_words("packages", *list); !ok) return ok;
+    if (auto ok = check_words("packages"sv, *list); !ok) return ok;
   if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
   if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
     return bad_option("packages", "system and npm packages need sudo");
   if (!*options.read_only_root) return {};
-  return bad_option("packages", "read_only_root leaves no place to install them");
+  return bad_option("packages"sv, "read_only_root leaves no place to install them"sv);
 }
 
 // Whether the name of an engine's option is one of a list, which begins and ends with a blank.
 bool is_listed(std::string_view word, std::string_view list) {
-  return list.find(concat({" ", word.substr(0, word.find('=')), " "})) != std::string_view::npos;
+  return list.find(concat(" % ", {word.substr(0, word.find('='))})) != std::string_view::npos;
 }
 
 // What is set here, and what would part the container from this program.
@@ -222,28 +222,28 @@ Expected<void> check_engine_words(ContainerOptions& options) {
   for (std::string& word : options.engine_options) {
     word.erase(0, std::min(word.find_first_not_of('-'), word.size()));
     const std::string_view option = std::string_view(word).substr(0, word.find('='));
-    if (!is_plain(option, "-") || option.size() < 2 || word != printable(word))
+    if (!is_plain(option, "-"sv) || option.size() < 2 || word != printable(word))
       return bad_option_value("engine_options", word,
-                              " is no long option such as device=/dev/fuse");
+                              " is no long option such as device=/dev/fuse"sv);
     if (is_listed(word,
                   " attach cidfile detach detach-keys entrypoint help interactive label label-file "
                   "name net network pull restart rm sig-proxy stop-signal tty user "))
-      return bad_option_value("engine_options", option, " is set by codeexec itself");
+      return bad_option_value("engine_options"sv, option, " is set by codeexec itself"sv);
   }
   if (const std::string weak = weakened_by(options); !weak.empty())
-    options.on_progress(concat({"engine_options: the container is held less by ", weak}));
+    options.on_progress(concat("engine_options: the container is held less by %", {weak}));
   return {};
 }
 
 Expected<void> check_bounds(ContainerOptions& options) {
   constexpr std::uint64_t least_memory = std::uint64_t{6} << 20;
   if (options.memory != 0 && options.memory < least_memory)
-    return bad_option("memory", "must be 6 MiB or more, or 0 for no bound");
+    return bad_option("memory"sv, "must be 6 MiB or more, or 0 for no bound"sv);
   constexpr double most_cpus = 1e6;
   if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
-    return bad_option("cpus", "must be 0.01 or more, or 0 for no bound");
+    return bad_option("cpus"sv, "must be 0.01 or more, or 0 for no bound"sv);
   if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
-    return bad_option("timeouts of a container", "must be more than zero");
+    return bad_option("timeouts of a container"sv, "must be more than zero"sv);
   return {};
 }
 
@@ -263,11 +263,11 @@ Expected<void> check_texts(ContainerOptions& options) {
       if (!is_plain(value, word.signs)) return bad_option_value(word.option, value, word.problem);
   for (const std::string* id : {&options.agent_id, &options.instance_id})
     if (has_nul(*id) || id->size() > 4096)
-      return bad_option("agent_id"sv, "has a NUL byte or is longer than 4096 bytes");
+      return bad_option("agent_id"sv, "has a NUL byte or is longer than 4096 bytes"sv);
   for (const auto& [variable, value] : options.environment)
     if (variable.empty() || variable.find('=') != std::string::npos ||
         variable != printable(variable) || has_nul(value))
-      return bad_option_value("environment", variable, " cannot be a variable");
+      return bad_option_value("environment"sv, variable, " cannot be a variable"sv);
   return {};
 }
 
@@ -275,16 +275,16 @@ Expected<void> keep_from_commands(std::string_view option, const std::string& pa
                                   const ContainerOptions& options) {
   for (const Mount& mount : options.mounts)
     if (mount.permission == Permission::write && codeexec::is_within(path, mount.source))
-      return bad_option_value(option, path, " lies where commands may write");
+      return bad_option_value(option, path, " lies where commands may write"sv);
   return {};
 }
 
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
-  if (!log_file) return with_prefix({"log_file: "}, log_file.error());
+  if (!log_file) return with_prefix("log_file: ", {}, log_file.error());
   options.log_file = std::move(*log_file);
-  return keep_from_commands("log_file", options.log_file, options);
+  return keep_from_commands("log_file"sv, options.log_file, options);
 }
 
 // It is mounted by itself, as a program that the engine's machine has at that path.
@@ -293,22 +293,22 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if (options.agent.empty() && usual) options.agent = usual;
   if (options.agent.empty()) return {};
   auto agent = canonical_path(options.agent);
-  if (!agent) return with_prefix({"agent: "}, agent.error());
+  if (!agent) return with_prefix("agent: ", {}, agent.error());
   struct stat status {};
   if (::stat(agent->c_str(), &status) != 0)
-    return system_error(errno, {"agent: ", in_quotes(*agent)});
+    return system_error(errno, "agent: %", {in_quotes(*agent)});
   if (!S_ISREG(status.st_mode)) return bad_option_value("agent", options.agent, " is no file");
   options.agent = std::move(*agent);
   constexpr mode_t needed = S_IROTH | S_IXOTH;
   if ((status.st_mode & needed) != needed)
     options.on_progress(
-        concat({"agent: ", in_quotes(options.agent), " may not be read and executed by others"}));
+        concat("agent: % may not be read and executed by others", {in_quotes(options.agent)}));
   // Whether commands may write to this program is for the workspace to say.
   struct stat own {};
   if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
       own.st_dev == status.st_dev)
     return {};
-  return keep_from_commands("agent", options.agent, options);
+  return keep_from_commands("agent"sv, options.agent, options);
 }
 
 Expected<void> check_engine_of(ContainerOptions& options) {
@@ -361,9 +361,9 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
     if (!value->empty())
       if (auto ok = check_words("engine context or host"sv, {*value}); !ok) return ok;
   if (!engine.context.empty() && !engine.host.empty())
-    return bad_option("engine context", "there is a host, too: leave one of them out");
+    return bad_option("engine context"sv, "there is a host, too: leave one of them out"sv);
   for (const auto time : {engine.call_timeout, engine.run_timeout, engine.pull_timeout})
-    if (time.count() <= 0) return bad_option("engine timeouts"sv, "must be more than zero");
+    if (time.count() <= 0) return bad_option("engine timeouts"sv, "must be more than zero"sv);
   return {};
 }
 
@@ -382,7 +382,7 @@ Expected<void> complete_options(ContainerOptions& options) {
 
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
-  if (auto ok = complete_options(complete); !ok) return ok.error();
+  if (auto ok = complete_options(complete); !ok) return ok.failure();
   return complete;
 }
 

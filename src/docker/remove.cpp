@@ -43,7 +43,7 @@ Expected<void> Container::State::stop() {
   else if (health_of(*found).running || health_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
-  if (done) tell(concat({"the container ", name, " was stopped"}));
+  if (done) tell(concat("the container % was stopped", {name}));
   end_turn(false);
   return done;
 }
@@ -76,7 +76,7 @@ Expected<void> Container::State::removed(const ProcessResult& result) const {
   if (result.succeeded() || says(result, "such container"sv) ||
       says(result, "already in progress"sv))
     return {};
-  return engine_error(options.engine, result, concat({"remove the container ", name}));
+  return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
 Expected<void> Container::State::finish_removal() {
@@ -96,7 +96,7 @@ Expected<void> Container::State::finish_removal() {
     (void)held->wait_for(std::chrono::seconds(2));
     held.reset();
   }
-  log(done ? concat({"the container ", name, " was removed"}) : done.error().message);
+  log(done ? concat("the container % was removed", {name}) : done.error().message);
   const Expected<void> result = unremoved ? done : unremoved;
   end_turn(false);
   return result;
@@ -109,27 +109,26 @@ Expected<void> Container::State::save_log(const std::string& path) {
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };
-  std::string text =
-      concat({"# Docker Container Logs for agent: ", printable(options.agent_id),
-              "\n# Container Status: ", health.status, "\n# Running: ", truth(health.running),
-              "\n# Exit Code: ", health.exit_code, "\n# OOM Killed: ", truth(health.oom_killed),
-              "\n# Error: ", events->redactor.redact(health.error),
-              "\n# Started At: ", health.started_at, "\n# Finished At: ", health.finished_at, "\n#",
-              "========================================"
-              "=======================================\n"});
+  std::string text = concat(
+      "# Docker Container Logs for agent: %\n# Container Status: %\n# Running: %\n# Exit Code: "
+      "%\n# OOM Killed: %\n# Error: %\n# Started At: %\n# Finished At: "
+      "%\n#===============================================================================\n",
+      {printable(options.agent_id), health.status, truth(health.running), health.exit_code,
+       truth(health.oom_killed), events->redactor.redact(health.error), health.started_at,
+       health.finished_at});
   {
     const std::lock_guard<std::mutex> lock(events->mutex);
     text += events->lines.text();
   }
-  const std::string subject = concat({"log of a container ", in_quotes(path)});
+  const std::string subject = concat("log of a container %", {in_quotes(path)});
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (::mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST)
-      return system_error(errno, {subject});
+      return system_error(errno, "%", {subject});
   const UniqueFd file(above_standard_streams(::open(
       path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)));
-  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, {subject});
+  if (!file || ::fchmod(file.get(), 0600) != 0) return system_error(errno, "%", {subject});
   if (const int error = write_all(file.get(), text); error != 0)
-    return system_error(error, {subject});
+    return system_error(error, "%", {subject});
   return {};
 }
 

@@ -150,14 +150,14 @@ struct UserContainers::State {
   Expected<std::shared_ptr<User>> user(const std::string& user_id) {
     if (user_id.empty() || user_id.size() > 1024 || has_nul(user_id))
       return make_error(ErrorCode::invalid_argument,
-                        {"user_id must have 1 to 1024 bytes, and no NUL among them"});
+                        "user_id must have 1 to 1024 bytes, and no NUL among them");
     const std::lock_guard<std::mutex> lock(mutex);
     std::shared_ptr<User>& entry = users[user_id];
     if (entry) return entry;
     auto made = User::create(options, user_id);
     if (made) return entry = *made;
     users.erase(user_id);
-    return made.error();
+    return made.failure();
   }
 
   // Unless the user has another container by now.
@@ -170,21 +170,21 @@ struct UserContainers::State {
   // Of a module below /tools, which may be written with `tools.` before it.
   Expected<std::string> source_of(const std::string& module) const {
     const Error none =
-        make_error(ErrorCode::not_found, {"Module ", printable(module), " not found in /tools"});
+        make_error(ErrorCode::not_found, "Module % not found in /tools", {printable(module)});
     if (!tools || !is_module_name(module)) return none;
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
     FileRange range;
     range.unit = FileRange::Unit::bytes;
     range.max_bytes = longest_python_file;
-    for (const std::string_view skipped : {"", "tools/"}) {
+    for (const std::string_view skipped : {""sv, "tools/"sv}) {
       if (!starts_with(path, skipped)) continue;
       for (const char* end : {".py", "/__init__.py"}) {
         auto file = tools->read(concat({path.substr(skipped.size()), end}), range);
         if (!file && file.error().code == ErrorCode::not_found) continue;
-        if (!file) return file.error();
+        if (!file) return file.failure();
         if (!file->more) return std::move(file->bytes);
-        return make_error(ErrorCode::limit, {"Module ", module, " is too long"});
+        return make_error(ErrorCode::limit, "Module % is too long", {module});
       }
     }
     return none;
@@ -195,14 +195,14 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
-  if (auto ok = complete_options(wanted); !ok) return ok.error();
+  if (auto ok = complete_options(wanted); !ok) return ok.failure();
   Container container(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
   variables.set = container.options().environment;
   auto environment = Environment::create(variables);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
 
   const std::shared_ptr<User> users[] = {std::shared_ptr<User>(new User),
                                          std::shared_ptr<User>(new User)};
@@ -223,7 +223,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.error();
+    if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.failure();
   }
   auto place = new_shared<Place>(std::move(container),
                                  PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
@@ -236,7 +236,7 @@ Expected<std::string> UserContainers::User::shell() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (shell_.empty()) {
     auto found = fetch("command -v bash || echo /bin/sh", {}, 4096, "find a shell");
-    if (!found) return found.error();
+    if (!found) return found.failure();
     shell_ = without_line_ends(*found);
   }
   return shell_;
@@ -248,7 +248,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
   for (const std::string& word : words_of(words))
     if (has_nul(word) || word.size() >= PATH_MAX)
       return make_error(ErrorCode::invalid_argument,
-                        {"Failed: a path has a NUL byte in it, or is longer than any may be"});
+                        "Failed: a path has a NUL byte in it, or is longer than any may be");
   Command command = Command::program(words_of({"/bin/sh", "-c", script, "sh"}));
   add_words(command.argv, words);
   command.input = input;
@@ -264,17 +264,17 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
   const bool exited = result.outcome == Outcome::exited;
   if (out.size() > limit || (exited && result.exit_code == exit_too_long))
     return make_error(
-        ErrorCode::limit,
-        {"Failed to ", what, ": it has ",
+        ErrorCode::limit, "Failed to %: it has % bytes, and % are the most",
+        {what,
          exited && !result.err.empty() ? without_line_ends(result.err) : std::string_view("more"),
-         " bytes, and ", limit, " are the most"});
+         limit});
   if (result.succeeded() && result.err.empty()) return out;
   const std::string reason = !exited              ? result.summary()
                              : result.err.empty() ? "No such file or directory"
                                                   : result.err;
   return make_error(
-      exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io,
-      {concat({"Failed to ", what, ": ", printable(without_line_ends(reason))})});
+      exited && result.exit_code == exit_not_there ? ErrorCode::not_found : ErrorCode::io, "%",
+      {concat("Failed to %: %", {what, printable(without_line_ends(reason))})});
 }
 
 Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
@@ -283,7 +283,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
                                                   std::string_view input) const {
   auto done = fetch(script, words, limit, what, input);
   Result result;
-  result.command = concat({tool, " ", shell_word(subject)});
+  result.command = concat("% %", {tool, shell_word(subject)});
   result.work_dir = user_workspace;
   result.container = container().name();
   result.outcome = Outcome::exited;
@@ -309,8 +309,8 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
         megabytes > 1024)
       return make_error(ErrorCode::invalid_argument,
-                        {"MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and ",
-                         in_quotes(text), " is not"});
+                        "MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and % is not",
+                        {in_quotes(text)});
     options.max_artifact = megabytes << 20;
   }
   struct Folder {
@@ -330,7 +330,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
     const bool usual = folder.path.empty() && path == folder.usual;
     folder.path.clear();
     if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
-    if (!rules) return with_prefix({folder.target, ": "}, rules.error());
+    if (!rules) return with_prefix("%: ", {folder.target}, rules.error());
     folder.path = rules->roots()[0].path;
     container.mounts.push_back({folder.path, folder.target, Permission::read});
     if (folder.path == options.tools_dir && !state->tools)
@@ -339,7 +339,7 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   container.scratch.push_back({user_workspace, options.workspace_size});
   container.scratch.push_back({"/artifacts", options.artifacts_size});
   // Once for all users: variables of this process may be others later.
-  if (auto ok = complete_options(container); !ok) return ok.error();
+  if (auto ok = complete_options(container); !ok) return ok.failure();
   UserContainers containers;
   containers.state_ = std::move(state);
   return containers;
@@ -357,15 +357,15 @@ Expected<Result> UserContainers::execute_bash(
 
 Expected<Result> UserContainers::execute_bash(const std::string& user_id, Command command) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   auto shell = (*user)->shell();
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   command.interpreter = std::move(*shell);
   command.work_dir.clear();
   command.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
-    return make_error(ErrorCode::io, {std::move(result.message)});
+    return make_error(ErrorCode::io, "%", {std::move(result.message)});
   return result;
 }
 
@@ -373,29 +373,28 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
                                                 std::uint64_t offset,
                                                 std::optional<std::uint64_t> count) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   // What a program in the container takes for a number.
   constexpr std::uint64_t most = 0x7ffffffe;
   return (*user)->serve(
       "read_file", path, read_script,
       {path, std::to_string(std::min(offset, most) + 1),
        count ? std::to_string(std::min(*count, most)) : "", std::to_string(longest_text + 1)},
-      longest_text, concat({"read file ", printable(path)}));
+      longest_text, concat("read file %", {printable(path)}));
 }
 
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
                                                    const std::string& path,
                                                    std::string_view content) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
-  const std::string what = concat({"write file ", printable(path)});
+  if (!user) return user.failure();
+  const std::string what = concat("write file %", {printable(path)});
   if (content.size() > longest_write)
-    return make_error(ErrorCode::limit,
-                      {"Failed to ", what, ": more than ", longest_write, " bytes"});
+    return make_error(ErrorCode::limit, "Failed to %: more than % bytes", {what, longest_write});
   const auto written =
       (*user)->serve("write_file", path, write_script,
                      {path, std::to_string(content.size()), random_hex(8)}, 0, what, content);
-  if (!written) return written.error();
+  if (!written) return written.failure();
   return std::uint64_t{content.size()};
 }
 
@@ -403,31 +402,31 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
                                                      const std::string& module_or_path,
                                                      const std::string& function) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   const bool is_path =
       module_or_path.find('/') != std::string::npos || ends_with(module_or_path, ".py"sv);
   const auto source =
       is_path
           ? (*user)->serve("read_docstring", module_or_path, read_script,
                            {module_or_path, "1", "", std::to_string(longest_python_file + 1)},
-                           longest_python_file, concat({"read file ", printable(module_or_path)}))
+                           longest_python_file, concat("read file %", {printable(module_or_path)}))
           : state_->source_of(module_or_path);
-  if (!source) return source.error();
+  if (!source) return source.failure();
   auto docstring = python_docstring(*source, function);
   if (docstring) return docstring;
   const std::string place = concat({is_path ? "" : "module ", printable(module_or_path)});
   if (docstring.error().code == ErrorCode::not_found)
-    return make_error(ErrorCode::not_found,
-                      {"Function ", printable(function), " not found in ", place});
-  return with_prefix({place, ": "}, docstring.error());
+    return make_error(ErrorCode::not_found, "Function % not found in %",
+                      {printable(function), place});
+  return with_prefix("%: ", {place}, docstring.error());
 }
 
 Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
-                                   "list artifacts");
-  if (!list) return list.error();
+                                   "list artifacts"sv);
+  if (!list) return list.failure();
   TextMap sizes;
   for (std::string_view rest = *list; !rest.empty();) {
     std::string_view name = take_part(rest, '\0');
@@ -443,15 +442,15 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
-    return make_error(ErrorCode::invalid_argument, {"Invalid artifact name: ", in_quotes(name)});
+    return make_error(ErrorCode::invalid_argument, "Invalid artifact name: %", {in_quotes(name)});
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   const std::uint64_t limit = state_->options.max_artifact;
   auto bytes =
       (*user)->serve("get_artifact", name, artifact_script, {name, std::to_string(limit)},
-                     static_cast<std::size_t>(limit), concat({"get artifact ", printable(name)}));
+                     static_cast<std::size_t>(limit), concat("get artifact %", {printable(name)}));
   if (!bytes && bytes.error().code == ErrorCode::not_found)
-    return make_error(ErrorCode::not_found, {"Artifact not found: ", printable(name)});
+    return make_error(ErrorCode::not_found, "Artifact not found: %", {printable(name)});
   return bytes;
 }
 
@@ -463,7 +462,7 @@ Expected<void> UserContainers::stop(const std::string& user_id) const {
 // What could not be removed stays known, so that it can be tried again.
 Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   const auto user = state_->user(user_id);
-  if (!user) return user.error();
+  if (!user) return user.failure();
   if (auto ok = (*user)->container().remove(); !ok) return ok;
   state_->forget(user_id, *user);
   return {};

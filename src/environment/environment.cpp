@@ -36,8 +36,9 @@ bool is_venv(const std::string& path) {
   return path.find(':') == std::string::npos && is_directory(path + "/bin");
 }
 
-Error environment_error(std::string_view option, std::string_view subject, std::string_view what) {
-  return make_error(ErrorCode::invalid_argument, {option, ": ", in_quotes(subject), " ", what});
+SharedError environment_error(std::string_view option, std::string_view subject,
+                              std::string_view what) {
+  return make_error(ErrorCode::invalid_argument, "%: % %", {option, in_quotes(subject), what});
 }
 
 // Puts checked variables into the map, later ones over earlier ones. `option` names their origin.
@@ -87,21 +88,21 @@ Expected<void> add_secret_values(const TextMap& map, const std::vector<std::stri
                                  std::vector<std::string>& values) {
   for (const std::string& variable : variables) {
     if (const char* const problem = problem_of_secret(variable))
-      return environment_error("secret", variable, problem);
+      return environment_error("secret"sv, variable, problem);
     const auto found = map.find(variable);
     if (found == map.end())
       return make_error(ErrorCode::not_found,
-                        {"secret: ", in_quotes(variable),
-                         " is neither a variable of this process nor one of 'set'"});
+                        "secret: % is neither a variable of this process nor one of 'set'",
+                        {in_quotes(variable)});
     if (without_line_ends(found->second).size() < shortest_secret)
-      return environment_error("secret", variable,
-                               concat({"has a value of fewer than ", shortest_secret,
-                                       " bytes, which cannot be masked"}));
+      return environment_error(
+          "secret", variable,
+          concat("has a value of fewer than % bytes, which cannot be masked", {shortest_secret}));
     values.push_back(found->second);
   }
   if (total_size(values) > longest_secrets)
-    return make_error(ErrorCode::limit,
-                      {"secret: the values have more than ", longest_secrets, " bytes"});
+    return make_error(ErrorCode::limit, "secret: the values have more than % bytes",
+                      {longest_secrets});
   return {};
 }
 
@@ -120,12 +121,12 @@ const char* problem_of_prefix(std::string_view prefix) {
 // The canonical path of the operator's venv.
 Expected<std::string> check_venv_path(const std::string& given) {
   auto path = canonical_path(given);
-  if (!path) return with_prefix({"venv_path: "}, path.error());
+  if (!path) return with_prefix("venv_path: ", {}, path.error());
   if (path->find(':') != std::string::npos)
-    return environment_error("venv_path", *path, "has a ':', which PATH cannot hold");
+    return environment_error("venv_path"sv, *path, "has a ':', which PATH cannot hold"sv);
   if (!is_venv(*path))
-    return make_error(ErrorCode::not_found,
-                      {"venv_path: ", in_quotes(*path), " has no 'bin' directory"});
+    return make_error(ErrorCode::not_found, "venv_path: % has no 'bin' directory",
+                      {in_quotes(*path)});
   return path;
 }
 
@@ -155,7 +156,7 @@ std::vector<std::string> usual_variables() {
   std::vector<std::string> names;
   std::string_view rest =
       "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR";
+      "FORCE_COLOR"sv;
   while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
   return names;
 }
@@ -163,19 +164,19 @@ std::vector<std::string> usual_variables() {
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {
   for (const std::string& pattern : options.keep)
     if (const char* const problem = problem_of_kept(pattern))
-      return environment_error("keep", pattern, problem);
+      return environment_error("keep"sv, pattern, problem);
   if (const char* const problem = problem_of_prefix(options.command_prefix))
-    return environment_error("command_prefix", options.command_prefix, problem);
+    return environment_error("command_prefix"sv, options.command_prefix, problem);
   prefix_ = options.command_prefix;
   auto_venv_ = options.auto_venv;
   if (!options.venv_path.empty()) {
     auto path = check_venv_path(options.venv_path);
-    if (!path) return path.error();
+    if (!path) return path.failure();
     venv_path_ = std::move(*path);
   }
   if (!options.workspace.empty()) {
     auto path = canonical_path(options.workspace);
-    if (!path) return with_prefix({"workspace: "}, path.error());
+    if (!path) return with_prefix("workspace: ", {}, path.error());
     workspace_ = std::move(*path);
   }
 
@@ -191,7 +192,7 @@ Expected<void> Environment::set_up(const EnvironmentOptions& options) {
 
 Expected<Environment> Environment::create(const EnvironmentOptions& options) {
   Environment result;
-  if (auto ok = result.set_up(options); !ok) return ok.error();
+  if (auto ok = result.set_up(options); !ok) return ok.failure();
   return result;
 }
 
@@ -199,14 +200,14 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
   if (!prefix_.empty()) return std::string();
   if (!venv_path_.empty()) {
     if (is_venv(venv_path_)) return venv_path_;
-    return make_error(ErrorCode::not_found,
-                      {"venv_path: ", in_quotes(venv_path_), " is gone since the start"});
+    return make_error(ErrorCode::not_found, "venv_path: % is gone since the start",
+                      {in_quotes(venv_path_)});
   }
   if (!auto_venv_) return std::string();
   if (work_dir == workspace_) work_dir = {};
   for (const std::string_view place : {work_dir, std::string_view(workspace_)}) {
     if (place.empty()) continue;
-    std::string venv = concat({place, "/.venv"});
+    std::string venv = concat("%/.venv", {place});
     if (is_venv(venv)) return venv;
   }
   return std::string();
@@ -215,9 +216,9 @@ Expected<std::string> Environment::find_venv(std::string_view work_dir) const {
 Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
                                                   const Variables& extra) const {
   if (!work_dir.empty() && (work_dir[0] != '/' || has_nul(work_dir)))
-    return environment_error("work_dir", work_dir, "is not an absolute path");
+    return environment_error("work_dir"sv, work_dir, "is not an absolute path"sv);
   auto venv = find_venv(work_dir);
-  if (!venv) return venv.error();
+  if (!venv) return venv.failure();
 
   TextMap map;
   for (const auto& [variable, value] : variables_) map[variable] = value;
@@ -225,16 +226,16 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   if (!venv->empty()) {
     map["VIRTUAL_ENV"] = *venv;
     std::string& path = map["PATH"];
-    path = concat({*venv, "/bin:", path});
+    path = concat("%/bin:%", {*venv, path});
     map.erase("PYTHONHOME");
   }
   if (auto assigned = assign_variables(map, "environment"sv, extra); !assigned)
-    return assigned.error();
+    return assigned.failure();
 
   CommandEnvironment result;
   result.variables.reserve(map.size());
   for (const auto& [variable, value] : map)
-    result.variables.push_back(concat({variable, "=", value}));
+    result.variables.push_back(concat("%=%", {variable, value}));
   result.prefix = prefix_;
   result.venv = std::move(*venv);
   return result;

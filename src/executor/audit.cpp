@@ -37,7 +37,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
   if (rest == 0) return text;
   std::string fraction = std::to_string(1000 + rest).substr(1);
   while (fraction.back() == '0') fraction.pop_back();
-  return concat({text, ".", fraction});
+  return concat("%.%", {text, fraction});
 }
 
 std::string count_of_seconds(std::chrono::milliseconds time) {
@@ -64,14 +64,14 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
   if (fd) ::unlink(path);
 #endif
-  if (!fd) return system_error(errno, {"cannot make a file for the script"});
+  if (!fd) return system_error(errno, "cannot make a file for the script");
   if (const int error = write_all(fd.get(), content); error != 0)
-    return system_error(error, {"cannot write the script"});
+    return system_error(error, "cannot write the script");
 #if defined(__linux__)
   // The running script cannot rewrite itself.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 #endif
-  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, {"cannot rewind the script"});
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
   return fd;
 }
 
@@ -84,14 +84,14 @@ bool is_program(const std::string& path) {
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);
-  if (!path) return with_prefix({option, ": "}, path.error());
+  if (!path) return with_prefix("%: ", {option}, path.error());
   struct stat status {};
   int error = 0;
   if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
     error = errno;
   else if (!S_ISDIR(status.st_mode))
     error = ENOTDIR;
-  if (error != 0) return system_error(error, {option, ": ", in_quotes(*path)});
+  if (error != 0) return system_error(error, "%: %", {option, in_quotes(*path)});
   return path;
 }
 
@@ -104,10 +104,10 @@ Json list_of(const std::vector<std::string>& texts) {
 void set_sandbox_fields(Json& object, const Result& r) {
   if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
     Json sandbox = Json::object();
-    sandbox.set("mode", name(r.sandbox->mode));
-    sandbox.set("network", name(r.sandbox->network));
-    if (!r.sandbox->missing.empty()) sandbox.set("missing", list_of(r.sandbox->missing));
-    object.set("sandbox", std::move(sandbox));
+    sandbox.set("mode"sv, name(r.sandbox->mode));
+    sandbox.set("network"sv, name(r.sandbox->network));
+    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
+    object.set("sandbox"sv, std::move(sandbox));
   }
   if (!r.container.empty()) object.set("container"sv, r.container);
   if (!r.place.empty()) object.set("place"sv, r.place);
@@ -142,7 +142,7 @@ Json AuditRecord::to_json() const {
   set_text("tool"sv, tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) record.set(concat({field, "_bytes"}), text.size());
+    if (text.size() > longest_audited_text) record.set(concat("%_bytes", {field}), text.size());
   };
   set_cut("command"sv, r.command);
   if (!code.empty()) set_cut("code"sv, code);
@@ -165,9 +165,9 @@ Json AuditRecord::to_json() const {
   record.set("cpu_ms"sv, milliseconds(r.cpu_time));
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
-    record.set(concat({field, "_bytes"}), counts.total_bytes);
+    record.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known(concat({field, "_sha256"}), counts.sha256);
+    set_known(concat("%_sha256", {field}), counts.sha256);
     if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout"sv, r.out, r.out_counts);

@@ -24,8 +24,8 @@ std::string_view audit_hash(std::string_view line) {
 namespace detail {
 
 Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
-  const std::string subject = concat({"audit_file: ", in_quotes(path)});
-  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, {subject, " has a NUL byte"});
+  const std::string subject = concat("audit_file: %", {in_quotes(path)});
+  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   auto file = std::make_unique<AuditFile>();
@@ -33,11 +33,11 @@ Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
   file->name_ = path.substr(folder == "." ? 0 : folder.size());
   file->folder_.reset(
       above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!file->folder_) return system_error(errno, {subject});
+  if (!file->folder_) return system_error(errno, "%", {subject});
   const int error = file->open_file();
   if (error == EOPNOTSUPP)
-    return make_error(ErrorCode::invalid_argument, {subject, " is neither a file nor a device"});
-  if (error != 0) return system_error(error, {subject});
+    return make_error(ErrorCode::invalid_argument, "% is neither a file nor a device", {subject});
+  if (error != 0) return system_error(error, "%", {subject});
   return file;
 }
 
@@ -90,13 +90,13 @@ std::string AuditFile::follow() {
 
 // An errno, or 0.
 int AuditFile::write_line(std::string_view record) {
-  std::string line = concat({cut_ ? "\n" : "", audit_begin, previous_, "\","});
+  std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) append_all(line, {"\"notice\":\"", notice_, "\","});
-  if (lost_ > 0) append_all(line, {"\"lost\":", lost_, ","});
+  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
+  if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
   const std::string hash = sha256(std::string_view(line).substr(begin));
-  append_all(line, {audit_end, hash, "\"}\n"});
+  append_all(line, "%%\"}\n", {audit_end, hash});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -135,7 +135,7 @@ std::string AuditFile::append(std::string_view record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  append_all(waiting_, {record, "\n"});
+  append_all(waiting_, "%\n", {record});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -146,9 +146,10 @@ std::string AuditFile::append(std::string_view record) {
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
-    return concat({"the audit record could not be written to ", in_quotes(path_), ": ",
-                   error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
-  return problem.empty() ? problem : concat({"audit log ", in_quotes(path_), ": ", problem});
+    return concat(
+        "the audit record could not be written to %: %",
+        {in_quotes(path_), error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
+  return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
 }
 
 }  // namespace detail

@@ -22,12 +22,12 @@ std::string signal_text(int number) {
       "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
       "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
       "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
-      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)";
+      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)"sv;
   for (const int known : numbers) {
     const std::string_view text = take_part(names, '\n');
     if (known == number) return std::string(text);
   }
-  return concat({"signal ", number});
+  return concat("signal %", {number});
 }
 
 }  // namespace inner
@@ -48,28 +48,28 @@ std::string Result::summary() const {
   std::string text;
   switch (outcome) {
     case Outcome::exited:
-      text = concat({"exited with status ", exit_code});
+      text = concat("exited with status %", {exit_code});
       break;
     case Outcome::signaled:
-      text = concat({"killed by ", signal_text(signal)});
+      text = concat("killed by %", {signal_text(signal)});
       break;
     case Outcome::timed_out:
-      text = concat({"timed out after ", seconds_text(timeout), " s"});
+      text = concat("timed out after % s", {seconds_text(timeout)});
       break;
     case Outcome::cancelled:
       text = "cancelled";
       break;
     case Outcome::refused:
-      return concat({"refused (", rule, "): ", message});
+      return concat("refused (%): %", {rule, message});
     case Outcome::not_started:
-      return concat({"not started: ", message});
+      return concat("not started: %", {message});
     case Outcome::unknown:
       text = "ended, but its status could not be learned";
       break;
   }
   const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(wall_time);
-  append_all(text, {" in ", seconds_text(wall), " s; ", out_counts.total_bytes,
-                    " bytes on stdout, ", err_counts.total_bytes, " on stderr"});
+  append_all(text, " in % s; % bytes on stdout, % on stderr",
+             {seconds_text(wall), out_counts.total_bytes, err_counts.total_bytes});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
 }
@@ -149,13 +149,15 @@ void Execution::cancel() const {
   if (state_->process) state_->process->cancel();
 }
 
+int Execution::descriptor() const { return state_->process ? state_->process->descriptor() : -1; }
+
 const Result& Execution::asked() const noexcept { return state_->asked; }
 
 int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
 
 Expected<void> Execution::write(std::string_view bytes) const {
   if (state_->process) return state_->process->write(bytes);
-  return make_error(ErrorCode::io, {"the command is not running, so it reads no input"});
+  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
 }
 
 void Execution::close_input() const {

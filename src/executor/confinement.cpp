@@ -20,12 +20,12 @@ namespace {
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.network != Network::host)
     return make_error(ErrorCode::invalid_argument,
-                      {"network: ", in_quotes(name(options.network)),
-                       " needs a sandbox: set sandbox to best_effort or strict"});
+                      "network: % needs a sandbox: set sandbox to best_effort or strict",
+                      {in_quotes(name(options.network))});
   if (options.pid_namespace || !options.protected_paths.empty())
     return make_error(ErrorCode::invalid_argument,
-                      {options.pid_namespace ? "pid_namespace" : "protected_paths",
-                       ": it needs a sandbox: set sandbox to best_effort or strict"});
+                      "%: it needs a sandbox: set sandbox to best_effort or strict",
+                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
   return {};
 }
 
@@ -46,7 +46,7 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
 std::string path_from_here(const std::string& path) {
   if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
-  return here ? concat({*here, "/", path}) : path;
+  return here ? concat("%/%", {*here, path}) : path;
 }
 
 // What lies in a writable directory is readable already, and so is the system. The sandbox gets
@@ -76,14 +76,14 @@ Expected<void> grant_needed(const LocalOptions& options, const std::string& spil
   for (const NeededPath& needed : needed_paths(options, spill_dir)) {
     if (needed.path.empty()) continue;
     auto canonical = canonical_path(needed.path);
-    if (!canonical) return canonical.error();
+    if (!canonical) return canonical.failure();
     const std::size_t before = sandbox.readable.size();
     grant_reading(sandbox, *canonical, path_from_here(needed.path));
     if (sandbox.readable.size() != before && is_home_directory(*canonical))
       return make_error(ErrorCode::invalid_argument,
-                        {needed.option, ": ", in_quotes(needed.path),
-                         " is a home directory or above one, which commands would be "
-                         "shown all of; name the directory that they need"});
+                        "%: % is a home directory or above one, which commands would be shown all "
+                        "of; name the directory that they need",
+                        {needed.option, in_quotes(needed.path)});
   }
   return {};
 }
@@ -95,9 +95,9 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
   const auto check = [](const char* option, const std::string& path) -> Expected<void> {
     if (path != "/") return {};
     return make_error(ErrorCode::invalid_argument,
-                      {option,
-                       ": a sandbox cannot be given '/': name the directories that "
-                       "commands need, or set sandbox to off"});
+                      "%: a sandbox cannot be given '/': name the directories that commands need, "
+                      "or set sandbox to off",
+                      {option});
   };
   if (roots.empty()) {
     if (auto ok = check("workspace", workspace); !ok) return ok;
@@ -116,14 +116,13 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
     const std::string paths = roots_out_of_reach(roots, permission);
     if (paths.empty()) continue;
     const bool none = permission == Permission::none;
-    std::string reason = concat({paths,
-                                 none ? " in a directory that commands may use"
-                                      : " in a directory that commands may change",
-                                 ": the kernel cannot take it back there"});
+    std::string reason = concat("%%: the kernel cannot take it back there",
+                                {paths, none ? " in a directory that commands may use"
+                                             : " in a directory that commands may change"});
     if (sandbox.mode == SandboxMode::strict)
       return make_error(ErrorCode::unsupported,
-                        {none ? "allowed_paths" : "read_only", ": sandbox strict: ", reason,
-                         "; move it out, or set sandbox to best_effort"});
+                        "%: sandbox strict: %; move it out, or set sandbox to best_effort",
+                        {none ? "allowed_paths" : "read_only", reason});
     missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
   }
   return {};
@@ -149,7 +148,7 @@ const char* value_of(const std::vector<std::string>& variables, std::string_view
 
 std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
-  std::vector<std::string> variables = {concat({"CODEEXEC_NETWORK=", name(network)})};
+  std::vector<std::string> variables = {concat("CODEEXEC_NETWORK=%", {name(network)})};
   if (network == Network::none)
     add_words(variables,
               {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
@@ -159,10 +158,10 @@ std::vector<std::string> offline_variables(Network network) {
 
 void add_toolchains(const Environment& environment, std::vector<std::string>& variables) {
   const auto resolved = environment.resolve({});
-  const char* const home = resolved ? value_of(resolved->variables, "HOME") : nullptr;
+  const char* const home = resolved ? value_of(resolved->variables, "HOME"sv) : nullptr;
   if (!home) return;
-  const std::string toolchains = concat({home, "/.rustup"});
-  if (is_directory(toolchains)) variables.push_back(concat({"RUSTUP_HOME=", toolchains}));
+  const std::string toolchains = concat("%/.rustup", {home});
+  if (is_directory(toolchains)) variables.push_back(concat("RUSTUP_HOME=%", {toolchains}));
 }
 
 std::string path_as_given(const std::string& canonical, const LocalOptions& options) {
@@ -174,14 +173,14 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
   return workspace && *workspace == canonical ? path_from_here(options.workspace) : canonical;
 }
 
-Error in_words_of_roots(Error error, const LocalOptions& options) {
+SharedError in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
   for (const char* own : {"limits: ", "sandbox: "})
     if (starts_with(error.message, own)) return error;
   const char* option = nullptr;
   const auto look_at = [&](const char* name, const std::string& path) {
     if (!option && !path.empty() &&
-        starts_with(error.message, concat({theirs, in_quotes(path_from_here(path)), " "})))
+        starts_with(error.message, concat("%% ", {theirs, in_quotes(path_from_here(path))})))
       option = name;
   };
   for (const Root& root : options.roots)
@@ -190,9 +189,9 @@ Error in_words_of_roots(Error error, const LocalOptions& options) {
     look_at(needed.option, needed.path);
   if (!option && (!starts_with(error.message, theirs) || !options.sandbox.writable.empty() ||
                   !options.sandbox.readable.empty()))
-    return with_prefix({"sandbox: "}, error);
+    return with_prefix("sandbox: ", {}, error);
   if (!option) option = options.roots.empty() ? "workspace" : "allowed_paths";
-  error.message.replace(0, theirs.size(), concat({option, ": "}));
+  error.message.replace(0, theirs.size(), concat("%: ", {option}));
   return error;
 }
 
@@ -208,10 +207,10 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
   variables.auto_venv = false;
   variables.venv_path.clear();
   const auto environment = Environment::create(variables);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   const auto resolved = environment->resolve({});
-  if (!resolved) return resolved.error();
-  const char* const path = value_of(resolved->variables, "PATH");
+  if (!resolved) return resolved.failure();
+  const char* const path = value_of(resolved->variables, "PATH"sv);
   if (path && !sandbox.search_path.empty()) sandbox.search_path += ':';
   if (path) sandbox.search_path += path;
   return {};

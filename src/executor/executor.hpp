@@ -174,7 +174,9 @@ class Execution {
   bool wait_for(std::chrono::milliseconds time) const;  // true when it is done
   Result wait() const;                                  // blocks until it is done
   void cancel() const;                                  // outcome becomes Outcome::cancelled
-  int pid() const;                                      // -1 when it never started
+  // Becomes readable when it is done, as Process::descriptor(); -1 when it never started.
+  int descriptor() const;
+  int pid() const;  // -1 when it never started
   // What was known when it was started: command, work_dir, timeout, venv, sandbox and notes. Of a
   // command that never started: all there is. Valid as long as the handle.
   const Result& asked() const noexcept;
@@ -236,7 +238,9 @@ struct ExecutorOptions {
   // "notice" tells. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
   std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
-  Function<void(const AuditRecord&)> on_audit = {};  // called in the thread that ends the command
+  // Called in the thread that ends the command, for one at a time. It must not wait for another
+  // command of this executor, which could not be recorded meanwhile.
+  Function<void(const AuditRecord&)> on_audit = {};
 };
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
@@ -405,6 +409,10 @@ class LocalExecutor : public Executor {
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
+
+// Runs a script on this host with the defaults of LocalOptions, as LocalExecutor::run() does. Where
+// there can be no executor, the result says why (Outcome::not_started).
+Result run(std::string_view script);
 
 }  // namespace v0_1
 }  // namespace codeexec

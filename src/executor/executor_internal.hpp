@@ -183,7 +183,7 @@ class WatchedFiles {
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 // Adds a note for the caller, unless it is empty.
-void add_note(std::vector<std::string>& notes, Pieces pieces);
+void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
 
 }  // namespace inner
 
@@ -195,9 +195,14 @@ class Executor::PrivateFolder {
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
                                                                const std::string& parent,
                                                                std::string_view prefix);
-  // In the TMPDIR of this process, or /tmp, where those of this prefix go that nobody uses.
+  // In an absolute directory, by default the TMPDIR of this process, or /tmp, where those of this
+  // prefix go that nobody uses.
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
-                                                               std::string_view prefix);
+                                                               std::string_view prefix,
+                                                               std::string_view parent = {});
+  // For a copy of the workspace of that path, which becomes its own: an empty one of that path,
+  // where it can be had, or one in $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace);
 
   PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   PrivateFolder(const PrivateFolder&) = delete;
@@ -249,7 +254,7 @@ void add_toolchains(const Environment& environment, std::vector<std::string>& va
 std::string path_as_given(const std::string& canonical, const LocalOptions& options);
 
 // The sandbox calls grants what are roots here, or the workspace.
-Error in_words_of_roots(Error error, const LocalOptions& options);
+SharedError in_words_of_roots(Error error, const LocalOptions& options);
 
 // Adds to the options of the sandbox what the executor's options imply; the spill_dir is the one in
 // use.

@@ -104,10 +104,10 @@ bool possible(Cause cause, const Result& told, Network network) {
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
       // A file that is no program is refused everywhere.
-      return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem");
+      return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
     case Cause::processes:
-      return confined && (names(told.sandbox->enforced, "processes") ||
-                          names(told.sandbox->missing, "processes"));
+      return confined && (names(told.sandbox->enforced, "processes"sv) ||
+                          names(told.sandbox->missing, "processes"sv));
     case Cause::none:
     case Cause::semaphores:
     case Cause::pseudo_terminals:
@@ -124,7 +124,7 @@ Cause cause_in(std::string_view output, const Result& told, Network network) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network) ? lines : "";
+    std::string_view rest = possible(cause, told, network) ? lines : ""sv;
     while (!rest.empty())
       if (shows(text, take_part(rest, '\n'))) return cause;
   }
@@ -166,14 +166,15 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::refused_connection:
     case Cause::network:
       if (network != Network::loopback)
-        return concat(
-            {"The network is switched off for commands here (network: ", name(network), ")"});
+        return concat("The network is switched off for commands here (network: %)",
+                      {name(network)});
       return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
              "(network: loopback): run a server and its client in one command";
     case Cause::files:
-      return concat({"Commands can change files only below ", writable,
-                     ", and read only these, the system and its tools (options allowed_paths, "
-                     "read_only)"});
+      return concat(
+          "Commands can change files only below %, and read only these, the system and its tools "
+          "(options allowed_paths, read_only)",
+          {writable});
     case Cause::processes:
       return "the processes and threads of commands are limited here (option limit_processes), and "
              "others of the user may count, too";
@@ -191,8 +192,8 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
   return result;
 }
 
-void add_note(std::vector<std::string>& notes, Pieces pieces) {
-  std::string note = concat(pieces);
+void add_note(std::vector<std::string>& notes, const char* form, Pieces values) {
+  std::string note = concat(form, values);
   if (!note.empty()) notes.push_back(std::move(note));
 }
 
@@ -201,7 +202,7 @@ std::string note_of_left_behind(const ProcessResult& ended) {
   if (!by_itself || ended.left_behind == 0) return {};
   return ended.left_behind == 1
              ? "1 process that the command left behind was ended"
-             : concat({ended.left_behind, " processes that the command left behind were ended"});
+             : concat("% processes that the command left behind were ended", {ended.left_behind});
 }
 
 }  // namespace inner
@@ -213,11 +214,11 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.message = error.message;
 }
 
-void Executor::Admission::refuse(std::string_view rule, Pieces message, std::size_t begin,
-                                 std::size_t end) {
+void Executor::Admission::refuse(std::string_view rule, const char* message, Pieces values,
+                                 std::size_t begin, std::size_t end) {
   result.outcome = Outcome::refused;
   result.rule = rule;
-  result.message = concat(message);
+  result.message = concat(message, values);
   result.rule_begin = begin;
   result.rule_end = end;
 }
@@ -235,23 +236,22 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
       {"kill_grace", options.kill_grace}};
   for (const auto& [field, time] : times)
     if (time.count() <= 0)
-      return make_error(ErrorCode::invalid_argument,
-                        {field, " must be greater than 0, and not ", seconds_text(time)});
+      return make_error(ErrorCode::invalid_argument, "% must be greater than 0, and not %",
+                        {field, seconds_text(time)});
   if (options.timeout > options.max_timeout && options.timeout != no_limit)
-    return make_error(ErrorCode::invalid_argument, {"timeout (", seconds_text(options.timeout),
-                                                    " s) is longer than max_timeout (",
-                                                    seconds_text(options.max_timeout), " s)"});
+    return make_error(ErrorCode::invalid_argument, "timeout (% s) is longer than max_timeout (% s)",
+                      {seconds_text(options.timeout), seconds_text(options.max_timeout)});
   if (options.max_output < 1024)
     return make_error(ErrorCode::invalid_argument,
-                      {"max_output must be at least 1024 bytes, and not ", options.max_output});
+                      "max_output must be at least 1024 bytes, and not %", {options.max_output});
 
   auto policy = Policy::create(options.policy);
-  if (!policy) return policy.error();
+  if (!policy) return policy.failure();
   PathOptions path_options;
   path_options.roots = options.roots;
   auto paths =
       elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
-  if (!paths) return paths.error();
+  if (!paths) return paths.failure();
 
   auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
@@ -264,7 +264,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   } else {
     auto workspace =
         PathRules().open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-    if (!workspace) return with_prefix({"workspace: "}, workspace.error());
+    if (!workspace) return with_prefix("workspace: ", {}, workspace.error());
     gate->options.workspace = workspace->path;
   }
   if (options.delete_guard) {
@@ -277,16 +277,16 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
     for (const RuleInfo& rule : Policy::rules())
       nothing_but_syntax.disabled_rules.push_back(rule.name);
     auto reader = Policy::create(nothing_but_syntax);
-    if (!reader) return reader.error();
+    if (!reader) return reader.failure();
     gate->reader.emplace(std::move(*reader));
   }
   auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
-  if (!spill_dir) return spill_dir.error();
+  if (!spill_dir) return spill_dir.failure();
   gate->options.spill_dir = std::move(*spill_dir);
-  if (auto ok = gate->set_up_files(); !ok) return ok.error();
+  if (auto ok = gate->set_up_files(); !ok) return ok.failure();
   if (!options.audit_file.empty()) {
     auto audit = detail::AuditFile::open(options.audit_file);
-    if (!audit) return audit.error();
+    if (!audit) return audit.failure();
     gate->audit = std::move(*audit);
   }
   char host[256] = {};
@@ -310,7 +310,7 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
   if (!gate_->elsewhere) return canonical_path(path, base);
   FileMessage message(FileMessage::canonical, path);
   message.extra = base;
-  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.error();
+  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.failure();
   return std::move(message.path);
 }
 
@@ -318,7 +318,7 @@ Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
                                                 std::string* path) const {
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
-    found = canonical(work_dir.empty() ? "." : work_dir, workspace());
+    found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());
   if (found && path) *path = *found;
   return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
 }
@@ -337,15 +337,15 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
 
   if (!command.argv.empty() && !command.script.empty()) {
-    admission.refuse("command", {"a command has either a script or an argv, not both"});
+    admission.refuse("command", "a command has either a script or an argv, not both");
     return admission;
   }
   if (command.session && !command.argv.empty()) {
-    admission.refuse("command", {"only a script can have a session: an argv leaves nothing to it"});
+    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
     return admission;
   }
   if (command.session && command.script.size() > longest_session_script) {
-    admission.refuse("command", {"a script in a session may have at most 1 MiB"});
+    admission.refuse("command", "a script in a session may have at most 1 MiB");
     return admission;
   }
   // What is relative in the script is judged for what it is where the script will run; a work_dir
@@ -362,20 +362,19 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
                                              : policy.check(command.argv, work_dir);
   const Verdict& verdict = judgement.verdict;
   if (!verdict) {
-    admission.refuse(verdict.rule, {verdict.message}, verdict.begin, verdict.end);
+    admission.refuse(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
     return admission;
   }
 
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   if (result.timeout.count() <= 0) {
-    admission.refuse("timeout", {"timeout must be greater than 0 seconds, and not ",
-                                 seconds_text(result.timeout)});
+    admission.refuse("timeout", "timeout must be greater than 0 seconds, and not %",
+                     {seconds_text(result.timeout)});
     return admission;
   }
   if (result.timeout > options.max_timeout && !command.background) {
-    add_note(result.notes,
-             {"timeout reduced from ", seconds_text(result.timeout), " to ",
-              count_of_seconds(options.max_timeout), ", the longest that is allowed here"});
+    add_note(result.notes, "timeout reduced from % to %, the longest that is allowed here",
+             {seconds_text(result.timeout), count_of_seconds(options.max_timeout)});
     result.timeout = options.max_timeout;
   }
 
@@ -385,7 +384,7 @@ Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
   }
   if (!directory) {
     admission.refuse(
-        "work_dir",
+        "work_dir", "%%",
         {directory.error().message,
          command.work_dir != given.work_dir     ? "; the session is there: give a work_dir to leave"
          : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
@@ -447,24 +446,25 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
   bound_spilled(ended, told);
+  add_note(told.notes, "%", {ending.late_note()});
   for (std::string limit : ended.limits_reached) {
     std::replace(limit.begin(), limit.end(), '_', ' ');
-    add_note(told.notes, {"the command reached its limit of ", limit});
+    add_note(told.notes, "the command reached its limit of %", {limit});
   }
   if (ended.outcome == Outcome::signaled)
-    add_note(told.notes, {"ended by ", signal_text(ended.signal)});
-  add_note(told.notes, {note_of_left_behind(ended)});
+    add_note(told.notes, "ended by %", {signal_text(ended.signal)});
+  add_note(told.notes, "%", {note_of_left_behind(ended)});
   const Cause cause = cause_of_failure(ended, told, ending.network);
   const bool is_plain = has_entry("sh dash ash"sv, base_name(options.shell));
   if (cause != Cause::none && (cause != Cause::dialect || is_plain))
-    add_note(told.notes, {advice_for(cause, ending.network, writable(ending))});
-  if (ending.session) add_note(told.notes, {ending.hand_on(ended, paths)});
+    add_note(told.notes, "%", {advice_for(cause, ending.network, writable(ending))});
+  if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
-    add_note(told.notes,
-             {"changed during the command, and used outside of the sandbox by the user's own "
-              "tools: ",
-              joined(told.changed_files, ", "sv)});
+    add_note(
+        told.notes,
+        "changed during the command, and used outside of the sandbox by the user's own tools: %",
+        {joined(told.changed_files, ", "sv)});
   ending.log(told, ended);
 }
 
@@ -507,9 +507,12 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
 void Executor::Gate::record(Result& result, AuditRecord record) const {
   if (!recording()) return;
   record.result = &result;
-  if (options.on_audit) options.on_audit(record);
+  if (options.on_audit) {
+    const std::lock_guard<std::recursive_mutex> lock(audit_mutex);
+    options.on_audit(record);
+  }
   if (!audit) return;
-  add_note(result.notes, {audit->append(record.to_json().dump())});
+  add_note(result.notes, "%", {audit->append(record.to_json().dump())});
 }
 
 Result Executor::run(const Command& command) const {

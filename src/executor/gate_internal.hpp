@@ -28,6 +28,8 @@ struct Executor::Ending {
   // What the command can reach, and whether HOME and TMPDIR are its own.
   Network network = Network::host;
   bool own_home = false;
+  // What its place tells once it has ended.
+  Function<std::string()> late_note = {};
   // For who keeps a log of its own: what is told of the command, and what became of it.
   Function<void(const Result&, const ProcessResult&)> log = {};
 
@@ -42,19 +44,21 @@ struct Executor::Ending {
   // command would be refused is not taken.
   std::string hand_on(const ProcessResult& ended, const PathRules& paths) const {
     constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
-    if (ended.outcome != Outcome::exited) return concat({all, "the command did not end by itself"});
+    if (ended.outcome != Outcome::exited)
+      return concat("%the command did not end by itself", {all});
     auto told = detail::parse_session_state(session_text(), mark);
     if (!told) return concat({all, told.error().message});
     std::string note;
     if (paths.permission(told->work_dir) == Permission::none) {
       const std::string there = shell_word(to_utf8(told->work_dir));
-      note = concat({"the session stays in ", printable(folder), ", because ", there,
-                     " is not within the folders that commands may start in; `cd ", there,
-                     " && ...` works in one command"});
+      note = concat(
+          "the session stays in %, because % is not within the folders that commands may start in; "
+          "`cd % && ...` works in one command",
+          {printable(folder), there, there});
       told->work_dir = folder;
     }
     if (session->take(*told, folder, resets)) return note;
-    return concat({all, "more than 256 variables or 64 KiB changed"});
+    return concat("%more than 256 variables or 64 KiB changed", {all});
   }
 };
 
@@ -78,7 +82,8 @@ struct Executor::Gate {
   // With such a guard and a policy that lets pass what it cannot read: objects to just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
-  std::string host = {};  // of audit records
+  mutable std::recursive_mutex audit_mutex = {};  // a callback may run a command itself
+  std::string host = {};                          // of audit records
   Redactor redactor;
 
   Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
@@ -158,7 +163,8 @@ struct Executor::Admission {
   // to descriptor 3. False when it cannot, as the result then says.
   bool follow_session(const std::string& text, std::vector<std::string>& words);
   void fail(const Error& error, const char* step);
-  void refuse(std::string_view rule, Pieces message, std::size_t begin = 0, std::size_t end = 0);
+  void refuse(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
+              std::size_t end = 0);
 };
 
 }  // namespace v0_1

@@ -27,7 +27,7 @@ class GitConfig {
   // A file that says the same; empty unless both are known.
   std::string identity() const {
     if (name_.empty() || email_.empty()) return {};
-    return concat({"[user]\n\tname = ", name_, "\n\temail = ", email_, "\n"});
+    return concat("[user]\n\tname = %\n\temail = %\n", {name_, email_});
   }
 
  private:
@@ -131,9 +131,9 @@ std::string git_identity() {
   if (const std::string_view given = host_variable("GIT_CONFIG_GLOBAL"); !given.empty()) {
     config.read(std::string(given));
   } else {
-    config.read(others.empty() ? concat({home, "/.config/git/config"})
-                               : concat({others, "/git/config"}));
-    config.read(concat({home, "/.gitconfig"}));
+    config.read(others.empty() ? concat("%/.config/git/config", {home})
+                               : concat("%/git/config", {others}));
+    config.read(concat("%/.gitconfig", {home}));
   }
   return config.identity();
 }

@@ -18,10 +18,10 @@ inline namespace inner {
 
 // A command may have put a link in place of any name below the workspace, so none is followed.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
-  const std::string folder = concat({workspace == "/" ? "" : workspace, "/.agent"});
+  const std::string folder = concat("%/.agent", {workspace == "/" ? "" : workspace});
   const auto root = open_canonical_directory(workspace);
   if (root && ::mkdirat(root->get(), ".agent", 0777) != 0 && errno != EEXIST)
-    return system_error(errno, {"cannot make ", in_quotes(folder), " for the skills"});
+    return system_error(errno, "cannot make % for the skills", {in_quotes(folder)});
   const auto opened = root ? open_canonical_directory(folder) : root.error();
   int error = opened ? 0 : opened.error().system_error;
   if (opened && ::symlinkat(skills_dir.c_str(), opened->get(), "skills") != 0) {
@@ -34,7 +34,7 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
       error = 0;
   }
   if (error == 0) return {};
-  return system_error(error, {"cannot link the skills as ", in_quotes(folder + "/skills")});
+  return system_error(error, "cannot link the skills as %", {in_quotes(folder + "/skills")});
 }
 
 }  // namespace inner
@@ -57,7 +57,7 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
   const std::string_view user = path.substr(1, end - 1);
   const std::string home = user.empty() ? own_home() : home_of_user(user);
   if (starts_with(home, "/"sv)) return concat({home, path.substr(end)});
-  return make_error(ErrorCode::not_found, {"that home directory is not known here"});
+  return make_error(ErrorCode::not_found, "that home directory is not known here");
 }
 
 // Links are followed here and not by the policy, which looks at no disk. What is removed is the
@@ -65,17 +65,17 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
 Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
                              FunctionRef<std::string()> own_home, WalkBudget& budget) {
   auto path = spelled_out(access, work_dir, own_home);
-  if (!path) return path.error();
+  if (!path) return path.failure();
   Target target;
   target.access = &access;
   std::vector<std::string> files;
   if (access.glob && has_glob(*path)) {
     auto directory =
         canonical_path(path->substr(0, path->rfind('/', path->find_first_of("*?[")) + 1));
-    if (!directory) return directory.error();
+    if (!directory) return directory.failure();
     target.directory = std::move(*directory);
     auto found = expand_glob(*path, budget);
-    if (!found) return found.error();
+    if (!found) return found.failure();
     files = std::move(*found);
   }
   // A pattern without a match means itself.
@@ -83,7 +83,7 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   for (const std::string& file : files) {
     auto resolved =
         access.kind == FileAccess::Kind::remove ? canonical_entry(file) : canonical_path(file);
-    if (!resolved) return resolved.error();
+    if (!resolved) return resolved.failure();
     target.files.push_back(std::move(*resolved));
   }
   return target;
@@ -113,9 +113,8 @@ void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
       place = protected_place(paths, target.files[i], around);
     if (place.empty()) continue;
-    return admission.refuse("read-only",
-                            {"Command would modify read-only context path: ", printable(place)},
-                            access.begin, access.end);
+    return admission.refuse("read-only", "Command would modify read-only context path: %",
+                            {printable(place)}, access.begin, access.end);
   }
 }
 
@@ -148,7 +147,7 @@ void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission
     allowed = delete_guard->can_delete_directory(
         tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
   }
-  if (!allowed) admission.refuse("delete-guard", {allowed.error().message}, begin, end);
+  if (!allowed) admission.refuse("delete-guard", "%", {allowed.error().message}, begin, end);
 }
 
 void Executor::guard_files(const Command& command, const Judgement& judgement,
@@ -159,8 +158,8 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
                       !gate_->reader->check(admission.result.command, work_dir);
   if (unread)
     return admission.refuse(strictest,
-                            {"Command was not understood, so which files it changes is not known"},
-                            0, admission.result.command.size());
+                            "Command was not understood, so which files it changes is not known",
+                            {}, 0, admission.result.command.size());
   WalkBudget budget;
   std::list<Target> targets;
   for (const FileAccess& access : judgement.files) {
@@ -169,10 +168,9 @@ void Executor::guard_files(const Command& command, const Judgement& judgement,
     const auto own_home = [&] { return home(command, work_dir); };
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
-      return admission.refuse(
-          strictest,
-          {"Command would change ", in_quotes(access.path), ": ", target.error().message},
-          access.begin, access.end);
+      return admission.refuse(strictest, "Command would change %: %",
+                              {in_quotes(access.path), target.error().message}, access.begin,
+                              access.end);
     if (target) targets.push_back(std::move(*target));
   }
   if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);

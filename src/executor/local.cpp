@@ -44,14 +44,14 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 inline namespace inner {
 
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
-  const std::string facts = concat({"The shell is ", to_utf8(shell), "."});
+  const std::string facts = concat("The shell is %.", {to_utf8(shell)});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
-    return concat({facts, " Every command line is run with `", prefix,
-                   "` before it; do not write that yourself."});
+    return concat("% Every command line is run with `%` before it; do not write that yourself.",
+                  {facts, prefix});
   if (!environment.venv_path.empty())
-    return concat({facts, " Commands use the Python virtual environment ",
-                   to_utf8(environment.venv_path), "."});
+    return concat("% Commands use the Python virtual environment %.",
+                  {facts, to_utf8(environment.venv_path)});
   if (!environment.auto_venv) return facts;
   return facts +
          " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
@@ -80,24 +80,25 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   EnvironmentOptions variables = options.environment;
   variables.workspace = options.workspace.empty() ? "." : options.workspace;
   auto environment = Environment::create(variables);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   ExecutorOptions general = options;
   general.policy.enable_sudo = false;
-  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.error();
+  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.failure();
   if (has_nul(options.shell) || !is_program(options.shell))
-    return make_error(ErrorCode::invalid_argument, {"shell must be the path of a program, and ",
-                                                    in_quotes(options.shell), " is not"});
+    return make_error(ErrorCode::invalid_argument,
+                      "shell must be the path of a program, and % is not",
+                      {in_quotes(options.shell)});
   auto skills_dir = usable_directory("skills_dir", options.skills_dir, R_OK | X_OK);
-  if (!skills_dir) return skills_dir.error();
+  if (!skills_dir) return skills_dir.failure();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
-  if (auto ok = place->make_homes(options); !ok) return ok.error();
-  if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.error();
+  if (auto ok = place->make_homes(options); !ok) return ok.failure();
+  if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.failure();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
   std::vector<std::string> readable = options.sandbox.readable;
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
-  if (!file_rules) return file_rules.error();
+  if (!file_rules) return file_rules.failure();
   place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
@@ -141,14 +142,15 @@ std::string LocalExecutor::describe_place() const {
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
     append_all(text,
-               {" Commands run in a sandbox. They can change files only below ",
-                to_utf8(joined(place_->writable, ", "sv)),
+               " Commands run in a sandbox. They can change files only below %%; besides, they can "
+               "read the system, its tools%% and nothing else of the user's.",
+               {to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
-                "; besides, they can read the system, its tools", readable.empty() ? "" : ", ",
-                to_utf8(joined(readable, ", "sv)), " and nothing else of the user's."});
+                readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
     if (!place_->protected_paths.empty())
-      append_all(text, {" What is there of ", to_utf8(joined(place_->protected_paths, ", "sv)),
-                        " is protected: changing it fails as 'read-only' or 'busy'."});
+      append_all(text,
+                 " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
+                 {to_utf8(joined(place_->protected_paths, ", "sv))});
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -172,7 +174,7 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   for (const std::string& path : writable) {
     add(path, Permission::write);
     for (const std::string& name : protected_paths)
-      add(concat({path, "/", name}), Permission::read);
+      add(concat("%/%", {path, name}), Permission::read);
   }
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
@@ -187,7 +189,7 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
   // The home of a command that has not started is not there yet, but this is where it will be.
   const auto environment = place_->resolve(command, work_dir, place_->homes.get());
   if (!environment) return {};
-  const char* const home = value_of(environment->variables, "HOME");
+  const char* const home = value_of(environment->variables, "HOME"sv);
   return home ? home : std::string();
 }
 
@@ -205,7 +207,7 @@ void LocalExecutor::confine(Admission& admission) const {
       process.environment.push_back(variable);
   if (!place_->sandboxed()) return;
   if (auto same = place_->sandbox.check_grants(); !same) {
-    const Error error = with_prefix({"sandbox: "}, same.error());
+    const Error error = with_prefix("sandbox: ", {}, same.error());
     if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
@@ -225,11 +227,11 @@ Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
 
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();
-  if (!home) return home.error();
+  if (!home) return home.failure();
   admission.home = *home;
   admission.ending.own_home = *home != nullptr;
   auto environment = place_->resolve(command, admission.directory.path, home->get());
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   if (!place_->skills_dir.empty()) {
     const std::lock_guard<std::mutex> lock(place_->skills_mutex);
     if (!place_->skills_linked) {
@@ -254,11 +256,20 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (third == Third::session) return open_session_pipe(admission);
   if (third == Third::script) {
     auto script = anonymous_file(command.script);
-    if (!script) return script.error();
+    if (!script) return script.failure();
     admission.script = std::move(*script);
     process.pass_fd = admission.script.get();
   }
   return {};
+}
+
+Result run(std::string_view script) {
+  const auto here = LocalExecutor::create({});
+  if (here) return here->run(script);
+  Result result;
+  result.command = script;
+  result.message = here.error().message;
+  return result;
 }
 
 }  // namespace v0_1

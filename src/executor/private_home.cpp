@@ -51,7 +51,7 @@ bool make_usable(int parent, const char* entry) {
   // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return itself && ::chmod(concat({"/proc/self/fd/", itself.get()}).c_str(), 0700) == 0;
+  return itself && ::chmod(concat("/proc/self/fd/%", {itself.get()}).c_str(), 0700) == 0;
 #else
   return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
 #endif
@@ -132,7 +132,7 @@ void TreeRemoval::empty_and_remove(const char* entry) {
 void TreeRemoval::move_up(int parent, const char* entry) {
   bool may_change = true;
   for (;;) {
-    const std::string target = concat({"removed-", names_++});
+    const std::string target = concat("removed-%", {names_++});
     if (::renameat(parent, entry, root_, target.c_str()) == 0) {
       ++done_;
       return;
@@ -189,21 +189,22 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
     if (error == 0)
-      return new_shared<const PrivateFolder>(concat({parent, "/", name}), std::move(fd));
+      return new_shared<const PrivateFolder>(concat("%/%", {parent, name}), std::move(fd));
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
-  return system_error(error, {option, ": cannot make a directory in ", in_quotes(parent)});
+  return system_error(error, "%: cannot make a directory in %", {option, in_quotes(parent)});
 }
 
 Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
-    const char* option, std::string_view prefix) {
+    const char* option, std::string_view prefix, std::string_view wanted) {
   const char* const given = std::getenv("TMPDIR");
-  auto parent = canonical_path(given && *given == '/' ? given : "/tmp"sv);
-  if (!parent) return with_prefix({option, ": "}, parent.error());
+  if (wanted.empty()) wanted = given && *given == '/' ? given : "/tmp"sv;
+  auto parent = canonical_path(wanted);
+  if (!parent) return with_prefix("%: ", {option}, parent.error());
   auto directory = open_canonical_directory(*parent);
   if (!directory)
-    return system_error(directory.error().system_error,
-                        {option, ": cannot make a directory in ", in_quotes(*parent)});
+    return system_error(directory.error().system_error, "%: cannot make a directory in %",
+                        {option, in_quotes(*parent)});
   remove_left_folders(directory->get(), prefix);
   return create(option, directory->get(), *parent, prefix);
 }
@@ -228,7 +229,7 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   if (options.sandbox.mode == SandboxMode::off || options.private_home == PrivateHome::off)
     return {};
   auto made = Home::create("private_home", "codeexec-home-"sv);
-  if (!made) return made.error();
+  if (!made) return made.failure();
   homes = std::move(*made);
   home_per_command = options.private_home == PrivateHome::command;
   for (const auto& variable : options.environment.set) {
@@ -245,8 +246,8 @@ Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const int error = file ? write_all(file.get(), gitconfig) : errno;
   if (error == 0) return {};
-  return system_error(error,
-                      {"private_home: cannot write a .gitconfig in ", in_quotes(home.path())});
+  return system_error(error, "private_home: cannot write a .gitconfig in %",
+                      {in_quotes(home.path())});
 }
 
 // The home of one more command, or null. By descriptor: commands may write to what it is made in.
@@ -255,7 +256,7 @@ Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place
   if (!home_per_command) return homes;
   auto home = Home::create("private_home", homes->fd(), homes->path(), "command-");
   if (!home) return home;
-  if (auto ok = furnish(**home); !ok) return ok.error();
+  if (auto ok = furnish(**home); !ok) return ok.failure();
   return home;
 }
 

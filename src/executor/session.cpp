@@ -34,8 +34,8 @@ class ExportList {
     while (at_ < text_.size())
       if (!read_line(variables))
         return make_error(ErrorCode::parse,
-                          {"what the shell told of its variables was not understood at byte ", at_},
-                          at_);
+                          "what the shell told of its variables was not understood at byte %",
+                          {at_}, at_);
     return variables;
   }
 
@@ -74,9 +74,9 @@ class ExportList {
     while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
       const char c = text_[at_++];
       if (c == '\'') {
-        if (!read_quoted(word, '\'', "")) return false;
+        if (!read_quoted(word, '\'', ""sv)) return false;
       } else if (c == '"') {
-        if (!read_quoted(word, '"', "$`\"\\")) return false;
+        if (!read_quoted(word, '"', "$`\"\\"sv)) return false;
       } else if (c == '$') {
         if (!next_is('\'') || !read_ansi(word)) return false;
       } else if (c == '\\') {
@@ -154,30 +154,29 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
   if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
-  const std::string echo = concat({own, "echo ", mark});
-  const std::string list = concat({echo, "&&", own, "export -p&&", echo});
-  const std::string tell = concat({"{ ", own, "pwd -P&&", list, "; } 2>/dev/null >&8"});
+  const std::string echo = concat("%echo %", {own, mark});
+  const std::string list = concat("%&&%export -p&&%", {echo, own, echo});
+  const std::string tell = concat("{ %pwd -P&&%; } 2>/dev/null >&8", {own, list});
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
-  for (std::size_t i = 1; i <= parts; ++i) append_all(script, {"$", i});
+  for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
   // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
   // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
-  return concat({descriptor == 8
-                     ? std::string()
-                     : concat({"{ true; } 2>/dev/null >&", fd, "&&exec 8>&", fd, " ", fd, ">&-;"}),
-                 "{ ", list, "; } 2>/dev/null >&8;trap '{ case ${2-} in ", mark, ");;*)", tell,
-                 ";esac; } 2>/dev/null||:' EXIT;"
-                 "case ${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"",
-                 script, "\";;*)eval \"", script, "\" 8>&-;esac\n{ set -- \"$?\" ", mark,
-                 ";set +x; } 2>/dev/null\n", tell, "||:\nexit \"$1\""});
+  return concat(
+      "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
+      "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
+      "set -- \"$?\" %;set +x; } 2>/dev/null\n%||:\nexit \"$1\"",
+      {descriptor == 8 ? std::string()
+                       : concat("{ true; } 2>/dev/null >&%&&exec 8>&% %>&-;", {fd, fd, fd}),
+       list, mark, tell, script, script, mark, tell});
 }
 
 // mark, variables, mark, folder, mark, variables, mark: each mark is a line.
 Expected<detail::SessionState> detail::parse_session_state(std::string_view text,
                                                            std::string_view mark) {
-  const std::string line = concat({mark, "\n"});
+  const std::string line = concat("%\n", {mark});
   std::array<std::string_view, 4> parts;
   bool complete = !mark.empty() && !has_nul(text);
   for (std::string_view& part : parts) {
@@ -191,17 +190,16 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
     text.remove_prefix(end + line.size());
   }
   if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
-    return make_error(
-        ErrorCode::parse,
-        {"its shell did not tell all of them at its end (it ended in exec or set a trap "
-         "on EXIT, the folder is gone, or they are more than 256 KiB)"});
+    return make_error(ErrorCode::parse,
+                      "its shell did not tell all of them at its end (it ended in exec or set a "
+                      "trap on EXIT, the folder is gone, or they are more than 256 KiB)");
   SessionState state;
   state.work_dir = std::string(parts[2].substr(0, parts[2].size() - 1));
   auto before = ExportList(parts[1]).read();
-  if (!before) return before.error();
+  if (!before) return before.failure();
   state.before = std::move(*before);
   auto variables = ExportList(parts[3]).read();
-  if (!variables) return variables.error();
+  if (!variables) return variables.failure();
   state.variables = std::move(*variables);
   return state;
 }
@@ -209,7 +207,7 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
 inline namespace inner {
 
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
-  if (!make_pipe(told, writer)) return system_error(errno, {"cannot make a pipe for the session"});
+  if (!make_pipe(told, writer)) return system_error(errno, "cannot make a pipe for the session");
   set_nonblocking(told);
   set_nonblocking(writer);
 #if defined(__linux__)
@@ -268,7 +266,7 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   for (const auto& [variable, value] : told.variables) {
     if (!is_carried(variable)) continue;
     const auto before = gone.find(variable);
-    if (before == gone.end() || before->second != value) changed[variable] = concat({"=", value});
+    if (before == gone.end() || before->second != value) changed[variable] = concat("=%", {value});
     if (before != gone.end()) gone.erase(before);
   }
   for (const auto& variable : gone)

@@ -23,12 +23,12 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);
-    if (!path) return with_prefix({option, ": "}, path.error());
+    if (!path) return with_prefix("%: ", {option}, path.error());
     for (const std::string& directory : writable)
       if (codeexec::is_within(*path, directory))
         return make_error(ErrorCode::invalid_argument,
-                          {option, ": ", in_quotes(*path), " lies where commands may write: ",
-                           "choose a place outside of ", in_quotes(directory)});
+                          "%: % lies where commands may write: choose a place outside of %",
+                          {option, in_quotes(*path), in_quotes(directory)});
   }
   return {};
 }
@@ -39,13 +39,13 @@ Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
   if (options.spill_dir.empty() && options.private_spill_dir) {
     auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-"sv);
-    if (!made) return made.error();
+    if (!made) return made.failure();
     private_spill = std::move(*made);
     options.spill_dir = private_spill->path();
   }
   if (options.spill_dir.empty()) return {};
   auto directory = open_canonical_directory(options.spill_dir);
-  if (!directory) return with_prefix({"spill_dir: "}, directory.error());
+  if (!directory) return with_prefix("spill_dir: ", {}, directory.error());
   spill_directory = std::move(*directory);
   if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
@@ -53,7 +53,7 @@ Expected<void> Executor::Gate::set_up_files() {
   wider.roots = paths.roots();
   wider.roots.push_back({options.spill_dir, Permission::read});
   auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
-  if (!rules) return with_prefix({"spill_dir: "}, rules.error());
+  if (!rules) return with_prefix("spill_dir: ", {}, rules.error());
   file_rules = std::move(*rules);
   return {};
 }
@@ -78,8 +78,8 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   if (removed == 0) return;
   spilled.erase(spilled.begin(), spilled.begin() + static_cast<std::ptrdiff_t>(removed));
   add_note(told.notes,
-           {removed, " of the oldest files of long output were removed: all together may have ",
-            options.max_spill_total, " bytes"});
+           "% of the oldest files of long output were removed: all together may have % bytes",
+           {removed, options.max_spill_total});
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }

@@ -30,7 +30,7 @@ std::string hooks_path_in(const std::string& config) {
   constexpr const char* around = " \t\r=\"";
   line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
   line = line.substr(0, line.find_last_not_of(around) + 1);
-  const std::string parts = concat({"/", line, "/"});
+  const std::string parts = concat("/%/", {line});
   if (starts_with(line, "/"sv) || parts.find("/../") != std::string::npos || has_nul(parts))
     return {};
   return std::string(line);
@@ -107,14 +107,14 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
     // git leaves samples alone, and makes a dozen of them.
     if (ends_with(file, ".sample"sv)) return true;
     if (left-- == 0) return false;
-    const std::string whole = concat({path, "/", file});
+    const std::string whole = concat("%/%", {path, file});
     if (repositories == 0) {
       look_at_one(place, whole);
       return true;
     }
     look_at_settings(place, whole);
     // A submodule is called as its path is, and may have some of its own.
-    const bool is_one = prints_.count(concat({place.start, whole, "/config"})) != 0;
+    const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
       look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
     return true;
@@ -124,7 +124,7 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
 void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
   for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
     look_at_one(place, concat({git, file}));
-  look_at_entries(place, concat({git, "/hooks"}));
+  look_at_entries(place, concat("%/hooks", {git}));
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
@@ -133,7 +133,7 @@ void WatchedFiles::look_at_repository(const Place& place, const std::string& git
     if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
   if (!look_at_one(place, git)) return;
   look_at_settings(place, git);
-  const std::string hooks = hooks_path_in(text_of(place, concat({git, "/config"})));
+  const std::string hooks = hooks_path_in(text_of(place, concat("%/config", {git})));
   if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
   look_at_entries(place, git + "/modules", 3);
   look_at_entries(place, git + "/worktrees", 1);
@@ -185,7 +185,7 @@ void WatchedFiles::look_at(const std::string& directory) {
     else if (repositories-- == 0)
       below_ = false;
     else
-      look_at_repository(place, concat({name, "/.git"}));
+      look_at_repository(place, concat("%/.git", {name}));
   }
   if (left > 0) return;
   below_ = false;

@@ -23,7 +23,7 @@ std::string as_operand(const std::string& script) {
 std::vector<std::string> prefixed(const std::string& prefix, const std::string& shell,
                                   std::vector<std::string> words) {
   if (prefix.empty()) return words;
-  std::vector<std::string> all = words_of({shell, "-c", concat({prefix, " \"$@\""}), "sh"});
+  std::vector<std::string> all = words_of({shell, "-c", concat("% \"$@\"", {prefix}), "sh"});
   for (std::string& word : words) all.push_back(std::move(word));
   return all;
 }
@@ -37,10 +37,10 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   mark = random_hex(16);
   const std::string wrapper = detail::session_script(shell, 3, mark, parts);
   if (mark.empty())
-    fail(system_error(errno, {"cannot get random bytes for the session"}), "setup");
+    fail(system_error(errno, "cannot get random bytes for the session"), "setup");
   else if (wrapper.empty())
-    refuse("command",
-           {"a session needs a POSIX shell, and ", in_quotes(shell), " is not known as one"});
+    refuse("command", "a session needs a POSIX shell, and % is not known as one",
+           {in_quotes(shell)});
   add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
     words.push_back(text.substr(i * longest_inline_script, longest_inline_script));

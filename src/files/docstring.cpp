@@ -166,7 +166,7 @@ class PythonReader {
     read_lines();
     if (lexer_.error()) return *lexer_.error();
     if (!is_found_)
-      return make_error(ErrorCode::not_found, {"no function or class of this name is defined"});
+      return make_error(ErrorCode::not_found, "no function or class of this name is defined");
     std::string text;
     for (const PythonToken& literal : docstring_) {
       if (append_python_text(literal.text, text)) continue;
@@ -192,12 +192,12 @@ class PythonReader {
         due_.column = column;
         bodies_.push_back(due_);
       } else if (is_body_due_) {
-        return lexer_.fail(lexer_.offset(), "an indented line was expected");
+        return lexer_.fail(lexer_.offset(), "an indented line was expected"sv);
       }
       is_body_due_ = false;
       while (column < bodies_.back().column) bodies_.pop_back();
       if (column != bodies_.back().column)
-        return lexer_.fail(lexer_.offset(), "an indentation that no line above has");
+        return lexer_.fail(lexer_.offset(), "an indentation that no line above has"sv);
       read_line();
       if (parts_.empty()) return;
     }
@@ -239,7 +239,8 @@ class PythonReader {
     for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
          token = lexer_.next())
       if (words.size() < 4) words.push_back(token.text);
-    if (words.size() == 3 && words[1] == "."sv && (words[2] == "setter" || words[2] == "deleter"sv))
+    if (words.size() == 3 && words[1] == "."sv &&
+        (words[2] == "setter"sv || words[2] == "deleter"sv))
       accessor_of_ = words[0];
   }
 
@@ -247,7 +248,7 @@ class PythonReader {
   void read_definition(const PythonToken& keyword) {
     const PythonToken defined = lexer_.next();
     if (defined.kind != PythonToken::Kind::word)
-      return lexer_.fail(keyword.offset, "a definition without a name");
+      return lexer_.fail(keyword.offset, "a definition without a name"sv);
     const bool is_accessor = std::exchange(accessor_of_, {}) == defined.text;
     const bool is_next = due_.is_on_path && due_.matched < parts_.size() && !is_accessor &&
                          defined.text == parts_[due_.matched];
@@ -271,7 +272,7 @@ class PythonReader {
     for (PythonToken token = lexer_.next(); token.kind != PythonToken::Kind::line_end;
          token = lexer_.next()) {
       if (lexer_.in_brackets()) continue;
-      if (token.text == "lambda") ++lambdas;
+      if (token.text == "lambda"sv) ++lambdas;
       if (token.text != ":"sv) continue;
       if (lambdas == 0) return true;
       --lambdas;

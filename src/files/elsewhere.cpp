@@ -81,7 +81,7 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count.value_or(~std::uint64_t{0});
   message.numbers[4] = range.max_bytes;
-  if (auto ok = ask(message); !ok) return ok.error();
+  if (auto ok = ask(message); !ok) return ok.failure();
   Expected<FileContent> found = FileContent();
   FileContent& content = *found;
   content.path.swap(message.path);
@@ -107,14 +107,14 @@ Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_v
   message.extra = how.below;
   // That there is a byte too many is told there.
   message.bytes = bytes.substr(0, Files::max_write + 1);
-  if (auto ok = ask(message); !ok) return ok.error();
+  if (auto ok = ask(message); !ok) return ok.failure();
   return std::move(message.path);
 }
 
 Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
   FileMessage message(FileMessage::list, path);
   message.numbers[1] = depth;
-  if (auto ok = ask(message); !ok) return ok.error();
+  if (auto ok = ask(message); !ok) return ok.failure();
   Expected<FileList> found = FileList();
   FileList& list = *found;
   list.path.swap(message.path);

@@ -40,12 +40,12 @@ Expected<void> check_file_system(int fd, const std::string& path) {
       0x6e736673,  // nsfs
   };
   struct statfs status {};
-  if (::fstatfs(fd, &status) != 0) return system_error(errno, {in_quotes(path)});
+  if (::fstatfs(fd, &status) != 0) return system_error(errno, "%", {in_quotes(path)});
   const auto kind = static_cast<std::uint32_t>(status.f_type);
   if (find_in(kinds, kind) != std::end(kinds))
-    return make_error(
-        ErrorCode::permission_denied,
-        {in_quotes(path), ": is the kernel's (/proc, /sys and their like), which is closed"});
+    return make_error(ErrorCode::permission_denied,
+                      "%: is the kernel's (/proc, /sys and their like), which is closed",
+                      {in_quotes(path)});
 #else
   (void)fd;
   (void)path;
@@ -59,9 +59,9 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had >= wanted) return {};
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
-                      {in_quotes(path), ": not in the allowed directories (allowed_paths)"});
-  return make_error(ErrorCode::permission_denied,
-                    {in_quotes(path), ": may be read and not changed (read_only)"});
+                      "%: not in the allowed directories (allowed_paths)", {in_quotes(path)});
+  return make_error(ErrorCode::permission_denied, "%: may be read and not changed (read_only)",
+                    {in_quotes(path)});
 }
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
@@ -69,7 +69,7 @@ Expected<std::string> permitted_path(const PathRules& rules, std::string_view pa
   auto result = canonical_path(path, base);
   if (!result) return result;
   const auto permitted = check_permission(rules, *result, wanted);
-  if (!permitted) return permitted.error();
+  if (!permitted) return permitted.failure();
   return result;
 }
 
@@ -83,14 +83,13 @@ Place place_of(const std::string& path) {
   return {path.substr(0, std::max<std::size_t>(slash, 1)), path.substr(slash + 1)};
 }
 
-Error not_regular_error(const std::string& path, mode_t mode) {
+SharedError not_regular_error(const std::string& path, mode_t mode) {
   const char* what = "is a device";
   if (S_ISDIR(mode)) what = "is a directory";
   if (S_ISFIFO(mode)) what = "is a pipe";
   if (S_ISSOCK(mode)) what = "is a socket";
   if (S_ISLNK(mode)) what = "has become a link";
-  return make_error(ErrorCode::invalid_argument,
-                    {in_quotes(path), ": ", what, ", no regular file"});
+  return make_error(ErrorCode::invalid_argument, "%: %, no regular file", {in_quotes(path), what});
 }
 
 }  // namespace inner

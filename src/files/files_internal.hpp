@@ -32,7 +32,7 @@ struct Place {
 
 Place place_of(const std::string& path);
 
-Error not_regular_error(const std::string& path, mode_t mode);
+SharedError not_regular_error(const std::string& path, mode_t mode);
 
 inline bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 

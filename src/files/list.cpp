@@ -36,15 +36,15 @@ FileEntry entry_of(std::string path, const struct stat& status) {
 // A directory that has exactly this canonical path, for reading.
 Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
   const auto permitted = check_permission(rules, path, Permission::read);
-  if (!permitted) return permitted.error();
+  if (!permitted) return permitted.failure();
   const auto directory = open_canonical_directory(path);
   if (!directory && directory.error().system_error == ENOTDIR)
-    return make_error(ErrorCode::invalid_argument, {in_quotes(path), ": is no directory"});
-  if (!directory) return directory.error();
-  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.error();
+    return make_error(ErrorCode::invalid_argument, "%: is no directory", {in_quotes(path)});
+  if (!directory) return directory.failure();
+  if (auto ok = check_file_system(directory->get(), path); !ok) return ok.failure();
   UniqueFd fd(
       above_standard_streams(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {in_quotes(path)});
+  if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return fd;
 }
 
@@ -90,9 +90,9 @@ class TreeWalk {
   };
 
   Expected<void> add(const std::string& below, std::size_t depth) {
-    const std::string path = below.empty() ? top_ : concat({top_ == "/" ? "" : top_, "/", below});
+    const std::string path = below.empty() ? top_ : concat("%/%", {top_ == "/" ? "" : top_, below});
     auto fd = open_listed_directory(rules_, path);
-    if (!fd) return fd.error();
+    if (!fd) return fd.failure();
     const std::string start = below.empty() ? "" : below + "/";
     std::vector<FileEntry> found;
     const auto listed = list_open_directory(
@@ -130,14 +130,14 @@ class TreeWalk {
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (const FilesElsewhere* const there = elsewhere(path)) return there->list(path, depth);
-  if (depth == 0) return make_error(ErrorCode::invalid_argument, {"depth: must be at least 1"});
+  if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
   auto top = permitted_path(rules_, path, base_, Permission::read);
-  if (!top) return top.error();
+  if (!top) return top.failure();
 
   FileList list;
   TreeWalk walk(rules_, *top, depth, list);
   const auto listed = walk.add_entries();
-  if (!listed) return listed.error();
+  if (!listed) return listed.failure();
   walk.add_deeper();
   list.path = std::move(*top);
   sort_by_path(list.entries);

@@ -32,7 +32,7 @@ PythonPrefix python_prefix(std::string_view text) {
                  : c == 'b' || c == 'B' ? prefix.is_bytes
                  : c == 'u' || c == 'U' ? is_unicode
                                         : prefix.is_formatted;
-    const bool is_known = std::string_view("rRbBuUfFtT").find(c) != std::string_view::npos;
+    const bool is_known = "rRbBuUfFtT"sv.find(c) != std::string_view::npos;
     if (!is_known || seen) prefix.is_valid = false;
     seen = true;
   }
@@ -53,7 +53,7 @@ void PythonLexer::fail(std::size_t offset, std::string_view what) {
   for (std::size_t i = 0; i < offset && i < source_.size(); ++i)
     if (source_[i] == '\n' || (source_[i] == '\r' && !(i + 1 < offset && source_[i + 1] == '\n')))
       ++line;
-  error_ = make_error(ErrorCode::parse, {"line ", line, ": ", what}, offset);
+  error_ = make_error(ErrorCode::parse, "line %: %", {line, what}, offset);
   at_ = source_.size();
 }
 

@@ -16,18 +16,18 @@ namespace {
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
   const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, {in_quotes(path)});
+  if (!directory) return system_error(directory.error().system_error, "%", {in_quotes(path)});
   if (place.name.empty()) return not_regular_error(path, S_IFDIR);
   const int in = directory->get();
   if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return system_error(errno, {in_quotes(path)});
+    return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
-  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, {in_quotes(path)});
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
-  if (auto ok = check_file_system(fd.get(), path); !ok) return ok.error();
+  if (auto ok = check_file_system(fd.get(), path); !ok) return ok.failure();
   return fd;
 }
 
@@ -156,10 +156,10 @@ bool is_binary(const FileContent& content, FileRange::Unit unit) {
 
 std::string_view image_type(std::string_view start) {
   if (starts_with(start, "\x89PNG\r\n\x1a\n"sv)) return "image/png";
-  if (starts_with(start, "\xff\xd8\xff"sv)) return "image/jpeg";
+  if (starts_with(start, "\xff\xd8\xff"sv)) return "image/jpeg"sv;
   if (starts_with(start, "GIF87a"sv) || starts_with(start, "GIF89a"sv)) return "image/gif";
-  if (starts_with(start, "RIFF"sv) && start.size() >= 12 && start.substr(8, 4) == "WEBP")
-    return "image/webp";
+  if (starts_with(start, "RIFF"sv) && start.size() >= 12 && start.substr(8, 4) == "WEBP"sv)
+    return "image/webp"sv;
   return {};
 }
 
@@ -168,13 +168,13 @@ std::string_view image_type(std::string_view start) {
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
   if (const FilesElsewhere* const there = elsewhere(path)) return there->read(path, range);
   if (range.max_bytes == 0)
-    return make_error(ErrorCode::invalid_argument, {"max_bytes: must be at least 1"});
+    return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
   auto place = permitted_path(rules_, path, base_, Permission::read);
-  if (!place) return place.error();
+  if (!place) return place.failure();
   if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
   struct stat status {};
   const auto fd = open_regular_file(*place, status);
-  if (!fd) return fd.error();
+  if (!fd) return fd.failure();
 
   FileReader reader(fd->get());
   FileContent content;
@@ -185,8 +185,8 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
       return make_error(ErrorCode::limit,
-                        {in_quotes(content.path), ": line ", range.offset,
-                         " lies beyond the first ", max_scan, " bytes; read that part by bytes"});
+                        "%: line % lies beyond the first % bytes; read that part by bytes",
+                        {in_quotes(content.path), range.offset, max_scan});
     content.begin = start.offset;
     content.next = start.line;
     if (start.line == range.offset) read_range(reader, range, content);
@@ -204,7 +204,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.binary = is_binary(content, range.unit);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
-  if (reader.error() != 0) return system_error(reader.error(), {in_quotes(content.path)});
+  if (reader.error() != 0) return system_error(reader.error(), "%", {in_quotes(content.path)});
   return content;
 }
 

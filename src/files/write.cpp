@@ -47,7 +47,7 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
   }
   if (!directory) return directory;
   UniqueFd here = std::move(*directory);
-  if (auto ok = check_file_system(here.get(), path); !ok) return ok.error();
+  if (auto ok = check_file_system(here.get(), path); !ok) return ok.failure();
   std::size_t at = there == "/" ? 1 : there.size() + 1;
   while (at < path.size()) {
     const std::size_t end = std::min(path.find('/', at), path.size());
@@ -55,17 +55,17 @@ Expected<UniqueFd> open_or_make_directory(const PathRules& rules, const std::str
     const Place place = place_of(part);
     for (const std::string& changed : {place.directory, part}) {
       const auto permitted = check_permission(rules, changed, Permission::write);
-      if (!permitted) return permitted.error();
+      if (!permitted) return permitted.failure();
     }
     int error = ::mkdirat(here.get(), place.name.c_str(), 0777) == 0
                     ? give_to_owner_of(here.get(), place.name)
                     : errno;
-    if (error != 0 && error != EEXIST) return system_error(error, {in_quotes(part)});
+    if (error != 0 && error != EEXIST) return system_error(error, "%", {in_quotes(part)});
     error = flush_directory(here.get());
-    if (error != 0) return system_error(error, {in_quotes(part)});
+    if (error != 0) return system_error(error, "%", {in_quotes(part)});
     UniqueFd next(above_standard_streams(
         ::openat(here.get(), place.name.c_str(), open_directory_flags | O_NOFOLLOW)));
-    if (!next) return system_error(errno, {in_quotes(part)});
+    if (!next) return system_error(errno, "%", {in_quotes(part)});
     here = std::move(next);
     at = end + 1;
   }
@@ -86,7 +86,7 @@ class NewFile {
   int create(mode_t mode) {
     const std::string random = random_hex(12);
     if (random.empty()) return errno;
-    const std::string name = concat({".codeexec-", random, ".tmp"});
+    const std::string name = concat(".codeexec-%.tmp", {random});
     constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     fd_ = UniqueFd(above_standard_streams(::openat(directory_, name.c_str(), flags, mode)));
     if (!fd_) return errno;
@@ -140,8 +140,8 @@ class NewFile {
   std::string name_ = {};
 };
 
-Error exists_error(const std::string& path) {
-  Error error = make_error(ErrorCode::invalid_argument, {in_quotes(path), ": exists already"});
+SharedError exists_error(const std::string& path) {
+  Error error = make_error(ErrorCode::invalid_argument, "%: exists already", {in_quotes(path)});
   error.system_error = EEXIST;
   return error;
 }
@@ -174,40 +174,40 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   const std::string subject = in_quotes(*target);
   if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
     return make_error(
-        ErrorCode::limit,
-        {subject, ": ", bytes.size(), " bytes are more than ",
+        ErrorCode::limit, "%: % bytes are more than %",
+        {subject, bytes.size(),
          bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules, place.directory, Permission::write);
-  if (!permitted) return permitted.error();
+  if (!permitted) return permitted.failure();
   const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
-  if (!directory) return directory.error();
+  if (!directory) return directory.failure();
   const int in = directory->get();
-  if (auto ok = check_file_system(in, *target); !ok) return ok.error();
+  if (auto ok = check_file_system(in, *target); !ok) return ok.failure();
 
   struct stat old {};
   const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!replaces && errno != ENOENT) return system_error(errno, {subject});
+  if (!replaces && errno != ENOENT) return system_error(errno, "%", {subject});
   if (replaces && how.only_new) return exists_error(*target);
   if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
   if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-    return system_error(errno, {subject});
+    return system_error(errno, "%", {subject});
 
   int error = 0;
   if (how.remove) {
-    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, {subject});
+    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, "%", {subject});
     return target;
   }
   NewFile file(in);
   error = file.create(replaces ? 0600 : 0666);
-  if (error != 0) return system_error(error, {subject, ": a file beside it"});
+  if (error != 0) return system_error(error, "%: a file beside it", {subject});
   if (replaces) error = file.take_rights(old);
   if (error == 0) error = file.write(bytes);
   if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
   if (error == EEXIST && how.only_new) return exists_error(*target);
-  if (error != 0) return system_error(error, {subject});
+  if (error != 0) return system_error(error, "%", {subject});
   error = flush_directory(in);
-  if (error != 0) return system_error(error, {subject, ": written, and not yet on the disk"});
+  if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
   return target;
 }
 

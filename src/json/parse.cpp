@@ -18,7 +18,7 @@ class Json::Parser {
     Json root;
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
-        fail(concat({"more than ", limits_.max_values, " values"}), ErrorCode::limit);
+        fail(concat("more than % values", {limits_.max_values}), ErrorCode::limit);
         return std::move(error_);
       }
       if (!read_value(*place)) return std::move(error_);
@@ -34,7 +34,7 @@ class Json::Parser {
   bool fail(std::string_view what, ErrorCode code = ErrorCode::parse) {
     const auto offset = static_cast<std::size_t>(at_ - begin_);
     const std::string_view end = at_ == end_ ? ", but the text ends" : "";
-    error_ = make_error(code, {what, end, " at byte ", offset}, offset);
+    error_ = make_error(code, "%% at byte %", {what, end, offset}, offset);
     return false;
   }
 
@@ -69,7 +69,7 @@ class Json::Parser {
         place.make_boolean(false);
         return read_word("false");
       case 'n':
-        return read_word("null");
+        return read_word("null"sv);
       default:
         return read_number(place);
     }
@@ -77,7 +77,7 @@ class Json::Parser {
 
   bool open(Json& place) {
     if (depth_ == limits_.max_depth)
-      return fail(concat({"nested deeper than ", limits_.max_depth, " levels"}), ErrorCode::limit);
+      return fail(concat("nested deeper than % levels", {limits_.max_depth}), ErrorCode::limit);
     ++depth_;
     ++at_;
     place.link() = open_;
@@ -133,7 +133,8 @@ class Json::Parser {
       ++at_;
       skip_space();
     }
-    if (!next_is('"')) return fail(members.empty() ? "expected a name or '}'" : "expected a name");
+    if (!next_is('"'))
+      return fail(members.empty() ? "expected a name or '}'"sv : "expected a name"sv);
     Member& member = members.emplace_back();
     if (!read_string(member.name)) return false;
     open_->lone_surrogate_ |= std::exchange(lone_surrogate_, false);
@@ -146,7 +147,7 @@ class Json::Parser {
 
   bool read_word(std::string_view word) {
     for (const char c : word) {
-      if (!next_is(c)) return fail(concat({"expected '", word, "'"}));
+      if (!next_is(c)) return fail(concat("expected '%'", {word}));
       ++at_;
     }
     return true;
@@ -163,7 +164,7 @@ class Json::Parser {
     const char* const start = at_;
     const bool negative = next_is('-');
     if (negative) ++at_;
-    if (!next_is_digit()) return fail(negative ? "expected a digit" : "expected a value");
+    if (!next_is_digit()) return fail(negative ? "expected a digit"sv : "expected a value"sv);
     std::uint64_t value = 0;
     const char* const digits = at_;
     if (next_is('0')) {

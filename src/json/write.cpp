@@ -136,9 +136,9 @@ class Json::Writer {
 
   // The escape of one code point above ASCII, or nothing.
   static std::string_view escape_of(std::string_view code_point) {
-    if (code_point == "\xc2\x85") return "\\u0085";
-    if (code_point == "\xe2\x80\xa8") return "\\u2028";
-    if (code_point == "\xe2\x80\xa9") return "\\u2029";
+    if (code_point == "\xc2\x85"sv) return "\\u0085"sv;
+    if (code_point == "\xe2\x80\xa8"sv) return "\\u2028"sv;
+    if (code_point == "\xe2\x80\xa9"sv) return "\\u2029"sv;
     return {};
   }
 

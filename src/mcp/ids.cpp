@@ -31,9 +31,9 @@ Id id_of(const Json& value) {
   id.spelling = value.dump();
   if (id.spelling.size() > longest_id) return Id();
   if (text) {
-    id.key = concat({"s", value.as_string()});
+    id.key = concat("s%", {value.as_string()});
   } else {
-    id.key = concat({"n", value.is_integer() ? std::to_string(value.as_integer()) : id.spelling});
+    id.key = concat("n%", {value.is_integer() ? std::to_string(value.as_integer()) : id.spelling});
   }
   return id;
 }

@@ -39,7 +39,7 @@ std::string parameter_problem(const Parameter& parameter) {
   if (parameter.default_value.is_null()) return {};
   if (parameter.required) return "is required and has a default";
   const std::string problem = problem_of(parameter, parameter.default_value);
-  return problem.empty() ? problem : concat({"has a default that ", problem});
+  return problem.empty() ? problem : concat("has a default that %", {problem});
 }
 
 }  // namespace
@@ -52,14 +52,14 @@ std::string tool_problem(const Tool& tool) {
   if (!tool.parameters.empty() && !tool.input_schema.is_null())
     return "parameters and input_schema exclude each other";
   std::string problem = schema_problem(tool.input_schema);
-  if (!problem.empty()) return concat({"input_schema ", problem});
+  if (!problem.empty()) return concat("input_schema %", {problem});
   problem = schema_problem(tool.output_schema);
-  if (!problem.empty()) return concat({"output_schema ", problem});
+  if (!problem.empty()) return concat("output_schema %", {problem});
   for (const Parameter& parameter : tool.parameters) {
     problem = parameter_problem(parameter);
     if (problem.empty() && find_parameter(tool.parameters, parameter.name) != &parameter)
       problem = "is there twice";
-    if (!problem.empty()) return concat({"parameter ", in_quotes(parameter.name), " ", problem});
+    if (!problem.empty()) return concat("parameter % %", {in_quotes(parameter.name), problem});
   }
   return {};
 }

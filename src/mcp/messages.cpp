@@ -37,13 +37,13 @@ bool is_log_level(const Json& value) {
 inline namespace inner {
 
 std::string reply_text(std::string_view id, std::string_view result) {
-  return concat({"{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":", result, "}"});
+  return concat("{\"jsonrpc\":\"2.0\",\"id\":%,\"result\":%}", {id, result});
 }
 
 std::string error_text(std::string_view id, const RpcError& error) {
   std::string text = "{\"jsonrpc\":\"2.0\",";
-  if (!id.empty()) append_all(text, {"\"id\":", id, ","});
-  append_all(text, {"\"error\":{\"code\":", error.code, ","});
+  if (!id.empty()) append_all(text, "\"id\":%,", {id});
+  append_all(text, "\"error\":{\"code\":%,", {error.code});
   append_member(text, "message"sv, error.message);
   if (error.data) {
     text += ",\"data\":";
@@ -79,7 +79,8 @@ std::string server_info_of(const ServerOptions& options) {
 
 std::string client_text(const Json& info) {
   constexpr std::size_t longest = 256;
-  const std::string text = concat({info["name"sv].as_string(), " ", info["version"sv].as_string()});
+  const std::string text =
+      concat("% %", {info["name"sv].as_string(), info["version"sv].as_string()});
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
@@ -95,7 +96,7 @@ std::string result_problem(const ToolResult& result) {
 }
 
 ToolResult failure_of(std::string_view tool, std::string_view what) {
-  return ToolResult::error(concat({"The result of ", tool, " ", what, "."}));
+  return ToolResult::error(concat("The result of % %.", {tool, what}));
 }
 
 std::string result_text(const ToolResult& result, std::string_view server_info) {
@@ -109,7 +110,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
   }
   if (result.is_error) text += ",\"isError\":true";
   std::string meta;
-  if (!server_info.empty()) meta = concat({"\"", server_info_key, "\":", server_info});
+  if (!server_info.empty()) meta = concat("\"%\":%", {server_info_key, server_info});
   for (const Json::Member& member : result.meta.members()) {
     if (!server_info.empty() && member.name == server_info_key) continue;
     if (!meta.empty()) meta += ',';
@@ -117,7 +118,7 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
     meta += ':';
     member.value.dump_to(meta);
   }
-  if (!meta.empty()) append_all(text, {",\"_meta\":{", meta, "}"});
+  if (!meta.empty()) append_all(text, ",\"_meta\":{%}", {meta});
   text += '}';
   return text;
 }
@@ -125,26 +126,25 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
 std::optional<RpcError> envelope_error(const Json& meta) {
   const Json& version = meta[version_key];
   if (!version.is_string())
-    return rpc_error(invalid_params, concat({"params._meta needs ", version_key, ", a string"}));
+    return rpc_error(invalid_params, concat("params._meta needs %, a string", {version_key}));
   if (version.as_string() != modern_version) {
-    RpcError error = rpc_error(unsupported_version, "Unsupported protocol version");
+    RpcError error = rpc_error(unsupported_version, "Unsupported protocol version"sv);
     error.data = Json::object({{"supported", Json::array({std::string(modern_version)})},
                                {"requested", std::string(utf8_prefix(version.as_string(), 64))}});
     return error;
   }
   if (!meta[capabilities_key].is_object())
-    return rpc_error(invalid_params,
-                     concat({"params._meta needs ", capabilities_key, ", an object"}));
+    return rpc_error(invalid_params, concat("params._meta needs %, an object", {capabilities_key}));
   const Json* level = meta.find(log_level_key);
   if (level && !is_log_level(*level))
-    return rpc_error(invalid_params, concat({"Unknown ", log_level_key}));
+    return rpc_error(invalid_params, concat("Unknown %", {log_level_key}));
   return std::nullopt;
 }
 
 void log_to_standard_error(std::string_view text) {
   pollfd fd = {2, POLLOUT, 0};
   if (::poll(&fd, 1, 0) != 1) return;
-  const std::string line = concat({"mcp: ", text.substr(0, 1000), "\n"});
+  const std::string line = concat("mcp: %\n", {text.substr(0, 1000)});
   write_to_pipe(2, line);
 }
 

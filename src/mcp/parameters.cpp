@@ -85,8 +85,9 @@ std::string signature_of(const std::vector<Parameter>& parameters) {
   std::string text;
   for (const Parameter& parameter : parameters) {
     if (!text.empty()) text += ", ";
-    append_all(text, {parameter.name, " (", type_name(parameter.type),
-                      parameter.required ? ", required)" : ")"});
+    append_all(
+        text, "% (%%",
+        {parameter.name, type_name(parameter.type), parameter.required ? ", required)" : ")"});
   }
   return text.empty() ? "none" : text;
 }
@@ -103,11 +104,11 @@ std::string list_of_choices(const std::vector<std::string>& choices) {
 // What is wrong with a number's size, or an empty text.
 std::string range_problem(const Parameter& parameter, double number) {
   if (parameter.minimum && number < *parameter.minimum)
-    return concat({"must be at least ", number_text(*parameter.minimum)});
+    return concat("must be at least %", {number_text(*parameter.minimum)});
   if (parameter.greater_than && number <= *parameter.greater_than)
-    return concat({"must be greater than ", number_text(*parameter.greater_than)});
+    return concat("must be greater than %", {number_text(*parameter.greater_than)});
   if (parameter.maximum && number > *parameter.maximum)
-    return concat({"must be at most ", number_text(*parameter.maximum)});
+    return concat("must be at most %", {number_text(*parameter.maximum)});
   return {};
 }
 
@@ -145,7 +146,7 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
           other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
       if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
       if (ends_with(text, "."sv)) text.remove_suffix(1);
-      return concat({"is unknown; ", parameter.name, " is known: ", text});
+      return concat("is unknown; % is known: %", {parameter.name, text});
     }
   }
   return "is unknown";
@@ -157,7 +158,7 @@ class Problems {
   void add(std::string_view name, std::string_view problem) {
     if (++count_ > 8) return;
     if (!text_.empty()) text_ += "; ";
-    append_all(text_, {"argument ", in_quotes(name), " ", problem});
+    append_all(text_, "argument % %", {in_quotes(name), problem});
   }
   std::size_t count() const { return count_; }
   const std::string& text() const { return text_; }
@@ -229,9 +230,10 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
     const bool fraction = parameter.type == ParameterType::integer && value.is_number();
     constexpr std::size_t longest = 40;
     const bool short_text = value.is_string() && value.as_string().size() <= longest;
-    return concat({"must be ", with_article(type_name(parameter.type)), ", not ",
-                   fraction ? "a fraction" : kind_name(value),
-                   short_text ? concat({" (", in_quotes(value.as_string()), ")"}) : ""});
+    return concat(
+        "must be %, not %%",
+        {with_article(type_name(parameter.type)), fraction ? "a fraction" : kind_name(value),
+         short_text ? concat(" (%)", {in_quotes(value.as_string())}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -239,13 +241,13 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
   if (!parameter.choices.empty()) {
     const auto& choices = parameter.choices;
     if (!is_one_of(value.as_string(), choices))
-      return concat({"must be one of ", list_of_choices(choices)});
+      return concat("must be one of %", {list_of_choices(choices)});
   }
   if (parameter.items) {
     for (const Json& item : value.items())
       if (!is_of(item, *parameter.items))
-        return concat({"must hold only items of type ", type_name(*parameter.items), ", not ",
-                       kind_name(item)});
+        return concat("must hold only items of type %, not %",
+                      {type_name(*parameter.items), kind_name(item)});
   }
   return {};
 }
@@ -270,7 +272,7 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
       if (!problem.empty()) problems.add(member.name, problem);
       const bool other_name = member.name != parameter->name;
       if (other_name && arguments.find(parameter->name))
-        problems.add(member.name, concat({"is another name of ", parameter->name}));
+        problems.add(member.name, concat("is another name of %", {parameter->name}));
       if (other_name && value.is_null()) value = member.value;
       if (!value.is_null()) converted.set(parameter->name, std::move(value));
     } else if (!raw_schema) {
@@ -283,8 +285,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
     if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
       problems.add(parameter.name, "is missing"sv);
   if (problems.count() == 0) return {};
-  std::string text = concat({"Invalid arguments for ", tool.name, ": ", problems.text(), "."});
-  if (!raw_schema) append_all(text, {" Arguments: ", signature_of(tool.parameters), "."});
+  std::string text = concat("Invalid arguments for %: %.", {tool.name, problems.text()});
+  if (!raw_schema) append_all(text, " Arguments: %.", {signature_of(tool.parameters)});
   return text;
 }
 

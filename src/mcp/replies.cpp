@@ -17,12 +17,12 @@ namespace {
 
 std::string progress_text(std::string_view token, double progress, std::optional<double> total,
                           std::string_view message) {
-  std::string text =
-      concat({"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
-              "\"params\":{\"progressToken\":",
-              token, ",\"progress\":", number_value(progress).dump()});
+  std::string text = concat(
+      "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+      "progress\",\"params\":{\"progressToken\":%,\"progress\":%",
+      {token, number_value(progress).dump()});
   if (total && std::isfinite(*total))
-    append_all(text, {",\"total\":", number_value(*total).dump()});
+    append_all(text, ",\"total\":%", {number_value(*total).dump()});
   if (!message.empty()) {
     text += ',';
     append_member(text, "message"sv, utf8_prefix(message, longest_notice));
@@ -42,7 +42,7 @@ void Session::reply(const std::shared_ptr<Batch>& batch, std::string_view id,
   const std::size_t limit = batch ? batch->share : options_.max_reply;
   std::string text = reply_text(id, result);
   if (text.size() >= limit)
-    text = error_text(id, rpc_error(internal_error, "The result is too long to be sent"));
+    text = error_text(id, rpc_error(internal_error, "The result is too long to be sent"sv));
   deliver(batch, std::move(text));
 }
 
@@ -94,9 +94,9 @@ ToolReply Session::invoke(const CallPtr& call) {
     return call->tool->handler(Call(call));
   } catch (const std::exception& error) {
     const std::string_view what = std::string_view(error.what()).substr(0, 500);
-    return ToolResult::error(concat({"The tool ", call->tool->name, " failed: ", what}));
+    return ToolResult::error(concat("The tool % failed: %", {call->tool->name, what}));
   } catch (...) {
-    return ToolResult::error(concat({"The tool ", call->tool->name, " failed."}));
+    return ToolResult::error(concat("The tool % failed.", {call->tool->name}));
   }
 #else
   return call->tool->handler(Call(call));
@@ -139,28 +139,31 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
     std::string text = error_text(call.id.spelling, *error);
     if (text.size() < call.max_reply) return text;
     return error_text(call.id.spelling,
-                      rpc_error(error->code, concat({"The error of ", tool, " was too long"})));
+                      rpc_error(error->code, concat("The error of % was too long", {tool})));
   }
   const ToolResult& result = reply.result();
   if (!call.tool->output_schema.is_null() && !result.is_error && !result.structured)
-    return error_text(call.id.spelling,
-                      rpc_error(internal_error,
-                                concat({"Internal error: ", tool, " gave no structured content"})));
+    return error_text(
+        call.id.spelling,
+        rpc_error(internal_error, concat("Internal error: % gave no structured content", {tool})));
   const std::string problem = result_problem(result);
   if (!problem.empty()) return of_result(failure_of(tool, problem));
   if (!call.tool->output_schema.is_null() && !result.is_error) {
     const std::string wrong =
         mismatch(call.tool->output_schema, *result.structured, "structuredContent");
     if (!wrong.empty())
-      return error_text(call.id.spelling,
-                        rpc_error(internal_error, concat({"Internal error: ", tool,
-                                                          " broke its output_schema: ", wrong})));
+      return error_text(
+          call.id.spelling,
+          rpc_error(internal_error,
+                    concat("Internal error: % broke its output_schema: %", {tool, wrong})));
   }
   std::string text = of_result(result);
   if (text.size() < call.max_reply) return text;
   return of_result(failure_of(
-      tool, concat({"was dropped, because it is ", text.size(), " bytes long as JSON and at most ",
-                    call.max_reply, " can be sent; ask for less"})));
+      tool,
+      concat(
+          "was dropped, because it is % bytes long as JSON and at most % can be sent; ask for less",
+          {text.size(), call.max_reply})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,

@@ -26,7 +26,7 @@ CallPtr Session::on_request(Json message, Id id, const std::shared_ptr<Batch>& b
   }
   const Json* params = message.find("params"sv);
   if (params && !params->is_object()) {
-    fail(batch, id.spelling, invalid_params, "Invalid params: must be an object");
+    fail(batch, id.spelling, invalid_params, "Invalid params: must be an object"sv);
     return nullptr;
   }
   const std::string& method = message["method"sv].as_string();
@@ -50,7 +50,7 @@ CallPtr Session::on_modern_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "subscriptions/listen") {
     on_listen(params, id, batch);
   } else {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
+    fail(batch, id.spelling, method_not_found, concat("Method not found: %", {in_quotes(method)}));
   }
   return nullptr;
 }
@@ -63,7 +63,7 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
   } else if (method == "initialize") {
     on_initialize(params, id, batch);
   } else if (method != "tools/call" && method != "tools/list") {
-    fail(batch, id.spelling, method_not_found, concat({"Method not found: ", in_quotes(method)}));
+    fail(batch, id.spelling, method_not_found, concat("Method not found: %", {in_quotes(method)}));
   } else if (negotiated_.empty()) {
     fail(batch, id.spelling, invalid_params,
          "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
@@ -77,7 +77,7 @@ CallPtr Session::on_legacy_request(Json message, Id id, const std::shared_ptr<Ba
 
 void Session::on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch) {
   if (batch)
-    return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch");
+    return fail(batch, id.spelling, invalid_request, "Invalid request: initialize in a batch"sv);
   const Json& wanted = params["protocolVersion"sv];
   if (!wanted.is_string())
     return fail(batch, id.spelling, invalid_params,
@@ -87,7 +87,7 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  append_all(result, {",\"capabilities\":{\"tools\":{}},\"serverInfo\":", server_info_});
+  append_all(result, ",\"capabilities\":{\"tools\":{}},\"serverInfo\":%", {server_info_});
   if (!options_.instructions.empty()) {
     result += ',';
     append_member(result, "instructions"sv, options_.instructions);
@@ -97,14 +97,15 @@ void Session::on_initialize(const Json& params, const Id& id, const std::shared_
 }
 
 std::string Session::discover_result() const {
-  std::string result = concat({"{\"resultType\":\"complete\",\"supportedVersions\":[\"",
-                               modern_version, "\"],\"capabilities\":{\"tools\":{}},"});
+  std::string result = concat(
+      "{\"resultType\":\"complete\",\"supportedVersions\":[\"%\"],\"capabilities\":{\"tools\":{}},",
+      {modern_version});
   if (!options_.instructions.empty()) {
     append_member(result, "instructions"sv, options_.instructions);
     result += ',';
   }
-  append_all(result, {"\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"", server_info_key,
-                      "\":", server_info_, "}}"});
+  append_all(result, "\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%\":%}}",
+             {server_info_key, server_info_});
   return result;
 }
 
@@ -117,10 +118,10 @@ std::string Session::list_result(bool modern) const {
   }
   result += ']';
   if (modern)
-    result +=
-        concat({",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"private\","
-                "\"_meta\":{\"",
-                server_info_key, "\":", server_info_, "}"});
+    result += concat(
+        ",\"resultType\":\"complete\",\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%"
+        "\":%}",
+        {server_info_key, server_info_});
   result += '}';
   return result;
 }
@@ -128,7 +129,7 @@ std::string Session::list_result(bool modern) const {
 void Session::on_list(const Json& params, const Id& id, bool modern,
                       const std::shared_ptr<Batch>& batch) {
   // There is one page only, so no cursor can be ours.
-  if (params.find("cursor"sv)) return fail(batch, id.spelling, invalid_params, "Invalid cursor");
+  if (params.find("cursor"sv)) return fail(batch, id.spelling, invalid_params, "Invalid cursor"sv);
   reply(batch, id.spelling, list_result(modern));
 }
 
@@ -148,12 +149,11 @@ void Session::on_listen(const Json& params, const Id& id, const std::shared_ptr<
   }
   if (full)
     return fail(batch, id.spelling, internal_error,
-                concat({"Too many subscriptions: at most ", most_subscriptions}));
+                concat("Too many subscriptions: at most %", {most_subscriptions}));
   outbox_.send(
-      concat({"{\"jsonrpc\":\"2.0\","
-              "\"method\":\"notifications/subscriptions/acknowledged\","
-              "\"params\":{\"_meta\":{\"",
-              subscription_key, "\":", id.spelling, "},\"notifications\":{}}}\n"}));
+      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/"
+             "acknowledged\",\"params\":{\"_meta\":{\"%\":%},\"notifications\":{}}}\n",
+             {subscription_key, id.spelling}));
 }
 
 CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch) {
@@ -165,10 +165,10 @@ CallPtr Session::on_call(Json message, Id id, bool modern, const std::shared_ptr
     fail(batch, id.spelling, invalid_params, text);
     return nullptr;
   };
-  if (!name.is_string()) return refuse("Invalid params: name must be a string");
+  if (!name.is_string()) return refuse("Invalid params: name must be a string"sv);
   for (ToolEntry& entry : tools_)
     if (entry.tool->name == name.as_string()) call->entry = &entry;
-  if (!call->entry) return refuse(concat({"Unknown tool: ", in_quotes(name.as_string())}));
+  if (!call->entry) return refuse(concat("Unknown tool: %", {in_quotes(name.as_string())}));
   static const Json none = Json::object();
   const Json* arguments = params.find("arguments"sv);
   if (arguments && !arguments->is_object())
@@ -217,11 +217,10 @@ CallPtr Session::dispatch(CallPtr call) {
       return nullptr;
     }
   }
-  answer(call,
-         ToolResult::error(ending ? server_ends
-                                  : concat({"The server is busy: ", options_.max_concurrent,
-                                            " calls are running and ", options_.max_waiting,
-                                            " are waiting. Try again when some have ended."})));
+  answer(call, ToolResult::error(ending ? server_ends
+                                        : concat("The server is busy: % calls are running and % "
+                                                 "are waiting. Try again when some have ended.",
+                                                 {options_.max_concurrent, options_.max_waiting})));
   return nullptr;
 }
 

@@ -48,30 +48,30 @@ inline namespace inner {
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
   const Json* const types = schema.find("type"sv);
   if (types && !matches_type(*types, value))
-    return concat({place, " is not of the type ", types->dump()});
+    return concat("% is not of the type %", {place, types->dump()});
   const Json& choices = schema["enum"sv];
   if (choices.is_array() && find_in(choices.items(), value) == choices.items().end())
-    return concat({place, " is none of ", choices.dump()});
+    return concat("% is none of %", {place, choices.dump()});
   if (const Json* only = schema.find("const"sv); only && *only != value)
-    return concat({place, " is not ", only->dump()});
+    return concat("% is not %", {place, only->dump()});
   if (value.is_number() && !within_bounds(schema, value.as_number()))
-    return concat({place, " is out of bounds"});
+    return concat("% is out of bounds", {place});
   if (value.is_object())
     for (const Json& name : schema["required"sv].items())
       if (!value.find(name.as_string()))
-        return concat({place, " has no ", in_quotes(name.as_string())});
+        return concat("% has no %", {place, in_quotes(name.as_string())});
   const Json& others = schema["additionalProperties"sv];
   for (const Json::Member& member : value.members()) {
     const Json* inner = schema["properties"sv].find(member.name);
     if (!inner && others.is_bool() && !others.as_bool())
-      return concat({place, " has an unknown ", in_quotes(member.name)});
+      return concat("% has an unknown %", {place, in_quotes(member.name)});
     std::string problem =
-        mismatch(inner ? *inner : others, member.value, concat({place, ".", member.name}));
+        mismatch(inner ? *inner : others, member.value, concat("%.%", {place, member.name}));
     if (!problem.empty()) return problem;
   }
   std::size_t index = 0;
   for (const Json& item : value.items()) {
-    std::string problem = mismatch(schema["items"sv], item, concat({place, "[", index++, "]"}));
+    std::string problem = mismatch(schema["items"sv], item, concat("%[%]", {place, index++}));
     if (!problem.empty()) return problem;
   }
   return {};

@@ -39,7 +39,7 @@ class MovedStreams {
   }
   // What take() has failed with, for the option of that name.
   Error error(const char* option) const {
-    return system_error(errno, {"ServerOptions::", option, has_null_ ? "" : ": /dev/null"});
+    return system_error(errno, "ServerOptions::%%", {option, has_null_ ? "" : ": /dev/null"});
   }
 
  private:
@@ -69,7 +69,7 @@ Server::~Server() = default;
 
 Expected<void> Server::add(Tool tool) {
   const auto refuse = [&](std::string_view problem) {
-    return make_error(ErrorCode::invalid_argument, {"tool ", in_quotes(tool.name), ": ", problem});
+    return make_error(ErrorCode::invalid_argument, "tool %: %", {in_quotes(tool.name), problem});
   };
   if (state_->serving.load()) return refuse("cannot be added while serving"sv);
   const std::string problem = tool_problem(tool);
@@ -83,14 +83,14 @@ Expected<void> Server::add(Tool tool) {
 Expected<void> Server::serve(const CancelToken& stop) {
   const ServerOptions& options = state_->options;
   const auto refuse = [](const char* what) {
-    return make_error(ErrorCode::invalid_argument, {"ServerOptions::", what});
+    return make_error(ErrorCode::invalid_argument, "ServerOptions::%", {what});
   };
   if (options.name.empty()) return refuse("name must not be empty");
   if (options.max_line == 0) return refuse("max_line must be greater than 0");
   if (options.max_reply < smallest_reply) return refuse("max_reply must be at least 4096");
   if (options.max_concurrent == 0) return refuse("max_concurrent must be greater than 0");
   if (state_->serving.exchange(true))
-    return make_error(ErrorCode::invalid_argument, {"serve: the server is serving already"});
+    return make_error(ErrorCode::invalid_argument, "serve: the server is serving already");
   const Expected<void> result = [&]() -> Expected<void> {
     MovedStreams streams;
     const int in_fd = streams.take(options.in_fd);

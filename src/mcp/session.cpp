@@ -42,7 +42,7 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
   if (bad == std::string_view::npos) {
     IdScanner scanner;
     scanner.feed(line);
-    return refuse_line(scanner.id(), parse_error, concat({"Parse error: ", error.message}));
+    return refuse_line(scanner.id(), parse_error, concat("Parse error: %", {error.message}));
   }
   JsonLimits lenient;
   lenient.max_values = most_values;
@@ -63,12 +63,12 @@ void Session::on_unreadable(std::string_view line, const Error& error) {
     scanner.feed(line);
     id = scanner.id();
   }
-  refuse_line(id, parse_error, concat({"Parse error: invalid UTF-8 at byte ", bad}));
+  refuse_line(id, parse_error, concat("Parse error: invalid UTF-8 at byte %", {bad}));
 }
 
 void Session::on_too_long(const Id& id) {
   refuse_line(id, parse_error,
-              concat({"Parse error: the message is longer than ", options_.max_line, " bytes"}));
+              concat("Parse error: the message is longer than % bytes", {options_.max_line}));
 }
 
 // Answers a line that is no message. After a few in a row that is only logged: what comes in could
@@ -79,7 +79,7 @@ void Session::refuse_line(const Id& id, int code, std::string_view message) {
     log(message);
     fail(nullptr, id.spelling, code, message);
   } else {
-    log(concat({"not answered: ", message}));
+    log(concat("not answered: %", {message}));
   }
 }
 
@@ -87,7 +87,7 @@ void Session::on_batch(Json messages) {
   const std::size_t most = std::min(longest_batch, options_.max_reply / smallest_reply);
   if (messages.size() > most)
     return refuse_line(Id(), invalid_request,
-                       concat({"Invalid request: more than ", most, " messages in a batch"}));
+                       concat("Invalid request: more than % messages in a batch", {most}));
   const auto batch = new_shared<Batch>();
   batch->share = options_.max_reply / messages.size() - 2;
   for (const Json& message : messages.items()) {
@@ -104,7 +104,7 @@ void Session::on_batch(Json messages) {
 
 CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   const auto refuse = [&](const Id& id, std::string_view problem) -> CallPtr {
-    const std::string text = concat({"Invalid request: ", problem});
+    const std::string text = concat("Invalid request: %", {problem});
     if (batch || !id.spelling.empty()) {
       count_up(batch);
       fail(batch, id.spelling, invalid_request, text);
@@ -113,7 +113,7 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
     }
     return nullptr;
   };
-  if (!message.is_object()) return refuse(Id(), "not an object");
+  if (!message.is_object()) return refuse(Id(), "not an object"sv);
   const Json* method = message.find("method"sv);
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
@@ -124,11 +124,11 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   if (id_value) {
     id = id_of(*id_value);
     if (id.spelling.empty())
-      return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes");
+      return refuse(Id(), "id must be a string or an integer, of at most 1024 bytes"sv);
   }
   if (!method || !method->is_string()) return refuse(id, "method must be a string"sv);
   const bool version_two = message["jsonrpc"sv].as_string() == "2.0";
-  if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\"");
+  if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\""sv);
   bad_lines_ = 0;
   if (!id_value) {
     if (version_two) on_notification(message);

@@ -186,8 +186,8 @@ void Session::cancel_everything() {
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
   for (const auto& [key, id] : subscriptions)
     reply(nullptr, id,
-          concat({"{\"resultType\":\"complete\",\"_meta\":{\"", subscription_key, "\":", id, ",\"",
-                  server_info_key, "\":", server_info_, "}}"}));
+          concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
+                 {subscription_key, id, server_info_key, server_info_}));
 }
 
 // False when a thread is still in a handler; it is left to itself.
@@ -211,7 +211,7 @@ bool Session::join_workers() {
 
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(errno, {"serve: descriptors"});
+    return system_error(errno, "serve: descriptors");
   int error = outbox_.start();
   // Two from the start: there must always be one to read while the other works.
   for (int i = 0; i < 2 && error == 0; ++i) {
@@ -231,9 +231,9 @@ Expected<void> Session::run(const CancelToken& stop) {
   outbox_.flush(flush_time);
   outbox_.close();
   const bool all = join_workers();
-  if (error != 0) return system_error(error, {"serve: thread"});
-  if (read_error_ != 0) return system_error(read_error_, {"serve: reading in_fd"});
-  if (!all) return make_error(ErrorCode::limit, {"serve: a tool's handler did not return"});
+  if (error != 0) return system_error(error, "serve: thread");
+  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
+  if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
   return {};
 }
 

@@ -52,7 +52,7 @@ class Examples {
     std::string result;
     for (const std::string& name : first_)
       append_all(result, {result.empty() ? "" : ", ", printable(name)});
-    if (count_ > most) append_all(result, {" (and ", count_ - most, " more)"});
+    if (count_ > most) append_all(result, " (and % more)", {count_ - most});
     return result;
   }
 
@@ -67,7 +67,7 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return system_error(errno, {in_quotes(path)});
+  if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
 
@@ -88,7 +88,7 @@ Expected<std::string> canonical_entry(std::string_view path, std::string_view ba
   const bool is_entry = !last.empty() && last != "."sv && last != ".."sv;
   if (!is_entry || has_nul(last)) return canonical_path(path, base);
   const std::string_view parent = path.substr(0, path.size() - last.size());
-  auto result = canonical_path(parent.empty() ? "." : parent, base);
+  auto result = canonical_path(parent.empty() ? "."sv : parent, base);
   if (result) *result = concat({*result, *result == "/" ? "" : "/", last});
   return result;
 }
@@ -105,14 +105,14 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
     if (::fstatat(descriptor, child, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       visit(child, status);
     } else if (errno != ENOENT) {  // which has gone meanwhile
-      problem = system_error(errno, {in_quotes(concat({path, "/", child}))});
+      problem = system_error(errno, "%", {in_quotes(concat("%/%", {path, child}))});
     }
     return problem.has_value();
   });
-  if (error != 0) return system_error(error, {in_quotes(path)});
+  if (error != 0) return system_error(error, "%", {in_quotes(path)});
   if (!problem || is_within_budget) return problem;
-  return make_error(ErrorCode::limit, {"there are more than ", DeleteGuard::max_entries,
-                                       " entries, too many to be checked"});
+  return make_error(ErrorCode::limit, "there are more than % entries, too many to be checked",
+                    {DeleteGuard::max_entries});
 }
 
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget) {
@@ -123,7 +123,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
     std::vector<std::string> next;
     for (std::string& path : found) {
       if (!has_glob(part)) {
-        next.push_back(concat({path, "/", part}));
+        next.push_back(concat("%/%", {path, part}));
         continue;
       }
       const auto resolved = canonical_path(path.empty() ? "/" : path);
@@ -131,10 +131,10 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
       const auto listed =
           list_directory(*resolved, budget, [&](const char* child, const struct stat&) {
             if (child[0] == '.' && part[0] != '.') return;
-            if (glob_matches(part, child)) next.push_back(concat({path, "/", child}));
+            if (glob_matches(part, child)) next.push_back(concat("%/%", {path, child}));
           });
       // What cannot be read cannot be expanded by the shell, either.
-      if (!listed && listed.error().code == ErrorCode::limit) return listed.error();
+      if (!listed && listed.error().code == ErrorCode::limit) return listed.failure();
     }
     found = std::move(next);
   }
@@ -217,32 +217,32 @@ Expected<void> DeleteGuard::can_delete_files(const std::vector<std::string>& pat
   Examples unread;
   for (const std::string& path : paths) {
     auto entry = canonical_entry(path);
-    if (!entry) return with_prefix({"Cannot delete: "}, entry.error());
+    if (!entry) return with_prefix("Cannot delete: ", {}, entry.error());
     struct stat status {};
     if (::lstat(entry->c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (!state_->may_go(*entry, state_->root_around(*entry))) unread.add(std::move(*entry));
   }
   if (unread.count() == 0) return {};
   if (unread.count() == 1)
-    return make_error(
-        ErrorCode::permission_denied,
-        {concat(
-            {"Cannot delete '", unread.text(),
-             "': File must be read before deletion. View it with read_file, cat or diff first."})});
+    return make_error(ErrorCode::permission_denied, "%",
+                      {concat("Cannot delete '%': File must be read before deletion. View it with "
+                              "read_file, cat or diff first.",
+                              {unread.text()})});
   return make_error(ErrorCode::permission_denied,
-                    {"Cannot delete ", unread.count(), " unread file(s). Examples: ", unread.text(),
-                     ". Please read files before deletion, with read_file or cat."});
+                    "Cannot delete % unread file(s). Examples: %. Please read files before "
+                    "deletion, with read_file or cat.",
+                    {unread.count(), unread.text()});
 }
 
 Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
   auto top = canonical_entry(path);
-  if (!top) return with_prefix({"Cannot delete: "}, top.error());
+  if (!top) return with_prefix("Cannot delete: ", {}, top.error());
   struct stat top_status {};
   if (::lstat(top->c_str(), &top_status) != 0 || !S_ISDIR(top_status.st_mode)) return {};
   const std::string_view root = state_->root_around(*top);
   if (is_generated(*top, root, GeneratedScope::directory)) return {};
 
-  const std::string start = concat({"Cannot delete directory '", printable(*top), "': "});
+  const std::string start = concat("Cannot delete directory '%': ", {printable(*top)});
   Examples unread;
   WalkBudget budget;
   std::vector<std::string> waiting = {""};  // below `top`, each with a slash in front
@@ -250,7 +250,7 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
     const std::string here = std::move(waiting.back());
     waiting.pop_back();
     const auto visit = [&](const char* child, const struct stat& status) {
-      std::string below = concat({here, "/", child});
+      std::string below = concat("%/%", {here, child});
       if (S_ISDIR(status.st_mode)) {
         if (!is_generated_name(child, GeneratedScope::tree)) waiting.push_back(std::move(below));
       } else if (S_ISREG(status.st_mode) && !state_->may_go(concat({*top, below}), root)) {
@@ -260,12 +260,12 @@ Expected<void> DeleteGuard::can_delete_directory(std::string_view path) const {
     const auto listed = list_directory(concat({*top, here}), budget, visit);
     // One that is gone by now needs no check.
     if (!listed && listed.error().system_error != ENOENT)
-      return with_prefix({start}, listed.error());
+      return with_prefix("%", {start}, listed.error());
   }
   if (unread.count() == 0) return {};
-  return make_error(ErrorCode::permission_denied, {start, "Contains ", unread.count(),
-                                                   " unread file(s). Examples: ", unread.text(),
-                                                   ". Please read files before deletion."});
+  return make_error(ErrorCode::permission_denied,
+                    "%Contains % unread file(s). Examples: %. Please read files before deletion.",
+                    {start, unread.count(), unread.text()});
 }
 
 void DeleteGuard::clear() const {

@@ -47,11 +47,11 @@ int open_without_links(const std::string&) { return -1; }
 // The path, absolute but otherwise as written. `base` as in canonical_path().
 Expected<std::string> absolute_path(std::string_view path, std::string_view base) {
   std::string result(path);
-  if (!starts_with(result, "/"sv) && !base.empty()) result = concat({base, "/", path});
+  if (!starts_with(result, "/"sv) && !base.empty()) result = concat("%/%", {base, path});
   if (starts_with(result, "/"sv)) return result;
   char current[longest_path + 1];
-  if (!::getcwd(current, sizeof current)) return system_error(errno, {"current directory"});
-  return concat({current, "/", result});
+  if (!::getcwd(current, sizeof current)) return system_error(errno, "current directory");
+  return concat("%/%", {current, result});
 }
 
 const char* option_of(const Root& root) {
@@ -61,11 +61,11 @@ const char* option_of(const Root& root) {
 Expected<Root> open_root(const Root& root) {
   const std::string_view option = option_of(root);
   auto path = canonical_path(root.path);
-  if (!path) return with_prefix({option}, path.error());
+  if (!path) return with_prefix("%", {option}, path.error());
   auto directory = open_canonical_directory(*path);
-  if (!directory) return with_prefix({option}, directory.error());
+  if (!directory) return with_prefix("%", {option}, directory.error());
   const UniqueFd listed(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed) return with_prefix({option}, system_error(errno, {in_quotes(*path)}));
+  if (!listed) return with_prefix("%", {option}, system_error(errno, "%", {in_quotes(*path)}));
   return Root{std::move(*path), root.permission};
 }
 
@@ -77,7 +77,7 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
   UniqueFd here(::open("/", open_directory_flags));
-  if (!here) return system_error(errno, {in_quotes(path)});
+  if (!here) return system_error(errno, "%", {in_quotes(path)});
   std::string_view rest = std::string_view(path).substr(1);
   while (!rest.empty()) {
     const std::string part(take_part(rest, '/'));
@@ -86,17 +86,17 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path) {
       int error = errno;
       const bool is_something_else = error == ENOTDIR || error == ELOOP || error == EMLINK;
       if (is_something_else) error = rest.empty() ? ENOTDIR : ENOENT;
-      return system_error(error, {in_quotes(path)});
+      return system_error(error, "%", {in_quotes(path)});
     }
     here = std::move(next);
   }
   UniqueFd result(above_standard_streams(::openat(here.get(), ".", open_directory_flags)));
-  if (!result) return system_error(errno, {in_quotes(path)});
+  if (!result) return system_error(errno, "%", {in_quotes(path)});
   return result;
 }
 
 bool is_canonical_form(std::string_view path) {
-  if (path == "/") return true;
+  if (path == "/"sv) return true;
   if (!starts_with(path, "/"sv) || has_nul(path)) return false;
   std::size_t at = 1;
   while (at <= path.size()) {
@@ -123,14 +123,14 @@ const char* name(Permission permission) noexcept {
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
-  if (path.empty()) return make_error(ErrorCode::invalid_argument, {"the path is empty"});
+  if (path.empty()) return make_error(ErrorCode::invalid_argument, "the path is empty");
   for (const std::string_view text : {path, base}) {
     if (has_nul(text))
-      return make_error(ErrorCode::invalid_argument, {in_quotes(text), ": has a NUL byte"});
+      return make_error(ErrorCode::invalid_argument, "%: has a NUL byte", {in_quotes(text)});
   }
   auto absolute = absolute_path(path, base);
-  if (!absolute) return absolute.error();
-  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
+  if (!absolute) return absolute.failure();
+  if (absolute->size() > longest_path) return system_error(ENAMETOOLONG, "%", {in_quotes(path)});
 
   std::string todo = std::move(*absolute);
   std::string done;  // canonical so far; empty is the root directory
@@ -155,11 +155,11 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
     const ssize_t size = ::readlink(done.c_str(), target, sizeof target);
     if (size <= 0) continue;  // not a link, or missing, or out of sight
     walked += static_cast<std::size_t>(size);
-    if (++links > most_links) return system_error(ELOOP, {in_quotes(path)});
-    if (walked > longest_path) return system_error(ENAMETOOLONG, {in_quotes(path)});
+    if (++links > most_links) return system_error(ELOOP, "%", {in_quotes(path)});
+    if (walked > longest_path) return system_error(ENAMETOOLONG, "%", {in_quotes(path)});
     if (at < todo.size())
-      todo =
-          concat({std::string_view(target, static_cast<std::size_t>(size)), "/", todo.substr(at)});
+      todo = concat("%/%",
+                    {std::string_view(target, static_cast<std::size_t>(size)), todo.substr(at)});
     else
       todo.assign(target, static_cast<std::size_t>(size));
     at = 0;
@@ -169,7 +169,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
 }
 
 bool is_within(std::string_view path, std::string_view root) noexcept {
-  if (root == "/") return starts_with(path, "/"sv);
+  if (root == "/"sv) return starts_with(path, "/"sv);
   return !root.empty() && starts_with(path, root) &&
          (path.size() == root.size() || path[root.size()] == '/');
 }
@@ -178,15 +178,16 @@ Expected<PathRules> PathRules::create(const PathOptions& options) {
   PathRules rules;
   for (const Root& given : options.roots) {
     auto root = open_root(given);
-    if (!root) return root.error();
+    if (!root) return root.failure();
     const Root* same = nullptr;
     for (const Root& known : rules.roots_)
       if (known.path == root->path) same = &known;
     if (!same)
       rules.roots_.push_back(std::move(*root));
     else if (same->permission != root->permission)
-      return make_error(ErrorCode::invalid_argument, {"allowed_paths: ", in_quotes(root->path),
-                                                      ": listed with different permissions"});
+      return make_error(ErrorCode::invalid_argument,
+                        "allowed_paths: %: listed with different permissions",
+                        {in_quotes(root->path)});
   }
   return rules;
 }
@@ -220,20 +221,20 @@ Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
 
 Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
-  if (!path) return with_prefix({invalid}, path.error());
+  if (!path) return with_prefix("%", {invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
-    return make_error(ErrorCode::permission_denied,
-                      {invalid, "Path not in allowed directories: ", shown});
+    return make_error(ErrorCode::permission_denied, "%Path not in allowed directories: %",
+                      {invalid, shown});
   if (!here) return OpenDirectory{std::move(*path), {}};
   auto directory = open_canonical_directory(*path);
   if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
   const Error& error = directory.error();
   if (error.system_error == ENOENT)
-    return with_message(error, concat({"Working directory does not exist: ", shown}));
+    return with_message(error, concat("Working directory does not exist: %", {shown}));
   if (error.system_error == ENOTDIR)
-    return with_message(error, concat({"Working directory is not a directory: ", shown}));
-  return with_prefix({"Working directory cannot be entered: "}, error);
+    return with_message(error, concat("Working directory is not a directory: %", {shown}));
+  return with_prefix("Working directory cannot be entered: ", {}, error);
 }
 
 }  // namespace v0_1

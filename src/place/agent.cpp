@@ -1,5 +1,6 @@
 // The agent: what runs in a place and starts the commands there.
 
+#include "place/copy_internal.hpp"
 #include "place/place.hpp"
 #include "place/place_internal.hpp"
 
@@ -51,6 +52,7 @@ class PlaceAgent {
   void receive();
   bool take(const Frame& frame);
   bool greet(std::string_view text);
+  Expected<void> make_copy(std::string& ground);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -70,9 +72,10 @@ class PlaceAgent {
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
-  bool is_remote_ = false;   // the workspace is only here
-  std::string ground_ = {};  // of questions
-  long uid_ = -1;            // that commands become
+  bool is_remote_ = false;                                    // the workspace is only here
+  std::string ground_ = {};                                   // of questions
+  std::shared_ptr<const Executor::PrivateFolder> copy_ = {};  // what the workspace lies in
+  long uid_ = -1;                                             // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
@@ -96,7 +99,7 @@ int PlaceAgent::run() {
 #if defined(__linux__)
   // Afterwards the file belongs to root.
   constexpr char oom_file[] = "/proc/self/oom_score_adj";
-  if (const auto text = read_whole_file(oom_file, 16, "file")) own_oom_score_ = *text;
+  if (const auto text = read_whole_file(oom_file, 16, "file"sv)) own_oom_score_ = *text;
   oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
@@ -105,7 +108,7 @@ int PlaceAgent::run() {
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
   for (const int fd : {in_, out_}) widen_pipe(fd);
-  queue_.bytes = concat({greeting_mark, place_protocol, "\n"});
+  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
   flush();
   loop();
   std::string bye;
@@ -263,7 +266,7 @@ bool PlaceAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
-  ends_lines_ = (*hello)["lines"].as_bool();
+  ends_lines_ = (*hello)["lines"sv].as_bool();
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
@@ -277,31 +280,34 @@ bool PlaceAgent::greet(std::string_view text) {
   };
   if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
   keep_alive_ = std::chrono::milliseconds(
-      std::max<std::int64_t>(1000, (*hello)["keep_alive"].as_integer(keep_alive_.count())));
+      std::max<std::int64_t>(1000, (*hello)["keep_alive"sv].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  if (const Json* const wanted = hello->find("prepare")) {
+  if (const Json* const wanted = hello->find("prepare"sv)) {
     // A container may have the machine's process table, but never its mounts.
-    const Json& mounts = (*hello)["mounts"];
+    const Json& mounts = (*hello)["mounts"sv];
     if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
     return tell();
   }
-  contained_ = (*hello)["container"].as_bool();
+  contained_ = (*hello)["container"sv].as_bool();
   if (contained_ && !settle_in_container(*hello, uid_, gid_))
     return refuse("unable to find user " + (*hello)["user"sv].as_string());
   EnvironmentOptions variables;
   variables.keep_all = true;
-  std::string ground = (*hello)["ground"].as_string();
-  is_remote_ = (*hello)["remote"].as_bool();
-  if (is_remote_ && !(*hello)["found"].as_bool())
+  std::string ground = (*hello)["ground"sv].as_string();
+  is_remote_ = (*hello)["remote"sv].as_bool();
+  if (is_remote_ && !(*hello)["found"sv].as_bool())
     if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
+  const Json* const copy = hello->find("copy");
+  if (copy)
+    if (const auto ok = make_copy(ground); !ok) return refuse(ok.error().message);
   set_member(answer, "ground", ground);
-  ground_ = answer["ground"].dump();
+  ground_ = copy ? copy_ground(ground, *copy).dump() : answer["ground"sv].dump();
   std::string workspace;
   std::vector<Root> roots = roots_in(ground, workspace);
   if (is_remote_) variables.workspace = workspace;
-  variables.auto_venv = (*hello)["auto_venv"].as_bool();
-  variables.venv_path = (*hello)["venv"].as_string();
+  variables.auto_venv = (*hello)["auto_venv"sv].as_bool();
+  variables.venv_path = (*hello)["venv"sv].as_string();
   look_at_home(variables.venv_path);
   auto environment = Environment::create(variables);
   if (!environment) return refuse(environment.error().message);
@@ -332,10 +338,25 @@ bool PlaceAgent::greet(std::string_view text) {
   set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
   set_member(answer, "home", home ? home : "");
   auto sandbox = Sandbox::create(wanted);
-  if (!sandbox) return refuse(with_prefix({"sandbox: "}, sandbox.error()).message);
+  if (!sandbox) return refuse(with_prefix("sandbox: ", {}, sandbox.error()).error().message);
   sandbox_ = std::move(*sandbox);
   set_member(answer, "sandbox", to_json(sandbox_.report()));
   return tell();
+}
+
+// The workspace becomes a folder of this side, and so do the roots in it or around it.
+Expected<void> PlaceAgent::make_copy(std::string& ground) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  const std::string there = workspace;
+  auto folder = Executor::PrivateFolder::for_copy(workspace);
+  if (!folder) return folder.failure();
+  copy_ = std::move(*folder);
+  for (Root& root : roots)
+    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
+                                                      : workspace;
+  ground = ground_of(workspace, roots);
+  return {};
 }
 
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
@@ -370,7 +391,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   }
   // What is started has the highest score, which anybody may take, from its beginning: when memory
   // runs out in a container, the kernel kills that and not this, which all commands need.
-  if (contained_) (void)write_all(oom_score_.get(), "1000");
+  if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
   const bool started = ready && state.start(false);
   if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
   if (!started) {
@@ -387,7 +408,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
 Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                                    ProcessOptions& options) {
   if (commands_.size() > most_commands)
-    return with_message(system_error(EAGAIN, {}), "too many commands run in this place");
+    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   Variables extra;
   if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
   for (const std::string& variable : request.set) {
@@ -396,12 +417,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       extra.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
   }
   auto environment = environment_->resolve(request.work_dir, extra);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   for (std::string& variable : environment->variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     if (is_one_of(name, request.unset)) continue;
     if (!request.venv.empty() && name == "PATH"sv)
-      variable.insert(name.size() + 1, concat({request.venv, "/bin:"}));
+      variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
     options.environment.push_back(std::move(variable));
   }
   for (const std::string& variable : weak_variables_)
@@ -410,7 +431,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
     request.argv = {"/proc/self/exe", "--place"};
-    options.environment.push_back(concat({question_variable, "=", ground_}));
+    options.environment.push_back(concat("%=%", {question_variable, ground_}));
     options.sandbox = {};
   }
   options.argv.swap(request.argv);
@@ -425,7 +446,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.max_output = 0;
   if (request.has_script) {
     auto script = anonymous_file(request.script);
-    if (!script) return script.error();
+    if (!script) return script.failure();
     passed = std::move(*script);
   } else if (request.tells) {
     if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
@@ -476,7 +497,7 @@ void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
-  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n");
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
 }
 
 void PlaceAgent::flush() {
@@ -489,6 +510,10 @@ void PlaceAgent::flush() {
 }
 
 int place_main(int in, int out) {
+  if (const char* const start = std::getenv(start_variable)) {
+    (void)!::chdir(start);
+    ::unsetenv(start_variable);
+  }
   const char* const ground = std::getenv(question_variable);
   return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
 }

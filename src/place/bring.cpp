@@ -16,7 +16,8 @@ namespace {
 // A folder is used as the current one, after a look at what it is: it belongs to this user and is
 // closed to all others, so that whoever may write to what it lies in cannot put another file there.
 constexpr char bring_script[] =
-    "{ u=`umask`; umask 077; i=`id -u`; w=\n"
+    "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
+    "w=\n"
     "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
     "-$h; t=$n.$$; k=$((s/1024+64))\n"
     "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
@@ -55,7 +56,7 @@ std::string_view machine_of(std::string_view file) {
     case 243:
       return "riscv64";
     default:
-      return "*";
+      return "*"sv;
   }
 }
 
@@ -64,8 +65,7 @@ std::string_view machine_of(std::string_view file) {
 inline namespace inner {
 
 std::string bring_text(std::string_view file) {
-  return concat(
-      {"h=", sha256(file), "; s=", file.size(), "; m='", machine_of(file), "'\n", bring_script});
+  return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }
 
 }  // namespace inner

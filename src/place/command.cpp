@@ -18,8 +18,8 @@ inline namespace v0_1 {
 PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
     : environment(std::move(variables)),
       shell(std::move(shell_path)),
-      sets_path(sets_variable(set, "PATH")),
-      sets_lang(sets_variable(set, "LANG")) {}
+      sets_path(sets_variable(set, "PATH"sv)),
+      sets_lang(sets_variable(set, "LANG"sv)) {}
 
 Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
                                                                 Executor::Admission& admission,
@@ -27,20 +27,20 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   // Before any lock, which a thread of the parent may have held.
   if (settings.owner != ::getpid())
     return make_error(ErrorCode::unsupported,
-                      {"this process is a fork of the one that the connection belongs to, and "
-                       "needs an executor of its own"});
+                      "this process is a fork of the one that the connection belongs to, and needs "
+                      "an executor of its own");
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
-  if (!environment) return environment.error();
+  if (!environment) return environment.failure();
   admission.result.venv = environment->venv;
   PlaceRequest request;
   request.work_dir = admission.directory.path;
   request.unset = admission.unset;
-  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH");
-  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG");
+  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
+  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG"sv);
   if (!sets_path) request.venv = environment->venv;
   for (std::string& variable : environment->variables)
-    if ((sets_path || !starts_with(variable, "PATH=")) &&
-        (sets_lang || !starts_with(variable, "LANG=")))
+    if ((sets_path || !starts_with(variable, "PATH="sv)) &&
+        (sets_lang || !starts_with(variable, "LANG="sv)))
       request.set.push_back(std::move(variable));
 
   Executor::Third third{};
@@ -56,10 +56,10 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
     for (const std::string& text : *texts)
       if (has_nul(text))
         return make_error(ErrorCode::invalid_argument,
-                          {"a command has a NUL byte in it, which no program can be given"});
+                          "a command has a NUL byte in it, which no program can be given");
   }
   if (size > longest_request - longest_payload)
-    return make_error(ErrorCode::limit, {"a command may have at most 64 MiB in a place"});
+    return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
   request.merge_streams = command.merge_streams;
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
@@ -89,13 +89,13 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     failure.outcome = Outcome::not_started;
     failure.step = "setup";
     failure.system_error = error;
-    failure.message = concat({what, ": ", errno_text(error)});
+    failure.message = concat("%: %", {what, errno_text(error)});
     return false;
   };
   if (!make_pipe(out_.reader, out_.writer) ||
       (!request_.merge_streams && !make_pipe(err_.reader, err_.writer)) ||
       (request_.has_input && !make_pipe(input_reader_, input_writer_)))
-    return fail(errno, "cannot make the pipes of a command");
+    return fail(errno, "cannot make the pipes of a command"sv);
   for (const UniqueFd* fd :
        {&out_.reader, &out_.writer, &err_.reader, &err_.writer, &input_reader_, &input_writer_})
     if (*fd) set_nonblocking(*fd);
@@ -125,8 +125,8 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
     failure.step = "start";
-    failure.message = concat({link_->name_, " has not begun it ", cancelled ? "yet" : "in time",
-                              ", and kills it if it does"});
+    failure.message = concat("% has not begun it %, and kills it if it does",
+                             {link_->name_, cancelled ? "yet" : "in time"});
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
@@ -208,16 +208,18 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
     result.message =
-        concat({"the connection to ", link_->name_, " was lost (", link_->reason_,
+        concat("the connection to % was lost (%%",
+               {link_->name_, link_->reason_,
                 request_.waited_for && !started_ ? ") before it was known to have begun"
                                                  : "): what ran there is ended with it"});
     return;
   }
   if (!end_) {
     result.outcome = Outcome::unknown;
-    result.message = concat({link_->name_,
-                             " has not told its end in time after it was killed; "
-                             "some of its processes may still be running"});
+    result.message = concat(
+        "% has not told its end in time after it was killed; some of its processes may still be "
+        "running",
+        {link_->name_});
     return;
   }
   result = *end_;

@@ -35,7 +35,7 @@ long id_in(const std::string& text) {
 bool is_in_path(std::string_view name) {
   const char* const path = std::getenv("PATH");
   for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
-    if (::access(concat({take_part(rest, ':'), "/", name}).c_str(), X_OK) == 0) return true;
+    if (::access(concat("%/%", {take_part(rest, ':'), name}).c_str(), X_OK) == 0) return true;
   return false;
 }
 
@@ -47,7 +47,8 @@ std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
        {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
-    if (const auto text = read_whole_file(path, 4096, "file")) return counter_in(*text, "oom_kill");
+    if (const auto text = read_whole_file(path, 4096, "file"sv))
+      return counter_in(*text, "oom_kill"sv);
 #endif
   return 0;
 }
@@ -55,7 +56,7 @@ std::uint64_t oom_kills_here() {
 Json answers_to(const Json& nonces) {
   Json answers = Json::array();
   for (const Json& path : nonces.items()) {
-    const auto content = read_whole_file(path.as_string(), 1024, "file");
+    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
     answers.push_back(content                                  ? Json(*content)
                       : content.error().system_error == EACCES ? Json()
                                                                : Json(content.error().message));
@@ -65,25 +66,25 @@ Json answers_to(const Json& nonces) {
 
 // Programs such as ssh and sudo serve only users that have a name.
 Json prepare_container(const Json& wanted) {
-  const std::string& uid = wanted["uid"].as_string();
+  const std::string& uid = wanted["uid"sv].as_string();
   bool is_known = uid.empty();
   for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
   if (!is_known)
     add_to("/etc/passwd",
-           concat({"user", uid, ":x:", uid, ":", wanted["gid"].as_string(),
-                   "::", wanted["home"].as_string(), ":/bin/sh\n"}),
+           concat("user%:x:%:%::%:/bin/sh\n",
+                  {uid, uid, wanted["gid"].as_string(), wanted["home"].as_string()}),
            0644);
   if (!uid.empty()) {
     constexpr char rule[] = "/etc/sudoers.d/codeexec";
     (void)::unlink(rule);
-    add_to(rule, concat({"#", uid, " ALL=(ALL:ALL) NOPASSWD: ALL\n"}), 0440);
+    add_to(rule, concat("#% ALL=(ALL:ALL) NOPASSWD: ALL\n", {uid}), 0440);
   }
-  for (const std::string& path : texts_in(wanted["folders"])) {
+  for (const std::string& path : texts_in(wanted["folders"sv])) {
     (void)::mkdir(path.c_str(), 0777);
     (void)::chmod(path.c_str(), 01777);
   }
   std::vector<std::string> lacks;
-  for (std::string& program : texts_in(wanted["programs"]))
+  for (std::string& program : texts_in(wanted["programs"sv]))
     if (!is_in_path(program)) lacks.push_back(std::move(program));
   return list_of(lacks);
 }
@@ -92,9 +93,9 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
 #if CODEEXEC_HAS_SANDBOX
   const CapabilityHeader header = {};
   const CapabilityData none[2] = {};
-  if (!hello["keeps"].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+  if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
 #endif
-  std::string_view wanted = hello["user"].as_string();
+  std::string_view wanted = hello["user"sv].as_string();
   std::string user = std::string(take_part(wanted, ':'));
   std::string group = std::string(wanted);
   const bool becomes = !user.empty();
@@ -117,7 +118,7 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   } else if (const char* const given = std::getenv("HOME")) {
     home = given;
   }
-  if (const std::string& given = hello["home"].as_string(); !given.empty()) home = given;
+  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) home = given;
   struct stat status {};
   const bool is_own =
       ::stat(home.c_str(), &status) == 0 &&
@@ -125,9 +126,9 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
                : ::access(home.c_str(), W_OK) == 0);
   if (!is_own) home = "/tmp";
   ::setenv("HOME", home.c_str(), 1);
-  if (const std::string& text = hello["gitconfig"].as_string();
+  if (const std::string& text = hello["gitconfig"sv].as_string();
       !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open(concat({home, "/.gitconfig"}).c_str(),
+    const UniqueFd file(::open(concat("%/.gitconfig", {home}).c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (file) (void)write_all(file.get(), text);
     if (file && becomes)

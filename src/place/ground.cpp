@@ -1,5 +1,6 @@
 // Workspaces that are only in a place: how they are found, and what answers questions about files.
 
+#include "place/copy_internal.hpp"
 #include "place/place.hpp"
 #include "place/place_internal.hpp"
 
@@ -37,7 +38,7 @@ std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
 
 void look_at_home(std::string& path) {
   const char* const home = std::getenv("HOME");
-  if (home && (path == "~" || starts_with(path, "~/"))) path.replace(0, 1, home);
+  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
 }
 
 Expected<void> find_ground(std::string& ground) {
@@ -47,14 +48,16 @@ Expected<void> find_ground(std::string& ground) {
   look_at_home(workspace);
   for (Root& root : options.roots) look_at_home(root.path);
   const auto rules = PathRules::create(options);
-  if (!rules) return rules.error();
+  if (!rules) return rules.failure();
   const auto found = PathRules().open_work_dir(workspace, {});
-  if (!found) return with_prefix({"workspace: "}, found.error());
+  if (!found) return with_prefix("workspace: ", {}, found.error());
   ground = ground_of(found->path, rules->roots());
   return {};
 }
 
 int answer_question(std::string_view ground, int in, int out) {
+  const auto known = Json::parse(ground);
+  if (known && known->is_array()) return serve_copy(*known, in, out);
   std::string text;
   char piece[16384];
   for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
@@ -62,7 +65,6 @@ int answer_question(std::string_view ground, int in, int out) {
     if (size > 0) text.append(piece, static_cast<std::size_t>(size));
   }
   FileMessage message;
-  const auto known = Json::parse(ground);
   if (!known || !message.take(text)) return 1;
   std::string workspace;
   std::vector<Root> roots = roots_in(known->as_string(), workspace);

@@ -22,30 +22,23 @@ constexpr std::size_t longest_noise = std::size_t{64} << 10;
 constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
-// What transports say, in lower case, and what to do about it. The first that is found counts.
-struct PlaceTrouble {
-  std::string_view words;
-  std::string_view help;
-};
+// What transports say, and what to do about it: see help_in().
+constexpr std::string_view place_troubles =
+    "place_agent: \tthe agent cannot be put there\n"
+    "host key verification failed\tits host key is not known, or another one than before: connect "
+    "once by hand and compare it\n"
+    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
+    "could not resolve\tno machine has this name\n"
+    "connection refused\tnothing listens there: is it up, and is the port right?\n"
+    "timed out\tit does not answer: is it up, and reachable from here?\n"
+    "no route to host\tit cannot be reached from here\n"
+    "exec format error\tthe agent there is for another processor\n"
+    "cannot execute\tthe agent there is not a program that runs there\n"
+    "unknown option\tthe agent there is of another version\n";
 // Not in a container, which has no such options.
-constexpr std::string_view get_an_agent =
-    "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-    "be copied (place_agent)";
-constexpr PlaceTrouble place_troubles[] = {
-    {"place_agent: ", "the agent cannot be put there"},
-    {"host key verification failed",
-     "its host key is not known, or another one than before: connect once by hand and compare it"},
-    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
-    {"could not resolve", "no machine has this name"},
-    {"connection refused", "nothing listens there: is it up, and is the port right?"},
-    {"timed out", "it does not answer: is it up, and reachable from here?"},
-    {"no route to host", "it cannot be reached from here"},
-    {"exec format error", "the agent there is for another processor"},
-    {"cannot execute", "the agent there is not a program that runs there"},
-    {"not found", get_an_agent},
-    {"no such file", get_an_agent},
-    {"unknown option", "the agent there is of another version"},
-};
+constexpr std::string_view no_agent_there =
+    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
+    "(place_agent_path), or let it be copied (place_agent)\n";
 
 std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
 
@@ -65,8 +58,8 @@ Nonce::Nonce(const std::string& folder) {
   int error = file ? write_all(file.get(), content_) : errno;
   if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
   if (error != 0)
-    problem_ = concat({"cannot make a file in ", in_quotes(folder), ": ", errno_text(error)});
-  path_ = concat({folder, "/", name_});
+    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
+  path_ = concat("%/%", {folder, name_});
 }
 
 Nonce::~Nonce() {
@@ -102,16 +95,15 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   const CancellationPause pause;
   auto link = new_shared<PlaceLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
-    return with_prefix({"cannot reach ", wanted.name, ": "}, ok.error());
+    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
   for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
   wanted.meanwhile();
-  if (!make_pipe(link->wake_out_, link->wake_in_))
-    return system_error(errno, {"cannot make a pipe"});
+  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
   set_nonblocking(link->wake_out_);
   set_nonblocking(link->wake_in_);
-  if (auto ok = link->greet(wanted, cancel); !ok) return ok.error();
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
   if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
-    return system_error(error, {"cannot start a thread"});
+    return system_error(error, "cannot start a thread");
   link->has_thread_ = true;
   return link;
 }
@@ -135,8 +127,12 @@ PlaceLink::~PlaceLink() {
 }
 
 bool PlaceLink::is_lost() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return lost_;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!lost_) return false;
+  }
+  wait_for_event(settled_, {}, Clock::time_point::max());
+  return true;
 }
 
 std::string PlaceLink::reason() const {
@@ -152,23 +148,20 @@ void* PlaceLink::thread_main(void* self) {
 }
 
 // Why the agent has not answered.
-Error PlaceLink::failure() const {
+SharedError PlaceLink::failure() const {
   std::string said = said_.text();
-  const std::string text = in_lower_case(said);
-  std::string_view help;
-  for (const PlaceTrouble& trouble : place_troubles)
-    if (help.empty() && text.find(trouble.words) != std::string::npos &&
-        !(is_container_ && trouble.help == get_an_agent))
-      help = trouble.help;
+  std::string_view help = help_in(said, place_troubles);
+  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
-  return make_error(ErrorCode::io, {"cannot reach ", name_, ": ", help, help.empty() ? "" : "; ",
-                                    reason_, said.empty() ? "" : "; it said: ", printable(said)});
+  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
+                    {name_, help, help.empty() ? "" : "; ", reason_,
+                     said.empty() ? "" : "; it said: ", printable(said)});
 }
 
 Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   if (!wanted.agent.empty()) {
-    const auto file = read_whole_file(wanted.agent, longest_agent, "agent");
-    if (!file) return file.error();
+    const auto file = read_whole_file(wanted.agent, longest_agent, "agent"sv);
+    if (!file) return file.failure();
     cargo_ = *file;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -188,20 +181,22 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
     set_member(hello, "gitconfig", wanted.gitconfig);
     if (wanted.environment)
       if (const auto resolved = wanted.environment->resolve({}))
-        if (const char* const home = value_of(resolved->variables, "HOME"))
+        if (const char* const home = value_of(resolved->variables, "HOME"sv))
           set_member(hello, "home", home);
   }
   if (wanted.whole_lines) set_member(hello, "lines", true);
   set_member(hello, "ground", wanted.ground);
   set_member(hello, "found", wanted.is_found);
   set_member(hello, "remote", wanted.is_remote);
+  if (!wanted.copy.is_null()) set_member(hello, "copy", wanted.copy);
   set_member(hello, "venv", wanted.venv_path);
   set_member(hello, "auto_venv", wanted.auto_venv);
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
-      return make_error(ErrorCode::io, {"workspace: ", nonce->problem(), ", by which ", name_,
-                                        " could show that it has the same files"});
+      return make_error(ErrorCode::io,
+                        "workspace: %, by which % could show that it has the same files",
+                        {nonce->problem(), name_});
     set_member(hello, "nonces", list_of({nonce->path()}));
   }
   std::string frame;
@@ -224,13 +219,13 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
   const Clock::time_point start = Clock::now();
   while (!greeting_ && !lost_ && (to_greet || !marked_)) {
     if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, {}), "cancelled before it was started");
+      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
     // A copy may take a second more for each 32 kB.
     const Clock::time_point deadline =
         later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
     if (Clock::now() >= deadline) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      lose({"it did not answer within ", seconds_text(wanted.connect_timeout), " s"});
+      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
       break;
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
@@ -241,15 +236,15 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
 
 Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
   const Json& told = *greeting_;
-  facts_.version = bounded(told["version"]);
-  if (told["protocol"] != Json(place_protocol))
+  facts_.version = bounded(told["version"sv]);
+  if (told["protocol"sv] != Json(place_protocol))
     return make_error(ErrorCode::unsupported,
-                      {"the agent in ", name_, " speaks protocol ",
-                       printable(told["protocol"].dump()), ", and this program ", place_protocol,
+                      "the agent in % speaks protocol %, and this program %%",
+                      {name_, printable(told["protocol"].dump()), place_protocol,
                        ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
   if (told.find("error"))
-    return make_error(ErrorCode::unsupported,
-                      {"the agent in ", name_, " said: ", printable(bounded(told["error"]))});
+    return make_error(ErrorCode::unsupported, "the agent in % said: %",
+                      {name_, printable(bounded(told["error"]))});
   facts_.machine = bounded(told["machine"]);
   facts_.host = bounded(told["host"]);
   facts_.home = bounded(told["home"]);
@@ -260,10 +255,10 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
-        {"workspace: ", in_quotes(wanted.workspace), " is not the same folder in ", name_, " (",
-         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into",
-         "): mount it there under the same path, or let it be only there "
-         "(place_workspace remote)"});
+        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
+        "it be only there (place_workspace remote) or copied (place_workspace copy)",
+        {in_quotes(wanted.workspace), name_,
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
   return {};
 }
 
@@ -302,7 +297,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
     }
   }
   wait_for_events(set, deadline);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (closing_) return false;
   char few[4096];
   if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
@@ -324,6 +319,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
       at->second->flow(watched[i].channel).write(!at->second->running_);
   }
   check_life(Clock::now());
+  if (lost_ && !settled_.cancelled()) settle(lock);
   return true;
 }
 
@@ -331,7 +327,7 @@ void PlaceLink::check_life(Clock::time_point now) {
   // Before there is an agent, connect_timeout holds.
   if (lost_ || !marked_) return;
   if (now >= later(last_heard_, keep_alive_))
-    return lose({"nothing was heard from it for ", keep_alive_.count(), " ms"});
+    return lose("nothing was heard from it for % ms", {keep_alive_.count()});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
   std::string ping;
   put_frame(ping, FrameKind::ping, 0, {});
@@ -348,7 +344,7 @@ void PlaceLink::receive() {
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
-    return lose({"it was closed at the other end"});
+    return lose("it was closed at the other end");
   }
   last_heard_ = Clock::now();
   take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
@@ -369,7 +365,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
       if (unmarked_.size() > longest_noise) {
-        lose({"64 KiB came, and no greeting of an agent"});
+        lose("64 KiB came, and no greeting of an agent");
       }
       return;
     }
@@ -386,7 +382,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     bytes = rest;
   }
   if (!reader_.add(bytes, [this](const Frame& frame) { return !lost_ && take_frame(frame); }))
-    lose({"what came from it is not of this protocol"});
+    lose("what came from it is not of this protocol");
 }
 
 // False for what an agent never sends.
@@ -456,12 +452,12 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   const auto told = Json::parse(text);
   if (!told || !told->is_object()) return false;
   const Json& end = *told;
-  const std::int64_t outcome = end["outcome"].as_integer(-1);
-  const std::int64_t exit_code = end["exit_code"].as_integer(-2);
-  const std::int64_t signal = end["signal"].as_integer(-1);
-  const std::int64_t cpu = end["cpu"].as_integer(-1);
-  const std::int64_t memory = end["memory"].as_integer(-1);
-  const std::int64_t left = end["left"].as_integer(-1);
+  const std::int64_t outcome = end["outcome"sv].as_integer(-1);
+  const std::int64_t exit_code = end["exit_code"sv].as_integer(-2);
+  const std::int64_t signal = end["signal"sv].as_integer(-1);
+  const std::int64_t cpu = end["cpu"sv].as_integer(-1);
+  const std::int64_t memory = end["memory"sv].as_integer(-1);
+  const std::int64_t left = end["left"sv].as_integer(-1);
   if (outcome < 0 || outcome > static_cast<int>(Outcome::unknown) || exit_code < -1 ||
       exit_code > 255 || signal < 0 || signal > 64 || cpu < 0 || memory < 0 || left < 0)
     return false;
@@ -475,12 +471,12 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   result.cpu_time = std::chrono::microseconds(cpu);
   result.peak_memory = static_cast<std::uint64_t>(memory);
   result.left_behind = static_cast<std::uint64_t>(left);
-  result.pid = static_cast<int>(end["pid"].as_integer(-1));
-  result.pipe_held = end["held"].as_bool();
-  result.system_error = static_cast<int>(end["error"].as_integer() & 0xffff);
-  result.step = printable(bounded(end["step"]));
-  result.message = printable(end["message"].as_string());
-  for (const std::string& limit : texts_in(end["limits"]))
+  result.pid = static_cast<int>(end["pid"sv].as_integer(-1));
+  result.pipe_held = end["held"sv].as_bool();
+  result.system_error = static_cast<int>(end["error"sv].as_integer() & 0xffff);
+  result.step = printable(bounded(end["step"sv]));
+  result.message = printable(end["message"sv].as_string());
+  for (const std::string& limit : texts_in(end["limits"sv]))
     result.limits_reached.push_back(printable(limit));
   command.come_to_an_end();
   return true;
@@ -528,20 +524,31 @@ void PlaceLink::wake() {
 }
 
 // What came before is still handed on.
-void PlaceLink::lose(Pieces reason) {
+void PlaceLink::lose(const char* reason, Pieces values) {
   if (lost_) return;
   lost_ = true;
-  reason_ = concat(reason);
+  reason_ = concat(reason, values);
   if (!marked_) said_.add(unmarked_);
   // Such as that a job was cancelled.
   if (is_open_ && said_.total_bytes() != 0) {
     std::string said(without_line_ends(said_.text()));
     std::replace(said.begin(), said.end(), '\n', ' ');
-    append_all(reason_, {"; it said: ", printable(said)});
+    append_all(reason_, "; it said: %", {printable(said)});
   }
   line_.end();
   queue_.clear();
   forgotten_.clear();
+}
+
+// What came before is still handed on.
+void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
+  if (is_open_ && account_) {
+    lock.unlock();
+    const std::string told = account_();
+    lock.lock();
+    if (!told.empty()) append_all(reason_, "; %", {told});
+  }
+  settled_.cancel();
   for (auto& [id, command] : commands_) {
     if (!command->running_) continue;
     command->lost_ = true;

@@ -30,10 +30,23 @@ ProgramIdentity own_identity() {
   if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
   if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
     own.boot = without_line_ends(*boot);
-  own.space = concat({::geteuid(), " ", own_namespace("pid")});
+  own.space = concat("% %", {::geteuid(), own_namespace("pid")});
   own.pid = std::to_string(::getpid());
   own.start = start_of_process(::getpid());
   return own;
+}
+
+std::string owner_text(const ProgramIdentity& program) {
+  return concat("%;%;%;%;%",
+                {program.host, program.boot, program.space, program.pid, program.start});
+}
+
+ProgramIdentity owner_in(std::string_view text) {
+  ProgramIdentity program;
+  for (std::string* const part :
+       {&program.host, &program.boot, &program.space, &program.pid, &program.start})
+    *part = take_part(text, ';');
+  return program;
 }
 
 Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
@@ -44,6 +57,24 @@ Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
   const std::string now = start_of_process(pid);
   if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
   return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+}
+
+std::chrono::seconds age_since(const std::string& time) {
+  std::tm parts{};
+  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
+    return std::chrono::seconds(-1);
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  // Behind the seconds stand their fraction and a Z or the distance from UTC.
+  const std::size_t zone = time.find_first_of("+-", 19);
+  if (zone != std::string::npos) {
+    int hours = 0;
+    int minutes = 0;
+    (void)std::sscanf(time.c_str() + zone + 1, "%2d:%2d", &hours, &minutes);
+    parts.tm_min -= (time[zone] == '-' ? -1 : 1) * (hours * 60 + minutes);
+  }
+  return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
 }
 
 }  // namespace inner

@@ -17,7 +17,8 @@ struct PlaceFacts {
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
   std::string home = {};     // that `~` means; empty: not known
-  // Of a workspace that is only there: its canonical path there. Empty: it is the same as here.
+  // Of a workspace that is only there, or copied to another path: its canonical path there. Empty:
+  // it is the same as here.
   std::string workspace = {};
   SandboxReport sandbox = SandboxReport();
 };
@@ -30,6 +31,11 @@ class PlaceEngine {
     std::string name = {};                    // what the place is called in results and messages
     std::vector<std::string> transport = {};  // as PlaceOptions::transport
     bool whole_lines = false;                 // the transport holds back what ends in no newline
+    CancelToken ended = {};  // cancelled when the place has ended, where the engine hears of that
+    // Asked once when the connection was lost, in a thread of the library and perhaps after the
+    // engine has gone: what became of the place, on one line; empty: not known. It should take no
+    // more than some seconds, which the commands that ran there wait for.
+    Function<std::string()> account = {};
   };
 
   PlaceEngine() = default;
@@ -40,12 +46,78 @@ class PlaceEngine {
   // Makes the place where there is none, and waits until it is up. A cancel is an error with
   // ECANCELED.
   virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
+  // The way to the place that reach() has made last, as long as that is there; makes none.
+  //   Errors: not_found when it has ended, which is also said where this cannot be told.
+  virtual Expected<Way> current();
+};
+
+// Keeps places ready, so that an executor that needs one has it at once. Copies share them. Safe
+// from any thread, with `size` threads of its own, 16 at most, which is how many places are made at
+// a time.
+//
+// A place that has ended while it was kept is replaced. A failure is told once, and nothing is made
+// after it until somebody needs a place, who then waits for one that is made or learns why there is
+// none. Of n executors that wait at least n are being made, or as many as there are threads.
+class PlacePool {
+ public:
+  // An engine of a place that is still to be made; null is a failure. Called from several threads
+  // at once.
+  using Source = Function<std::shared_ptr<PlaceEngine>()>;
+
+  // Begins to make them. `on_failure` gets why one was not made that nobody waited for, in any
+  // thread.
+  //   Errors: invalid_argument for a size of 0 or above 1000.
+  static Expected<PlacePool> create(Source source, std::size_t size,
+                                    Function<void(const Error&)> on_failure = {});
+  // For PlaceOptions::engine. It takes a place that is ready when its first command comes, and
+  // another one when that has ended; it removes the last one it took when it goes. Once the last
+  // copy of the pool is gone, which removes all that were ready and waits for that, it takes no
+  // more.
+  std::shared_ptr<PlaceEngine> take() const;
+  // So many places are ready.
+  std::size_t ready() const;
+
+ private:
+  class Taken;
+  struct State;
+  PlacePool() = default;
+  std::shared_ptr<State> state_ = {};
+};
+
+// Whether the program that has made a place still runs. `unknown`: that cannot be seen from here.
+enum class PlaceMaker { unknown, gone, running };
+
+// A place of ours, as it was found in an engine.
+struct FoundPlace {
+  std::string name = {};                   // what the engine calls it
+  std::string agent = {};                  // whose it is; empty: nobody's
+  std::chrono::seconds age = {};           // less than 0: not known
+  std::string host = {};                   // of the program that has made it
+  std::string pid = {};                    // of that
+  PlaceMaker maker = PlaceMaker::unknown;  // whether that runs
+  std::string state = {};                  // in the engine's words
+  bool was_removed = false;                // just now
 };
 
 // Where the workspace of a place is.
 enum class PlaceWorkspace {
   shared,  // here and there, the same files under the same path
   remote,  // only there
+  copy,    // here, and copied there for the commands
+};
+
+// Of a workspace that is copied.
+struct PlaceCopyOptions {
+  // Of either side, folders included. Beyond, nothing is copied, and a command does not start. 0:
+  // none.
+  std::uint64_t max_files = 100000;
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
+  // Lines as of a .gitignore in the workspace, at most 1,024: what they name is not copied, and
+  // stays where it is.
+  std::vector<std::string> exclude = {};
+  // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
+  // 64 KiB of each.
+  bool gitignore = false;
 };
 
 struct PlaceOptions : ExecutorOptions {
@@ -53,8 +125,9 @@ struct PlaceOptions : ExecutorOptions {
   // place_main()), such as {"ssh", "-T", "box", "codeexec-mcp", "--place"}. Started without a
   // shell, with the variables of this process, and again when the connection was lost.
   std::vector<std::string> transport = {};
-  // In place of a transport: what makes the place when the first command needs it, see
-  // slurm_jobs(). Its own; no two executors share one.
+  // In place of a transport: what makes the place when the first command needs it, or the executor
+  // is created for a workspace that is only there, see slurm_jobs() and kubernetes_pods(). Its own;
+  // no two executors share one.
   std::shared_ptr<PlaceEngine> engine = {};
   // A static `codeexec-mcp` for the place, or another program that calls place_main() for the
   // argument --place. It is copied once: the transport then leads to a POSIX shell there, such as
@@ -70,7 +143,19 @@ struct PlaceOptions : ExecutorOptions {
   // the sandbox must hold there, which alone keeps commands from it. Result::venv is empty, as the
   // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
   // delete_guard, which remembers files of this host.
+  //
+  // With `copy`, workspace and roots are those of this host, and so are Executor::files(). Before a
+  // command starts, what has changed here since the last one is sent, and when it has ended what
+  // has changed there is fetched; both wait for each other, and for other commands that do so. The
+  // folder there has the same path where an empty one of that can be had, or PlaceFacts::workspace;
+  // it is removed when the connection ends. A change is told by size, times and mode, and is a
+  // whole file. What has changed on both sides stays as it is on each, which a note says, until one
+  // of them is removed. Rights are copied, owners and setuid are not; a hard link becomes a file.
+  // What is not permitted to be written here does not come back. When the connection is lost, what
+  // the commands that ran had changed is lost with it. The list takes up to 250 bytes and the path
+  // for each file, at each end.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
+  PlaceCopyOptions copy = PlaceCopyOptions();
   // What it is called in results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this

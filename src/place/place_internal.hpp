@@ -48,6 +48,8 @@ inline namespace inner {
 
 // By which the agent's program learns of which ground it is to answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
+// Where a shell stood that has brought the agent, which begins there.
+inline constexpr const char* start_variable = "CODEEXEC_PLACE_START";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
@@ -140,9 +142,15 @@ struct ProgramIdentity {
 
 ProgramIdentity own_identity();
 
-// Whether a program still runs. `unknown`: that cannot be seen from here.
-enum class Maker { unknown, gone, running };
+// As it is written on what is left in an engine, with a `;` between its parts.
+std::string owner_text(const ProgramIdentity& program);
+ProgramIdentity owner_in(std::string_view text);
+
+using Maker = PlaceMaker;
 Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+
+// Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
+std::chrono::seconds age_since(const std::string& time);
 
 // How often memory has run out in the container that this is in.
 std::uint64_t oom_kills_here();
@@ -271,6 +279,7 @@ class PlaceLink {
     // The workspace is only there, where the agent looks for virtual environments.
     bool is_remote = false;
     bool is_found = false;  // the ground is canonical
+    Json copy = {};         // of a workspace that is copied, see copy_options(); or null
     std::string venv_path = {};
     bool auto_venv = false;
     // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
@@ -282,6 +291,7 @@ class PlaceLink {
     Function<void()> meanwhile = {};           // called once the transport has been started
     const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
     bool whole_lines = false;                  // the transport holds back what ends in no newline
+    Function<std::string()> account = {};      // see PlaceEngine::Way
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -291,6 +301,7 @@ class PlaceLink {
       : name_(wanted.name),
         keep_alive_(wanted.keep_alive),
         is_container_(wanted.in_container),
+        account_(wanted.account),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
   PlaceLink& operator=(const PlaceLink&) = delete;
@@ -301,15 +312,16 @@ class PlaceLink {
   const PlaceFacts& facts() const { return facts_; }
   // As the agent has found it, or says so.
   const std::string& ground() const { return ground_; }
+  // Returns when it is known why, too.
   bool is_lost() const;
-  // Why it was lost. In UTF-8.
+  // In UTF-8.
   std::string reason() const;
 
  private:
   friend class PlaceCommand;
 
   static void* thread_main(void* self);
-  Error failure() const;
+  SharedError failure() const;
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
                                 bool to_greet);
@@ -324,12 +336,14 @@ class PlaceLink {
   void send(std::string_view frames);
   void flush();
   void wake();
-  void lose(Pieces reason);
+  void lose(const char* reason, Pieces values = {});
+  void settle(std::unique_lock<std::mutex>& lock);
   void check_life(Clock::time_point now);
 
   const std::string name_;
   const std::chrono::milliseconds keep_alive_;
   const bool is_container_;
+  const Function<std::string()> account_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
   std::string ground_ = {};
@@ -342,6 +356,7 @@ class PlaceLink {
   mutable std::mutex mutex_ = {};
   Carrier::Line line_ = {};
   bool lost_ = false;
+  CancelToken settled_ = {};  // an event: all commands have been told so
   bool closing_ = false;
   bool has_left_ = false;    // the agent, which said so
   std::string reason_ = {};  // that it was lost

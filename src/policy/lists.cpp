@@ -1,7 +1,14 @@
-// The judge: the lists of what is blocked and of what is allowed.
+// The lists of what is blocked and of what is allowed.
+//
+// The block list looks at each form of a command, with and without the directory of its program:
+// `env /bin/rm x` is `/bin/rm x` and `rm x`, too.
+//
+// The allow list looks at the command as it stands, and one pattern must match all of it. A word
+// that is not known may come to anything in a run, so the pattern must match with each of some
+// guesses for it: nothing, a word, an option, a path, an operator and others.
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
@@ -28,64 +35,33 @@ bool may_be_option(const shell::Word& word) {
   return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
 }
 
-}  // namespace
-
-inline namespace inner {
-
-std::string usual_commands() {
+// The assignments before a command, and its words.
+std::string with_assignments(const shell::Command& command, std::string_view words) {
   std::string text;
-  for (std::string_view table = usual_programs; !table.empty();) {
-    std::string_view row = take_part(table, '\n');
-    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
-  }
+  for (const shell::Assignment& assignment : command.assignments)
+    append_all(text, "%=% ", {assignment.name, assignment.value.text});
+  text += words;
   return text;
 }
 
-void Judge::check_blocked(const Form& form) {
-  if (blocked_rank >= case_.rank) return;
-  const std::string text = join(form);
-  if (refuse_blocked(text, form)) return;
-  if (form.level == 0 && !command_->assignments.empty() &&
-      refuse_blocked(with_assignments(text), form))
-    return;
-  const std::string_view name = base_name(form.words[0].text);
-  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
-  if (name.size() < form.words[0].text.size() && refuse_blocked(concat({name, rest}), form)) return;
-  // Options may stand between the name and the command.
-  Wrapper wrapper;
-  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
-  const std::size_t i =
-      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
-  if (i == 1 || i >= form.size) return;
-  refuse_blocked(concat({name, " ", join(form.from(i))}), form);
-}
-
-bool Judge::refuse_blocked(const std::string& text, const Form& form) {
-  for (const Regex& regex : case_.terms.blocked) {
+bool refuse_blocked(Subject& subject, const std::string& text, const Form& form) {
+  for (const Regex& regex : subject.judged.terms.blocked) {
     if (!regex.full_match(text)) continue;
-    std::string message = concat({"Command matches blocked pattern: '", regex.pattern(), "'"});
-    if (text != case_.script) append_all(message, {" (", shown(text), ")"});
+    std::string message = concat("Command matches blocked pattern: '%'", {regex.pattern()});
+    if (text != subject.judged.script) append_all(message, " (%)", {shown(text)});
     const bool own = form.level == 0;
-    const std::size_t begin = own ? command_->begin : form.words[0].begin;
-    std::size_t end = own ? command_->end : begin;
+    const std::size_t begin = own ? subject.command.begin : form.words[0].begin;
+    std::size_t end = own ? subject.command.end : begin;
     for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
-    object(blocked_rank, "blocked-commands", std::move(message), begin, end);
+    subject.judged.refuse_as(blocked_rank, "blocked-commands", std::move(message), begin, end);
     return true;
   }
   return false;
 }
 
-std::string Judge::with_assignments(std::string_view words) const {
-  std::string text;
-  for (const shell::Assignment& assignment : command_->assignments)
-    append_all(text, {assignment.name, "=", assignment.value.text, " "});
-  text += words;
-  return text;
-}
-
-bool Judge::is_usual() const {
-  const Form form = whole();
-  if (!command_->assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
+// Whether it is a command of usual_programs that only reads or prints.
+bool is_usual(const Form& form, const shell::Command& command) {
+  if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
   const std::string_view name = form.words[0].text;
   std::string_view names, refused;
   for (std::string_view table = usual_programs; !has_entry(names, name);) {
@@ -95,8 +71,9 @@ bool Judge::is_usual() const {
   }
   FileProgram program;
   find_file_program(name, program);
-  const bool counts = has_entry(names, "["sv);
+  const bool counts = has_entry(names, "["sv);  // its words may be arithmetic, which runs a[$(x)]
   const bool filters = program.operands == FileProgram::Operands::filter;
+  // Some options are refused: then no word may become one in a run.
   const bool careful = !counts && (!refused.empty() || !program.writes.empty());
   bool harmless = true, options = true;
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -118,52 +95,12 @@ bool Judge::is_usual() const {
   return harmless && (!filters || operands < 2);
 }
 
-void Judge::check_allowed() {
-  if (allowed_rank >= case_.rank || (case_.terms.allow_usual && is_usual())) return;
-  std::vector<std::string> texts;
-  if (texts_to_allow(texts)) {
-    for (const Regex& regex : case_.terms.allowed) {
-      bool matches = true;
-      for (const std::string& text : texts) matches = matches && regex.full_match(text);
-      if (matches) return;
-    }
-  }
-  std::string text = with_assignments(join(whole()));
-  if (command_->words.empty() && !text.empty()) text.pop_back();
-  object(allowed_rank, "allowed-commands",
-         concat({case_.terms.allowed_message, " (not allowed: ", shown(text), ")"}),
-         command_->begin, command_->end);
-}
-
-bool Judge::texts_to_allow(std::vector<std::string>& texts) const {
-  // With | between them; the first is nothing at all.
-  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
-  bool known = true, may_vanish = false;
-  for (const shell::Assignment& assignment : command_->assignments)
-    if (!assignment.value.known() || assignment.value.assumed) return false;
-  for (std::size_t i = 0; i < command_->words.size(); ++i) {
-    const shell::Word& word = command_->words[i];
-    const bool certain = word.known() && !word.assumed;
-    if (i == 0 && !is_certain(word)) return false;
-    // 'w a/../b' is not the program w: the text would not show where the name ends.
-    if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
-    known = known && certain;
-    may_vanish = may_vanish || (word.split && word.text.size() == 1);
-  }
-  if (known) {
-    texts.push_back(text_with(""));
-    return true;
-  }
-  while (!guesses.empty()) texts.push_back(text_with(take_part(guesses, '|')));
-  if (may_vanish) texts.push_back(text_with(""sv, true));
-  return true;
-}
-
-std::string Judge::text_with(std::string_view guess, bool vanish) const {
-  std::string text = with_assignments({});
-  for (const shell::Word& word : command_->words) {
+// The command with `guess` for what is not known. `vanish`: without words that are all unknown.
+std::string text_with(const shell::Command& command, std::string_view guess, bool vanish) {
+  std::string text = with_assignments(command, {});
+  for (const shell::Word& word : command.words) {
     // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
-    const bool last = &word == &command_->words.back();
+    const bool last = &word == &command.words.back();
     if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
@@ -179,6 +116,86 @@ std::string Judge::text_with(std::string_view guess, bool vanish) const {
   }
   if (!text.empty()) text.pop_back();
   return text;
+}
+
+// What the command may come to; an allowed pattern must match each of these texts. False: that
+// cannot be told.
+bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
+  // With | between them; the first is nothing at all.
+  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
+  bool known = true, may_vanish = false;
+  for (const shell::Assignment& assignment : command.assignments)
+    if (!assignment.value.known() || assignment.value.assumed) return false;
+  for (std::size_t i = 0; i < command.words.size(); ++i) {
+    const shell::Word& word = command.words[i];
+    const bool certain = word.known() && !word.assumed;
+    if (i == 0 && !is_certain(word)) return false;
+    // 'w a/../b' is not the program w: the text would not show where the name ends.
+    if (i == 0 && word.text.find_first_of(" \t\n") != std::string::npos) return false;
+    known = known && certain;
+    may_vanish = may_vanish || (word.split && word.text.size() == 1);
+  }
+  if (known) {
+    texts.push_back(text_with(command, {}, false));
+    return true;
+  }
+  while (!guesses.empty()) texts.push_back(text_with(command, take_part(guesses, '|'), false));
+  if (may_vanish) texts.push_back(text_with(command, {}, true));
+  return true;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::string usual_commands() {
+  std::string text;
+  for (std::string_view table = usual_programs; !table.empty();) {
+    std::string_view row = take_part(table, '\n');
+    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
+  }
+  return text;
+}
+
+void check_blocked(Subject& subject, const Form& form) {
+  if (blocked_rank >= subject.judged.rank) return;
+  const std::string text = join(form);
+  if (refuse_blocked(subject, text, form)) return;
+  if (form.level == 0 && !subject.command.assignments.empty() &&
+      refuse_blocked(subject, with_assignments(subject.command, text), form))
+    return;
+  const std::string_view name = base_name(form.words[0].text);
+  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+  if (name.size() < form.words[0].text.size() &&
+      refuse_blocked(subject, concat({name, rest}), form))
+    return;
+  // Options may stand between the name and the command.
+  Wrapper wrapper;
+  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
+  const std::size_t i =
+      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
+  if (i == 1 || i >= form.size) return;
+  refuse_blocked(subject, concat("% %", {name, join(form.from(i))}), form);
+}
+
+void check_allowed(Subject& subject) {
+  if (allowed_rank >= subject.judged.rank ||
+      (subject.judged.terms.allow_usual && is_usual(subject.whole(), subject.command)))
+    return;
+  std::vector<std::string> texts;
+  if (texts_to_allow(subject.command, texts)) {
+    for (const Regex& regex : subject.judged.terms.allowed) {
+      bool matches = true;
+      for (const std::string& text : texts) matches = matches && regex.full_match(text);
+      if (matches) return;
+    }
+  }
+  std::string text = with_assignments(subject.command, join(subject.whole()));
+  if (subject.command.words.empty() && !text.empty()) text.pop_back();
+  subject.judged.refuse_as(
+      allowed_rank, "allowed-commands",
+      concat("% (not allowed: %)", {subject.judged.terms.allowed_message, shown(text)}),
+      subject.command.begin, subject.command.end);
 }
 
 }  // namespace inner

@@ -1,7 +1,18 @@
-// The judge: shells, eval, source, trap and alias, which read text as a script.
+// Texts that a shell reads as a script: those of sh, eval, source, trap and alias, and of options.
+//
+// A text that is known is a payload: the walk reads it next. A text that is not known may be
+// anything, and is refused. A form with holes is an exception, as in `ssh host "cd $DIR && make"`:
+// the known parts of its texts are judged, and the others pass.
+//
+//   bash -c 'rm -rf /'      run_string    the text is a word
+//   echo 'rm -rf /' | sh    read_input    the text comes in
+//   bash /dev/stdin         read_input    the same, by a name
+//   bash build.sh           (a file)      allowed: the policy reads no files
+//   ssh -o ProxyCommand=x   run_option    the text is in an option
+//   tmux send-keys 'ls' C-m run_guess     the text may have any holes
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base_internal.hpp"
@@ -13,62 +24,51 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void Judge::judge_shell(const Form& form) {
-  if (start_file_)
-    refuse_opaque(form, *start_file_, "a shell would run what is not known before it runs"sv);
-  bool has_command = false, from_input = false, reads_only = false;
-  std::size_t i = 1;
-  for (; i < form.size; ++i) {
-    const std::string_view text = form.words[i].text;
-    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
-    if (has_entry("- --"sv, text)) {
-      ++i;
-      break;
-    }
-    if (starts_with(text, "--"sv)) {
-      if (has_entry("--version --help"sv, text)) return;
-      if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
-          check_script_file(form, form.words[i]))
-        read_input(form, i, false);
-      continue;
-    }
-    if (is_unknown(text))
-      refuse_opaque(form, form.words[i], "its options are not known before it runs"sv);
-    for (const char letter : text.substr(1)) {
-      const bool on = text[0] == '-';
-      if (letter == 'n') reads_only = on;
-      has_command |= letter == 'c' && on;
-      may_be_set_ |= letter == 'u' && on;
-      from_input |= letter == 's' && on;
-      i += shell_syntax.letters.find(letter) != std::string_view::npos;
-    }
-  }
-  if (reads_only) return;
-  if (has_command) {
-    if (i < form.size) run_string(form, part_of(form.words[i]), i + 1);
-  } else if (i < form.size && !from_input) {
-    if (check_script_file(form, form.words[i])) read_input(form, i, false);
-  } else {
-    read_input(form, i, false);
-  }
+bool is_blank_or_unknown(std::string_view text) {
+  return is_unknown(text) &&
+         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
 }
 
-bool Judge::check_script_file(const Form& form, const shell::Word& word) {
-  const std::string text = join_shell_path(command_->work_dir.text, word.text);
-  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
-  if (word.printed.kind == shell::Input::Kind::known) return true;
-  const std::string_view name = base_name(text);
-  const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
-  const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
-                          (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
-  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
-    refuse_opaque(form, word, "the script is not known before it runs"sv);
-  else
-    use_file(Use::read, part_of(word), false, form);
-  return false;
+void run_words(Subject& subject, const Form& form, std::string script, std::size_t first,
+               const shell::Word& word) {
+  if (is_unknown(script))
+    subject.refuse_opaque(form, word, "part of it is not known before it runs"sv);
+  for (std::size_t i = first; i < form.size; ++i) {
+    script += ' ';
+    append_quoted(script, form.words[i].text);
+  }
+  subject.add_payload(form, std::move(script), false);
 }
 
-void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
+void run_string(Subject& subject, const Form& form, const Part& part, std::size_t first_argument) {
+  Form unknown = form;
+  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
+  if (is_unknown(part.text) || part.glob())
+    subject.refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
+  subject.add_payload(form, std::string(part.text), false, first_argument);
+}
+
+void run_option(Subject& subject, const Form& form, const Part& part) {
+  // ProxyCommand=..., exec=..., SYSTEM:...
+  std::string_view text = part.text;
+  const std::size_t at = text.find_first_of("=: ");
+  const std::string key = in_lower_case(text.substr(0, at));
+  if (at != std::string_view::npos &&
+      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
+    text.remove_prefix(at + 1);
+  if (form.holes) return run_guess(subject, form, text);
+  run_string(subject, form, {text, part.word});
+}
+
+void run_guess(Subject& subject, Form form, std::string_view script) {
+  // git and less have marks before it.
+  const std::size_t begin = script.find_first_not_of("|!- ");
+  if (begin == std::string_view::npos) return;
+  form.holes = true;
+  subject.add_payload(form, std::string(script.substr(begin)), false);
+}
+
+void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
   const bool prints =
       first < form.size && form.words[first].printed.kind == shell::Input::Kind::known;
   const shell::Input& input = prints ? form.words[first].printed : *form.input;
@@ -77,8 +77,9 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
-  if (input.kind == shell::Input::Kind::unknown || !case_.charge_bytes(input.text.size())) return;
+    subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
+  if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
+    return;
   shell::Payload payload;
   payload.text = input.text;
   payload.same_shell = same_shell;
@@ -87,46 +88,141 @@ void Judge::read_input(const Form& form, std::size_t first, bool same_shell) {
   if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
   for (std::size_t i = first; i < form.size && !same_shell; ++i)
     payload.arguments.push_back(shell::Word(form.words[i]));
-  payloads_->push_back(std::move(payload));
+  subject.payloads.push_back(std::move(payload));
 }
 
-bool Judge::is_followed(const Form& form) const {
-  const std::vector<shell::Word>& words = command_->words;
+}  // namespace inner
+
+namespace {
+
+// A script that is named. True: it is what comes in on standard input, or what <( ) prints.
+bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
+  const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
+  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
+  if (word.printed.kind == shell::Input::Kind::known) return true;
+  const std::string_view name = base_name(text);
+  const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
+  const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
+                          (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
+  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
+    subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
+  else
+    use_file(subject, Use::read, part_of(word), false, form);
+  return false;
+}
+
+// The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
+bool is_followed(const shell::Command& command, const Form& form) {
+  const std::vector<shell::Word>& words = command.words;
   std::size_t i = 0;
   while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
-void Judge::judge_eval(const Form& form) {
+void judge_eval(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
+    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
     break;
   }
-  if (!is_followed(form) && form.size > 1) add_payload(form, join(form.from(1)), true);
+  if (!is_followed(subject.command, form) && form.size > 1)
+    subject.add_payload(form, join(form.from(1)), true);
 }
 
-void Judge::judge_source(const Form& form) {
+void judge_source(Subject& subject, const Form& form) {
   const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
-  if (i < form.size && check_script_file(form, form.words[i])) read_input(form, i, true);
+  if (i < form.size && check_script_file(subject, form, form.words[i]))
+    read_input(subject, form, i, true);
 }
 
-void Judge::judge_trap(const Form& form) {
+void judge_trap(Subject& subject, const Form& form) {
   std::size_t i = 1;
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
   if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
   // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
-  if (!is_followed(form)) add_payload(form, form.words[i].text, true);
+  if (!is_followed(subject.command, form)) subject.add_payload(form, form.words[i].text, true);
 }
 
-void Judge::judge_alias(const Form& form) {
+void judge_alias(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
     if (word.known() || word.text.find('=') == std::string::npos) continue;
-    refuse_opaque(form, word, "part of it is not known before it runs"sv);
+    subject.refuse_opaque(form, word, "part of it is not known before it runs"sv);
     return;
   }
+}
+
+// How a shell is called.
+struct ShellCall {
+  std::size_t operand = 1;   // the word behind its options
+  bool has_command = false;  // -c: the operand is the script
+  bool from_input = false;   // -s
+  bool runs = true;          // not with -n, --help and --version
+};
+
+// -lc, +e: a letter of -c, -n and -s counts where it stands.
+void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view word) {
+  const bool on = word[0] == '-';
+  for (const char letter : word.substr(1)) {
+    if (letter == 'n') call.runs = !on;
+    call.has_command |= letter == 'c' && on;
+    call.from_input |= letter == 's' && on;
+    if (letter == 'u' && on) variables.trust_all();
+    call.operand += shell_syntax.letters.find(letter) != std::string_view::npos;
+  }
+}
+
+ShellCall read_shell_options(Subject& subject, const Form& form) {
+  ShellCall call;
+  std::size_t& i = call.operand;
+  for (; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
+    if (has_entry("- --"sv, text)) {
+      ++i;
+      break;
+    }
+    if (starts_with(text, "--"sv)) {
+      if (has_entry("--version --help"sv, text)) {
+        call.runs = false;
+        return call;
+      }
+      if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
+          check_script_file(subject, form, form.words[i]))
+        read_input(subject, form, i, false);
+      continue;
+    }
+    if (is_unknown(text))
+      subject.refuse_opaque(form, form.words[i], "its options are not known before it runs"sv);
+    read_letters(call, subject.variables, text);
+  }
+  return call;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+void judge_shell(Subject& subject, const Form& form) {
+  if (subject.start_file)
+    subject.refuse_opaque(form, *subject.start_file,
+                          "a shell would run what is not known before it runs"sv);
+  const ShellCall call = read_shell_options(subject, form);
+  const std::size_t i = call.operand;
+  if (!call.runs) return;
+  if (call.has_command) {
+    if (i < form.size) run_string(subject, form, part_of(form.words[i]), i + 1);
+  } else if (i >= form.size || call.from_input || check_script_file(subject, form, form.words[i])) {
+    read_input(subject, form, i, false);
+  }
+}
+
+void judge_builtin(Subject& subject, const Form& form, std::string_view name) {
+  if (name == "eval"sv) return judge_eval(subject, form);
+  if (has_entry("source ."sv, name)) return judge_source(subject, form);
+  if (name == "trap"sv) return judge_trap(subject, form);
+  if (name == "alias"sv) return judge_alias(subject, form);
 }
 
 }  // namespace inner

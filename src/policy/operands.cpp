@@ -1,8 +1,12 @@
-// The judge: what a program does with the files that are named to it.
+// What a program does with the files that are named to it.
+//
+// The row of a program in file_programs says which of its options take an argument, and what its
+// operands are. All arguments are read before an operand is used, as an option behind it may decide
+// what it means: `rm a -r`, `cp a -t DIR`.
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/tables_internal.hpp"
 #include "policy/wrapper_table_internal.hpp"
 
@@ -12,32 +16,9 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-inline namespace inner {
-
-// The arguments of a program that uses files.
-struct FileArguments {
-  std::vector<Part> operands = {};
-  Part directory = {};       // where the operands are written to
-  Part archive = {};         // of tar
-  bool tree = false;         // -r, or options that are not known
-  bool in_place = false;     // sed -i
-  bool has_pattern = false;  // a pattern or a mode is given by an option
-  bool removes = false;      // shred -u, rsync --delete
-  bool only_shows = false;   // -n
-  bool packs = false;        // tar -c
-  bool unpacks = false;      // tar -x
-  bool fetches = false;      // an option of the last column of fetch and unpack
-};
-
-}  // namespace inner
-
 namespace {
 
-// tar cf FILE: the first word has letters of options, too.
-void take_letters(FileArguments& given, std::string_view letters) {
-  given.packs |= letters.find_first_of("cruA") != std::string_view::npos;
-  given.unpacks |= letters.find('x') != std::string_view::npos;
-}
+using Operands = FileProgram::Operands;
 
 // HOST:PATH, as rsync and scp have it.
 bool is_remote(std::string_view path) {
@@ -45,193 +26,279 @@ bool is_remote(std::string_view path) {
   return colon != std::string_view::npos && colon < path.find('/');
 }
 
-}  // namespace
+// Reads the arguments of one program, and uses the files in them as its row says. Files of options
+// are used at once; operands and other options are kept until all have been read.
+class OperandReader {
+ public:
+  OperandReader(Subject& subject, const FileProgram& program, const Form& form)
+      : subject_(subject), program_(program), form_(form) {}
 
-inline namespace inner {
+  void read() {
+    read_arguments(
+        form_, program_.syntax, Order::options_anywhere,
+        [this](std::string_view name, const Part& argument) {
+          use_argument(name, argument);
+          note_option(name, argument);
+        },
+        [this](const Part& operand) {
+          // An unquoted $OPTIONS may hold -r.
+          if (operand.text == std::string_view("\0", 1) && operand.word->split) given_.tree = true;
+          operands_.push_back(operand);
+        });
+    use_operands();
+  }
 
-void Judge::judge_files(const FileProgram& program, const Form& form) {
-  using Operands = FileProgram::Operands;
-  if (program.operands == Operands::git) return check_clean(form);
-  if (program.operands == Operands::read && program.writes.empty() && !case_.collecting) return;
-  FileArguments given;
-  read_arguments(
-      form, program.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        take_option(program, form, given, name, argument);
-      },
-      [&](const Part& operand) {
-        // An unquoted $OPTIONS may hold -r.
-        if (operand.text == std::string_view("\0", 1) && operand.word->split) given.tree = true;
-        given.operands.push_back(operand);
-      });
-  use_operands(program, form, given);
+ private:
+  // What the options say of the operands.
+  struct Given {
+    Part directory = {};       // where the operands are written to
+    Part archive = {};         // of tar
+    bool tree = false;         // -r, or options that are not known
+    bool in_place = false;     // sed -i
+    bool has_pattern = false;  // a pattern or a mode is given by an option
+    bool removes = false;      // shred -u, rsync --delete
+    bool only_shows = false;   // -n
+    bool packs = false;        // tar -c
+    bool unpacks = false;      // tar -x
+    bool fetches = false;      // an option of the last column of fetch and unpack
+  };
+
+  bool is(Operands kind) const { return program_.operands == kind; }
+  void use_one(Use use, const Part& part, bool recursive = false) {
+    use_file(subject_, use, part, recursive, form_);
+  }
+  // The operands [first, last), as far as they are there.
+  void use_some(Use use, std::size_t first, std::size_t last) {
+    last = std::min(last, operands_.size());
+    for (std::size_t i = first; i < last; ++i)
+      use_one(use, operands_[i], given_.tree || form_.in_find);
+  }
+
+  void use_argument(std::string_view name, const Part& argument);
+  void note_option(std::string_view name, const Part& argument);
+  void note_letters(std::string_view letters);
+
+  void use_operands();
+  void use_alike();
+  void use_settings();
+  void use_archive();
+  void use_downloads();
+  void copy_files();
+  void write_below(std::size_t first, std::size_t last);
+  void check_mode(const Part& mode);
+  void check_modes();
+
+  Subject& subject_;
+  const FileProgram& program_;
+  const Form& form_;
+  std::vector<Part> operands_ = {};
+  Given given_ = {};
+};
+
+// options -----------------------------------------------------------------------------------------
+
+void OperandReader::use_argument(std::string_view name, const Part& argument) {
+  if (!argument.word) return;
+  if (lists_option(program_.writes, name))
+    use_one(Use::write, argument);
+  else if (lists_option(program_.reads, name))
+    use_one(Use::read, argument);
+  else if (lists_option(program_.modes, name))
+    check_mode(argument);
 }
 
-void Judge::take_option(const FileProgram& program, const Form& form, FileArguments& given,
-                        std::string_view name, const Part& argument) {
-  if (argument.word && lists_option(program.writes, name))
-    use_file(Use::write, argument, false, form);
-  else if (argument.word && lists_option(program.reads, name))
-    use_file(Use::read, argument, false, form);
-  else if (argument.word && lists_option(program.modes, name))
-    check_mode(argument, program.operands == FileProgram::Operands::acl, form);
-  if (lists_option(program.directory, name)) given.directory = argument;
-  given.tree |= lists_option("R a r recursive"sv, name);
-  given.in_place |= lists_option("i in-place"sv, name);
-  given.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
-  given.only_shows |= lists_option("n dry-run"sv, name);
-  switch (program.operands) {
-    case FileProgram::Operands::shred:
-      given.removes |= lists_option("u remove"sv, name);
+void OperandReader::note_option(std::string_view name, const Part& argument) {
+  if (lists_option(program_.directory, name)) given_.directory = argument;
+  given_.tree |= lists_option("R a r recursive"sv, name);
+  given_.in_place |= lists_option("i in-place"sv, name);
+  given_.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
+  given_.only_shows |= lists_option("n dry-run"sv, name);
+  switch (program_.operands) {
+    case Operands::shred:
+      given_.removes |= lists_option("u remove"sv, name);
       return;
-    case FileProgram::Operands::sync:
-      given.removes |= starts_with(name, "del"sv);
+    case Operands::sync:
+      given_.removes |= starts_with(name, "del"sv);
       return;
-    case FileProgram::Operands::tar:
-      take_letters(given, name.size() == 1 ? name : std::string_view());
-      given.packs |= lists_option("create append update catenate concatenate"sv, name);
-      given.unpacks |= lists_option("extract get"sv, name);
-      if (lists_option("f file"sv, name)) given.archive = argument;
+    case Operands::tar:
+      note_letters(name.size() == 1 ? name : std::string_view());
+      given_.packs |= lists_option("create append update catenate concatenate"sv, name);
+      given_.unpacks |= lists_option("extract get"sv, name);
+      if (lists_option("f file"sv, name)) given_.archive = argument;
       return;
-    case FileProgram::Operands::fetch:
-    case FileProgram::Operands::unpack:
-      given.fetches |= lists_option(program.modes, name);
+    case Operands::fetch:
+    case Operands::unpack:
+      given_.fetches |= lists_option(program_.modes, name);
       return;
-    case FileProgram::Operands::chmod:
+    case Operands::chmod:
       // chmod -x: the mode looks like an option
-      given.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
+      given_.has_pattern |= "rwxXstugoa,+="sv.find(name) != std::string_view::npos;
       return;
     default:
       return;
   }
 }
 
-void Judge::use_operands(const FileProgram& program, const Form& form, FileArguments& given) {
-  using Operands = FileProgram::Operands;
-  const std::vector<Part>& operands = given.operands;
-  const std::size_t count = operands.size();
-  const std::size_t behind_pattern = given.has_pattern ? 0 : 1;
-  const auto use_all = [&](Use use, std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i)
-      use_file(use, operands[i], given.tree || form.in_find, form);
-  };
-  switch (program.operands) {
+// tar cf FILE: the first word has letters of options, too.
+void OperandReader::note_letters(std::string_view letters) {
+  given_.packs |= letters.find_first_of("cruA") != std::string_view::npos;
+  given_.unpacks |= letters.find('x') != std::string_view::npos;
+}
+
+// operands ----------------------------------------------------------------------------------------
+
+void OperandReader::use_operands() {
+  switch (program_.operands) {
     case Operands::none:
     case Operands::git:
       return;
-    case Operands::read:
-      return use_all(Use::read, 0, count);
-    case Operands::write:
-      return use_all(Use::write, 0, count);
-    case Operands::make:
-      return use_all(Use::make, 0, count);
-    case Operands::change:
-      return use_all(Use::change, behind_pattern, count);
-    case Operands::chmod:
-      for (std::size_t i = 1; i < form.size && given.has_pattern; ++i)
-        if (starts_with(form.words[i].text, "-"sv) && !starts_with(form.words[i].text, "--"sv))
-          check_mode(part_of(form.words[i]), false, form);
-      if (!given.has_pattern && count) check_mode(operands[0], false, form);
-      return use_all(Use::chmod, behind_pattern, count);
-    case Operands::acl:
-      return use_all(Use::chmod, 0, count);
-    case Operands::pattern:
-      return use_all(Use::read, behind_pattern, count);
-    case Operands::sed:
-      return use_all(given.in_place ? Use::write : Use::read, behind_pattern, count);
-    case Operands::remove:
-      return use_all(Use::remove, 0, count);
-    case Operands::rm:
-      return use_all(given.tree ? Use::remove_tree : Use::remove, 0, count);
-    case Operands::shred:
-      use_all(Use::write, 0, count);
-      return given.removes ? use_all(Use::remove, 0, count) : void();
-    case Operands::filter:
-      use_all(Use::read, 0, std::min<std::size_t>(count, 1));
-      return use_all(Use::write, 1, std::min<std::size_t>(count, 2));
-    case Operands::key_value:
-      for (const Part& operand : operands) {
-        const Part value{operand.text.substr(std::min<std::size_t>(3, operand.text.size())),
-                         operand.word};
-        if (starts_with(operand.text, "of="sv)) use_file(Use::write, value, false, form);
-        if (starts_with(operand.text, "if="sv)) use_file(Use::read, value, false, form);
-      }
-      return;
-    case Operands::patch:
-      if (given.directory.word) use_file(Use::write, given.directory, false, form);
-      use_all(Use::read, 1, count);
-      return write_below(given, 0, std::min<std::size_t>(count, 1), form);
-    case Operands::fetch:
-    case Operands::unpack:
-      if (given.fetches != (program.operands == Operands::fetch)) return;
-      for (Part& operand : given.operands) operand.text = base_name(operand.text);
-      write_below(given, 0, 0, form);
-      return write_below(given, 0, count, form);
-    case Operands::tar:
-      return use_archive(given, form);
     case Operands::copy:
     case Operands::link:
     case Operands::move:
     case Operands::sync:
-      return copy_files(program, form, given);
+      return copy_files();
+    case Operands::filter:
+      use_some(Use::read, 0, 1);
+      return use_some(Use::write, 1, 2);
+    case Operands::key_value:
+      return use_settings();
+    case Operands::patch:
+      if (given_.directory.word) use_one(Use::write, given_.directory);
+      use_some(Use::read, 1, no_word);
+      return write_below(0, std::min<std::size_t>(operands_.size(), 1));
+    case Operands::tar:
+      return use_archive();
+    case Operands::fetch:
+    case Operands::unpack:
+      return use_downloads();
+    case Operands::chmod:
+      check_modes();
+      return use_alike();
+    default:
+      return use_alike();
   }
 }
 
-void Judge::copy_files(const FileProgram& program, const Form& form, const FileArguments& given) {
-  using Operands = FileProgram::Operands;
-  const std::vector<Part>& operands = given.operands;
-  const bool moves = program.operands == Operands::move;
-  const bool syncs = program.operands == Operands::sync;
-  const std::size_t count = operands.size();
-  if (!given.directory.word && count < 2) return;
-  const std::size_t sources = given.directory.word ? count : count - 1;
-  for (std::size_t i = 0; i < sources && program.operands != Operands::link; ++i)
-    if (!syncs || !is_remote(operands[i].text))
-      use_file(moves ? Use::move : Use::read, operands[i], given.tree || form.in_find, form);
-  const Part& target = given.directory.word ? given.directory : operands.back();
+// Kinds of programs that do the same with all operands; the first may be a pattern or a mode.
+void OperandReader::use_alike() {
+  const std::size_t behind_pattern = given_.has_pattern ? 0 : 1;
+  switch (program_.operands) {
+    case Operands::write:
+      return use_some(Use::write, 0, no_word);
+    case Operands::make:
+      return use_some(Use::make, 0, no_word);
+    case Operands::change:
+      return use_some(Use::change, behind_pattern, no_word);
+    case Operands::chmod:
+      return use_some(Use::chmod, behind_pattern, no_word);
+    case Operands::acl:
+      return use_some(Use::chmod, 0, no_word);
+    case Operands::pattern:
+      return use_some(Use::read, behind_pattern, no_word);
+    case Operands::sed:
+      return use_some(given_.in_place ? Use::write : Use::read, behind_pattern, no_word);
+    case Operands::remove:
+      return use_some(Use::remove, 0, no_word);
+    case Operands::rm:
+      return use_some(given_.tree ? Use::remove_tree : Use::remove, 0, no_word);
+    case Operands::shred:
+      use_some(Use::write, 0, no_word);
+      if (given_.removes) use_some(Use::remove, 0, no_word);
+      return;
+    default:
+      return use_some(Use::read, 0, no_word);
+  }
+}
+
+// if=FILE of=FILE
+void OperandReader::use_settings() {
+  for (const Part& operand : operands_) {
+    std::string_view value = operand.text;
+    const std::string_view key = take_part(value, '=');
+    if (key == "of"sv) use_one(Use::write, {value, operand.word});
+    if (key == "if"sv) use_one(Use::read, {value, operand.word});
+  }
+}
+
+void OperandReader::use_archive() {
+  std::size_t members = 0;
+  if (form_.size > 1 && !starts_with(form_.words[1].text, "-"sv) && !operands_.empty()) {
+    const std::string_view letters = operands_[members++].text;
+    note_letters(letters);
+    if (letters.find('f') != std::string_view::npos && operands_.size() > 1)
+      given_.archive = operands_[members++];
+  }
+  if (given_.archive.word && !is_remote(given_.archive.text))
+    use_one(given_.packs ? Use::write : Use::read, given_.archive);
+  if (!given_.unpacks) return;
+  if (given_.directory.word) use_one(Use::write, given_.directory);
+  write_below(members, operands_.size());
+}
+
+// A file from elsewhere gets the last name of its address.
+void OperandReader::use_downloads() {
+  if (given_.fetches != is(Operands::fetch)) return;
+  for (Part& operand : operands_) operand.text = base_name(operand.text);
+  write_below(0, 0);
+  write_below(0, operands_.size());
+}
+
+void OperandReader::copy_files() {
+  const bool moves = is(Operands::move);
+  const bool syncs = is(Operands::sync);
+  if (!given_.directory.word && operands_.size() < 2) return;
+  const Part target = given_.directory.word ? given_.directory : operands_.back();
+  if (!given_.directory.word) operands_.pop_back();
+  for (const Part& source : operands_)
+    if (!is(Operands::link) && !(syncs && is_remote(source.text)))
+      use_one(moves ? Use::move : Use::read, source, given_.tree || form_.in_find);
   if (syncs && is_remote(target.text)) return;
-  use_file(moves ? Use::mv_target : Use::copy_target, target, false, form);
-  if (syncs && given.removes && !given.only_shows)
-    check_removal(target, path_of(target), false, form);
+  use_one(moves ? Use::mv_target : Use::copy_target, target);
+  const PathText path = subject_.path_of(target);
+  if (syncs && given_.removes && !given_.only_shows)
+    check_removal(subject_, target, path, false, form_);
   // A directory gets files of the same names.
-  for (std::size_t i = 0; i < sources; ++i) {
-    std::string_view source = operands[i].text;
+  for (const Part& operand : operands_) {
+    std::string_view source = operand.text;
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
-    PathText path = path_of(target);
+    PathText copy = path;
     const std::string_view name = base_name(source);
-    if (!name.empty() && name != "."sv && name != ".."sv) path.names.push_back(name);
-    check_place(path, target, form);
+    if (!name.empty() && name != "."sv && name != ".."sv) copy.names.push_back(name);
+    check_place(subject_, copy, target, form_);
   }
 }
 
-void Judge::write_below(const FileArguments& given, std::size_t first, std::size_t last,
-                        const Form& form) {
-  const PathText directory = given.directory.word ? path_of(given.directory) : base();
-  if (first >= last) check_place(directory, part_of(form.words[0]), form);
+// The operands [first, last) in the directory that is given; none: all that is in it.
+void OperandReader::write_below(std::size_t first, std::size_t last) {
+  const PathText directory =
+      given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
+  if (first >= last) check_place(subject_, directory, part_of(form_.words[0]), form_);
   for (std::size_t i = first; i < last; ++i) {
     PathText path = directory;
-    enter(path, given.operands[i].text, given.operands[i].home());
-    check_place(path, given.operands[i], form);
+    enter(path, operands_[i].text, operands_[i].home());
+    check_place(subject_, path, operands_[i], form_);
   }
 }
 
-void Judge::use_archive(FileArguments& given, const Form& form) {
-  std::size_t members = 0;
-  if (form.size > 1 && !starts_with(form.words[1].text, "-"sv) && !given.operands.empty()) {
-    const std::string_view letters = given.operands[members++].text;
-    take_letters(given, letters);
-    if (letters.find('f') != std::string_view::npos && given.operands.size() > 1)
-      given.archive = given.operands[members++];
-  }
-  if (given.archive.word && !is_remote(given.archive.text))
-    use_file(given.packs ? Use::write : Use::read, given.archive, false, form);
-  if (!given.unpacks) return;
-  if (given.directory.word) use_file(Use::write, given.directory, false, form);
-  write_below(given, members, given.operands.size(), form);
+// modes -------------------------------------------------------------------------------------------
+
+void OperandReader::check_mode(const Part& mode) {
+  if (!subject_.judged.wants(Rule::chmod)) return;
+  if (mode.glob() || (is(Operands::acl) ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
+    subject_.refuse(Rule::chmod, form_.words[0], form_);
 }
 
-void Judge::check_clean(const Form& form) {
-  PathText path = base();
+// chmod 777 FILE, chmod -x FILE
+void OperandReader::check_modes() {
+  for (std::size_t i = 1; i < form_.size && given_.has_pattern; ++i)
+    if (starts_with(form_.words[i].text, "-"sv) && !starts_with(form_.words[i].text, "--"sv))
+      check_mode(part_of(form_.words[i]));
+  if (!given_.has_pattern && !operands_.empty()) check_mode(operands_[0]);
+}
+
+// git clean removes what is in the directory that git works in.
+void check_clean(Subject& subject, const Form& form) {
+  PathText path = subject.base();
   Wrapper git;
   find_wrapper("git"sv, git);
   const std::size_t i = read_arguments(
@@ -241,21 +308,28 @@ void Judge::check_clean(const Form& form) {
           enter(path, argument.text, argument.home());
       },
       ignore_part);
-  if (i >= form.size || form.words[i].text != "clean" || !wants(Rule::rm_protected)) return;
+  if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
+    return;
   bool only_shows = false;
   const auto on_option = [&](std::string_view name, const Part&) {
     only_shows |= lists_option("n dry-run h help"sv, name);
   };
   read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
-  if (only_shows || !is_kept(path, true, false)) return;
-  record(Rule::rm_protected, form.words[0], form,
-         concat({" removes what is in ", shown(text_of(path))}));
+  if (only_shows || !subject.is_kept(path, true, false)) return;
+  subject.refuse(Rule::rm_protected, form.words[0], form,
+                 concat(" removes what is in %", {shown(text_of(path))}));
 }
 
-void Judge::check_mode(const Part& mode, bool acl, const Form& form) {
-  if (!wants(Rule::chmod)) return;
-  if (mode.glob() || (acl ? is_risky_acl(mode.text) : is_risky_mode(mode.text)))
-    record(Rule::chmod, form.words[0], form);
+}  // namespace
+
+inline namespace inner {
+
+void judge_files(Subject& subject, const FileProgram& program, const Form& form) {
+  if (program.operands == Operands::git) return check_clean(subject, form);
+  // No rule refuses to read a file.
+  const bool only_reads = program.operands == Operands::read && program.writes.empty();
+  if (only_reads && !subject.judged.collected) return;
+  OperandReader(subject, program, form).read();
 }
 
 }  // namespace inner

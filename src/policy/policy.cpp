@@ -1,6 +1,7 @@
 // The policy: its options, the compat rules, and the public functions.
 
 #include "policy/policy.hpp"
+#include "policy/case_internal.hpp"
 #include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
@@ -23,7 +24,7 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
     Expected<Regex> regex = Regex::compile(pattern, options);
     if (!regex) {
       Error error = regex.error();
-      error.message = concat({key, ": invalid pattern ", in_quotes(pattern), ": ", error.message});
+      error.message = concat("%: invalid pattern %: %", {key, in_quotes(pattern), error.message});
       return error;
     }
     compiled.push_back(*std::move(regex));
@@ -35,13 +36,14 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
-    append_all(known, {rule.name, " "});
+    append_all(known, "% ", {rule.name});
     append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
-      return make_error(ErrorCode::invalid_argument, {"disabled_rules: no rule is called ",
-                                                      in_quotes(wanted), "; there are ", listed});
+      return make_error(ErrorCode::invalid_argument,
+                        "disabled_rules: no rule is called %; there are %",
+                        {in_quotes(wanted), listed});
   return {};
 }
 
@@ -74,13 +76,13 @@ struct Policy::Compiled {
     if (script.size() > max_command_bytes)
       return refusal(
           "command-too-long"sv,
-          concat({"Command is longer than ", max_command_bytes, " bytes (max_command_bytes)"}),
+          concat("Command is longer than % bytes (max_command_bytes)", {max_command_bytes}),
           max_command_bytes, script.size());
     const std::size_t nul = script.find('\0');
     if (nul != std::string_view::npos)
       return refusal(
           "nul-byte"sv,
-          concat({"Command contains a NUL byte (at byte ", nul, "), which no command can contain"}),
+          concat("Command contains a NUL byte (at byte %), which no command can contain", {nul}),
           nul, nul + 1);
     return {};
   }
@@ -99,7 +101,7 @@ struct Policy::Compiled {
       if (!(rules & bit(rule))) continue;
       if (const auto span = regex++->find(script))
         return refusal(texts_of(rule).texts[0],
-                       concat({"Potentially dangerous command detected: ", message}), span->begin,
+                       concat("Potentially dangerous command detected: %", {message}), span->begin,
                        span->end);
     }
     return {};
@@ -116,7 +118,7 @@ struct Policy::Compiled {
       // A match at the start is the leftmost one.
       const auto span = regex.find(script);
       return refusal("blocked-commands"sv,
-                     concat({"Command matches blocked pattern: '", regex.pattern(), "'"}), 0,
+                     concat("Command matches blocked pattern: '%'", {regex.pattern()}), 0,
                      span ? span->end : script.size());
     }
     return {};
@@ -127,35 +129,40 @@ struct Policy::Compiled {
                        Judgement* judgement) const {
     const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
-    judged.judgement = judgement;
-    if (starts_with(work_dir, "/"sv) && !is_unknown(work_dir)) {
-      enter(judged.start, work_dir, false);
+    judged.collected = judgement;
+    shell::Options options;
+    if (starts_with(work_dir, "/"sv)) {
+      options.work_dir = std::string(work_dir);
+      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
-    shell::Options options;
-    if (starts_with(work_dir, "/"sv)) options.work_dir = std::string(work_dir);
-    const shell::Outcome outcome = walk_once(judged, options, judgement != nullptr);
-    if (judged.too_complex || !outcome.complete) judged.not_understood();
-    if (!outcome.complete) return not_read(outcome.error, script);
+    Verdict verdict = judge_walks(judged, options);
+    if (judgement) judgement->complete = judged.understood;
+    return verdict;
+  }
+
+ private:
+  // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
+  Verdict judge_walks(Case& judged, shell::Options& options) const {
+    const shell::Outcome outcome = walk_once(judged, options);
+    if (judged.too_complex || !outcome.complete) judged.understood = false;
+    if (!outcome.complete) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
-      options.dialect = shell::Dialect::posix;
-      judged.posix = true;
+      options.dialect = judged.dialect = shell::Dialect::posix;
+      judged.collected = nullptr;
       sort_ranges(judged.tests);
-      const shell::Outcome other = walk_once(judged, options, false);
+      const shell::Outcome other = walk_once(judged, options);
       // What a POSIX shell cannot read it does not run; what it runs before has been judged.
       if (!other.complete && other.error.code == ErrorCode::limit)
-        return not_read(other.error, script);
+        return not_read(other.error, judged.script);
     }
     if (judged.too_complex)
       return refusal("command-too-complex"sv,
                      "Command is too complex to be judged; split it into several", 0,
-                     script.size());
+                     judged.script.size());
     return std::move(judged.verdict);
   }
-
- private:
-  shell::Outcome walk_once(Case& judged, const shell::Options& options, bool collecting) const {
-    judged.collecting = collecting;
+  shell::Outcome walk_once(Case& judged, const shell::Options& options) const {
     Judge judge(judged);
     shell::Outcome outcome = shell::walk(
         judged.script, options, [&judge](const shell::Visit& visit) { judge.visit(visit); });
@@ -163,12 +170,11 @@ struct Policy::Compiled {
     // A name that the script defines may mean anything from then on.
     if (!judged.terms.allows_all() && !outcome.definitions.empty() && allowed_rank < judged.rank) {
       const shell::Definition& definition = outcome.definitions.front();
-      judged.rank = allowed_rank;
-      judged.verdict =
-          refusal("allowed-commands"sv,
-                  concat({allowed_message, " (not allowed: it defines the ",
-                          definition.alias ? "alias " : "function ", shown(definition.name), ")"}),
-                  definition.begin, definition.end);
+      judged.refuse_as(allowed_rank, "allowed-commands",
+                       concat("% (not allowed: it defines the %%)",
+                              {allowed_message, definition.alias ? "alias " : "function ",
+                               shown(definition.name)}),
+                       definition.begin, definition.end);
     }
     return outcome;
   }
@@ -177,9 +183,9 @@ struct Policy::Compiled {
     const std::size_t at = std::min(error.offset, script.size());
     return refusal(
         limit ? "command-too-complex" : "syntax",
-        concat({limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
-                printable(error.message), " (at byte ", at, ")",
-                limit ? "; split it into several" : ""}),
+        concat("%% (at byte %)%",
+               {limit ? "Command is too complex to be judged: " : "Command cannot be understood: ",
+                printable(error.message), at, limit ? "; split it into several" : ""}),
         at, std::min(at + 1, script.size()));
   }
 };
@@ -189,7 +195,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   const bool compat = options.mode == PolicyOptions::Mode::compat;
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
-                      {"allow_usual: compat judges a script by its first words: use strict"});
+                      "allow_usual: compat judges a script by its first words: use strict");
   auto compiled = new_shared<Compiled>();
   compiled->mode = options.mode;
   compiled->rules = rules_in_force(options);
@@ -215,8 +221,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     append_all(message, {i ? ", " : "", options.allowed[i]});
   compiled->allow_usual = options.allow_usual;
   if (options.allow_usual)
-    append_all(message, {options.allowed.empty() ? "none" : "",
-                         "; and to read or print: ", usual_commands()});
+    append_all(message, "%; and to read or print: %",
+               {options.allowed.empty() ? "none" : "", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }

@@ -1,8 +1,11 @@
-// The judge: programs that are refused for their name, or for what they are asked.
+// Programs that are refused for their name, or for what they are asked.
+//
+// refused_programs has a row for each. A program is refused when it gets an option that the row
+// lists, or an operand that it lists and no excuse: `swapon -s /dev/sda1` only shows something.
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
 #include "policy/rules_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base_internal.hpp"
@@ -76,6 +79,74 @@ bool kills_all(const Form& form) {
   return false;
 }
 
+// Compares what a program is asked to do with its row in refused_programs. The row's columns are
+// read by the constructor, the arguments of the program by is_refused().
+class Request {
+ public:
+  Request(Subject& subject, const Form& form, std::string_view row)
+      : subject_(subject),
+        form_(form),
+        syntax_(syntax_of(take_part(row, '|'))),
+        options_(take_part(row, '|')),
+        words_(take_part(row, '|')),
+        excuses_(row) {}
+
+  bool is_refused() {
+    if (words_ == "@kill"sv) refused_ = kills_all(form_);
+    if (options_.empty() && words_.empty()) refused_ = true;
+    read_arguments(
+        form_, syntax_, Order::options_anywhere,
+        [this](std::string_view option, const Part& argument) { take_option(option, argument); },
+        [this](const Part& operand) { take_operand(operand); });
+    if (ends_processes() && !named_) refused_ = true;
+    return surely_ || (refused_ && !excused_);
+  }
+
+ private:
+  bool ends_processes() const { return words_ == "@processes"sv; }
+  void take_option(std::string_view option, const Part& argument) {
+    surely_ |= lists_option(options_, option) ||
+               (ends_processes() && lists_option("u U euid uid user"sv, option) &&
+                is_root_among(argument.text));
+    excused_ |= lists_option(excuses_, option);
+  }
+  void take_operand(const Part& operand) {
+    refused_ |= is_refused_operand(operand);
+    excused_ |= operands_ < 2 && has_entry(excuses_, concat("+%", {operand.text}));
+    // A pattern for everything names nothing.
+    named_ |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
+    ++operands_;
+  }
+  bool is_refused_operand(const Part& operand) {
+    const std::string_view first_word = operand.text.substr(0, operand.text.find(' '));
+    for (std::string_view words = words_; !words.empty();) {
+      const std::string_view word = take_part(words, ' ');
+      if (word == "/dev"sv) {
+        if (is_device(subject_.path_of(operand), operand.glob())) return true;
+      } else if (word == "="sv) {
+        if (operand.text.find('=') != std::string_view::npos) return true;
+      } else if (word == "*"sv || (operands_ == 0 && word == first_word)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Subject& subject_;
+  const Form& form_;
+  // The columns of the row.
+  const Syntax syntax_;
+  const std::string_view options_;
+  const std::string_view words_;
+  const std::string_view excuses_;
+
+  bool refused_ = false;  // but it may be excused
+  bool surely_ = false;   // whatever else it is asked
+  bool excused_ = false;
+  bool named_ = false;  // processes are named
+  std::size_t operands_ = 0;
+};
+
 }  // namespace
 
 inline namespace inner {
@@ -95,51 +166,13 @@ bool find_file_program(std::string_view name, FileProgram& program) {
   return true;
 }
 
-void Judge::check_refused(const Form& form, std::string_view name) {
+void check_refused(Subject& subject, const Form& form, std::string_view name) {
   std::string_view row = row_of(refused_programs, starts_with(name, "mkfs"sv) ? "mkfs" : name);
   if (row.empty()) return;
   const std::size_t number = rule_called(take_part(row, '|'));
   const auto rule = static_cast<Rule>(number);
-  if (number == rule_count || !wants(rule)) return;
-  const Syntax syntax = syntax_of(take_part(row, '|'));
-  const std::string_view options = take_part(row, '|');
-  const std::string_view words = take_part(row, '|');
-  const bool processes = words == "@processes"sv;
-  bool refused = options.empty() && words.empty(), surely = false, excused = false;
-  bool named = false;
-  std::size_t operands = 0;
-  read_arguments(
-      form, syntax, Order::options_anywhere,
-      [&](std::string_view option, const Part& argument) {
-        surely |= lists_option(options, option) ||
-                  (processes && lists_option("u U euid uid user"sv, option) &&
-                   is_root_among(argument.text));
-        excused |= lists_option(row, option);
-      },
-      [&](const Part& operand) {
-        refused |= is_refused_operand(words, operand, operands == 0);
-        excused |= operands < 2 && has_entry(row, concat({"+", operand.text}));
-        // A pattern for everything names nothing.
-        named |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
-        ++operands;
-      });
-  if (processes && !named) refused = true;
-  if (words == "@kill"sv) refused = kills_all(form);
-  if (surely || (refused && !excused)) record(rule, form.words[0], form);
-}
-
-bool Judge::is_refused_operand(std::string_view words, const Part& operand, bool first) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (word == "/dev"sv) {
-      if (is_device(path_of(operand), operand.glob())) return true;
-    } else if (word == "="sv) {
-      if (operand.text.find('=') != std::string_view::npos) return true;
-    } else if (word == "*"sv || (first && word == operand.text.substr(0, operand.text.find(' ')))) {
-      return true;
-    }
-  }
-  return false;
+  if (number == rule_count || !subject.judged.wants(rule)) return;
+  if (Request(subject, form, row).is_refused()) subject.refuse(rule, form.words[0], form);
 }
 
 }  // namespace inner

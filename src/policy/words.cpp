@@ -72,7 +72,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
     if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
-      append_all(script, {"'", argv[i], "'"});
+      append_all(script, "'%'", {argv[i]});
     else
       append_quoted(script, argv[i]);
   }

@@ -1,7 +1,10 @@
-// The judge: programs whose own language starts others: git's settings, editors, make, sed, tar.
+// Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
+//
+// Each language is read only as far as needed to find the texts that it hands to a shell, and the
+// files that it writes. What the language itself would put into such a text is a hole in it.
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/wrapper_table_internal.hpp"
 
 #include "base/base_internal.hpp"
@@ -10,100 +13,47 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-inline namespace inner {
+namespace {
 
-// git --------------------------------------------------------------------------------------------
-
-void Judge::judge_setting(const Form& form, std::string_view name, std::string_view value) {
-  const std::string key = in_lower_case(name);
-  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
-  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
-  // An alias without ! is a command of git.
-  const bool script = section == "alias"sv
-                          ? starts_with(value, "!"sv)
-                          : section == "pager"sv || has_entry(command_settings, last);
-  if (script) run_guess(form, value);
-}
-
-void Judge::peel_git_config(const Wrapper& wrapper, const Form& form) {
-  std::vector<Part> words;
-  read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
-                 [&](const Part& operand) { words.push_back(operand); });
-  const std::size_t first = !words.empty() && words[0].text == "set"sv;
-  if (words.size() >= first + 2) judge_setting(form, words[first].text, words[first + 1].text);
-}
-
-// editors and debuggers --------------------------------------------------------------------------
-
-void Judge::peel_console(const Wrapper& wrapper, const Form& form) {
-  const auto take = [&](const Part& script) {
-    if (wrapper.has('s')) return run_option(form, script);
-    judge_console(form, script);
-  };
-  for (std::size_t i = 1; i < form.size; ++i) {
-    const std::string_view text = form.words[i].text;
-    if (starts_with(text, "+"sv)) take({text.substr(1), &form.words[i]});
-    if (text.size() < 2 || text[0] != '-') continue;
-    std::string_view value = text.substr(1 + (text[1] == '-'));
-    const std::string_view name = take_part(value, '=');
-    if (has_entry(wrapper.programs, name)) return add_form(form.from(i + 1));
-    if (!value.empty() && has_entry(wrapper.scripts, name))
-      take({value, &form.words[i]});
-    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
-      take(part_of(form.words[++i]));
-    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
-      take({text.substr(2), &form.words[i]});
-  }
-}
-
-void Judge::judge_console(const Form& form, const Part& command) {
-  std::string_view text = command.text;
-  text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
-  const std::size_t shell = text.find('!');
-  if (shell != std::string_view::npos) return run_guess(form, text.substr(shell + 1));
-  std::string_view rest = text;
-  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
-    return run_guess(form, rest);
-  // :call system('...'), python os.system("...")
-  read_code(Language::lua, text, form, *command.word);
-}
-
-// make -------------------------------------------------------------------------------------------
-
-bool Judge::is_input(const Part& file, const Form& form) {
+// Whether the file that an option names is standard input, and known.
+bool is_input(Subject& subject, const Part& file, const Form& form) {
   const bool input = has_entry("- /dev/stdin"sv, file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
-    refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
+    subject.refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
 }
 
-void Judge::peel_make(const Wrapper& wrapper, const Form& form) {
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (!argument.word) return;
-        if (has_entry("eval E"sv, name)) judge_makefile(form, argument.text);
-        if (!lists_option("f file makefile"sv, name)) return;
-        if (is_input(argument, form)) judge_makefile(form, form.input->text);
-      },
-      [&](const Part& operand) {
-        if (starts_with(operand.text, "SHELL="sv)) run_guess(form, operand.text.substr(6));
-      });
+// editors and debuggers ---------------------------------------------------------------------------
+
+// A command of vim or gdb. Some are for a shell: !ls, shell ls.
+void judge_console(Subject& subject, const Form& form, const Part& command) {
+  std::string_view text = command.text;
+  text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
+  const std::size_t shell = text.find('!');
+  if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
+  std::string_view rest = text;
+  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
+    return run_guess(subject, form, rest);
+  // :call system('...'), python os.system("...")
+  read_code(subject, Language::lua, text, form, *command.word);
 }
 
-void Judge::judge_makefile(const Form& form, std::string_view text) {
-  if (!case_.charge_bytes(text.size())) return;
-  std::string script;  // the commands of all lines, with holes for what make expands
+// make --------------------------------------------------------------------------------------------
+
+// Makes one script of the commands of all lines, with holes for what make expands. A line of
+// commands begins with a tab; more stand behind the ; of a rule, behind != and in $(shell ).
+void judge_makefile(Subject& subject, const Form& form, std::string_view text) {
+  if (!subject.judged.charge_bytes(text.size())) return;
+  std::string script;
   while (!text.empty()) {
     std::string_view line = take_part(text, '\n');
-    // A line of commands begins with a tab; more stand behind the ; of a rule and in $(shell ).
     if (!starts_with(line, "\t"sv)) {
       const std::size_t rule = line.find(':');
       const std::size_t end = rule == std::string_view::npos ? rule : line.find(';', rule);
       const std::size_t assigned = line.find("!=");
       const std::size_t called = line.find("$(shell ");
       if (called != std::string_view::npos)
-        append_all(script, {line.substr(called + 8, line.rfind(')') - called - 8), "\n"});
+        append_all(script, "%\n", {line.substr(called + 8, line.rfind(')') - called - 8)});
       if (assigned != std::string_view::npos)
         line.remove_prefix(assigned + 2);
       else
@@ -126,54 +76,10 @@ void Judge::judge_makefile(const Form& form, std::string_view text) {
     }
     script += '\n';
   }
-  run_guess(form, script);
+  run_guess(subject, form, script);
 }
 
-// sed --------------------------------------------------------------------------------------------
-
-void Judge::peel_sed(const Wrapper& wrapper, const Form& form) {
-  bool given = false;
-  Part first;
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        given = given || lists_option("e f expression file"sv, name);
-        if (argument.word && lists_option("e expression"sv, name)) judge_sed(form, argument);
-        if (argument.word && lists_option("f file"sv, name) && is_input(argument, form))
-          judge_sed(form, {form.input->text, argument.word});
-      },
-      [&](const Part& operand) {
-        if (!first.word) first = operand;
-      });
-  if (!given && first.word) judge_sed(form, first);
-}
-
-namespace {
-
-// Skips to the end of a part of a sed command, and gives its text.
-std::string_view sed_part(std::string_view text, std::size_t& at, char end) {
-  const std::size_t begin = at;
-  while (at < text.size() && text[at] != end) at += text[at] == '\\' ? 2U : 1U;
-  const std::string_view part = text.substr(begin, std::min(at, text.size()) - begin);
-  at = std::min(at + 1, text.size());
-  return part;
-}
-
-// Skips what stands before a command of sed: 1,$!  /x/,+3
-void skip_sed_address(std::string_view text, std::size_t& at) {
-  while (at < text.size()) {
-    const char c = text[at];
-    if ("0123456789$,~+!; \t\n{}IM"sv.find(c) != std::string_view::npos) {
-      ++at;
-    } else if (c == '/' || (c == '\\' && at + 1 < text.size())) {
-      at += c == '\\';
-      const char end = text[at++];
-      sed_part(text, at, end);
-    } else {
-      return;
-    }
-  }
-}
+// sed ---------------------------------------------------------------------------------------------
 
 // What a replacement puts in: & and \1 are of the input, and so is what follows.
 std::string sed_replacement(std::string_view text) {
@@ -188,55 +94,209 @@ std::string sed_replacement(std::string_view text) {
   return result;
 }
 
-}  // namespace
+// Reads a sed script, command by command. Judges the files that it writes, and what it gives to a
+// shell:
+//
+//   1,$ s/a/b/e     an address, which is skipped; a letter; two parts; flags, of which e runs b
+//   /x/ w FILE      a file that is written, to the end of the line
+//   $ e COMMAND     a command for a shell, to the end of the line
+class SedReader {
+ public:
+  SedReader(Subject& subject, const Form& form, const Part& script)
+      : subject_(subject), form_(form), script_(script), text_(script.text) {}
 
-void Judge::judge_sed(const Form& form, const Part& script) {
-  const std::string_view text = script.text;
-  for (std::size_t at = 0; skip_sed_address(text, at), at < text.size();) {
-    const char command = text[at++];
-    std::size_t line = std::min(text.find('\n', at), text.size());
-    bool runs = command == 'e';
-    std::string run;
-    if (command == 's' || command == 'y') {
-      const char end = at < text.size() ? text[at++] : '\n';
-      sed_part(text, at, end);
-      run = sed_part(text, at, end);
-      while (at < text.size() && is_name_char(text[at]) && text[at] != 'w')
-        runs |= text[at++] == 'e';
-      if (at == text.size() || text[at] != 'w') line = at;
-    } else if ("eaicrRwWbtT:#"sv.find(command) == std::string_view::npos) {
-      continue;
-    } else if (command == 'b' || command == 't' || command == 'T' || command == ':') {
-      line = std::min(text.find_first_of(";\n}", at), text.size());
+  void read() {
+    while (skip_address(), at_ < text_.size()) read_command(text_[at_++]);
+  }
+
+ private:
+  // What stands before a command: 1,$!  /x/,+3
+  void skip_address();
+  void read_command(char letter);
+  void read_substitution();
+  // Up to `end`, which is skipped.
+  std::string_view read_part(char end);
+  std::string_view read_to(std::string_view ends) {
+    const std::size_t begin = at_;
+    at_ = std::min(text_.find_first_of(ends, at_), text_.size());
+    return text_.substr(begin, at_ - begin);
+  }
+  void write(std::string_view file) {
+    file.remove_prefix(std::min(file.find_first_not_of(" "), file.size()));
+    use_file(subject_, Use::write, {file, script_.word}, false, form_);
+  }
+  void run(std::string_view command);
+
+  Subject& subject_;
+  const Form& form_;
+  const Part& script_;
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+void SedReader::skip_address() {
+  while (at_ < text_.size()) {
+    const char c = text_[at_];
+    if ("0123456789$,~+!; \t\n{}IM"sv.find(c) != std::string_view::npos) {
+      ++at_;
+    } else if (c == '/' || (c == '\\' && at_ + 1 < text_.size())) {
+      at_ += c == '\\';
+      read_part(text_[at_++]);
+    } else {
+      return;
     }
-    if (command == 'e') run = text.substr(at, line - at);
-    if ("aic"sv.find(command) != std::string_view::npos)
-      while (line < text.size() && text[line - 1] == '\\')
-        line = std::min(text.find('\n', line + 1), text.size());
-    if ((command == 'w' || command == 'W' || command == 's') && line > at) {
-      std::string_view file = text.substr(at, line - at);
-      file.remove_prefix(
-          std::min(file.find_first_not_of(command == 's' ? "w " : " "), file.size()));
-      use_file(Use::write, {file, script.word}, false, form);
-    }
-    at = line;
-    if (!runs) continue;
-    if (command == 's') run = sed_replacement(run);
-    run_guess(form, run);
-    if (form.input->kind == shell::Input::Kind::known)
-      run_guess(form, form.input->text);
-    else if (run.find_first_not_of(std::string_view("\0 ", 2)) == std::string::npos)
-      refuse_opaque(form, *script.word, "what it runs is not known before it runs"sv);
   }
 }
 
-// tar --------------------------------------------------------------------------------------------
+std::string_view SedReader::read_part(char end) {
+  const std::size_t begin = at_;
+  while (at_ < text_.size() && text_[at_] != end) at_ += text_[at_] == '\\' ? 2U : 1U;
+  const std::string_view part = text_.substr(begin, std::min(at_, text_.size()) - begin);
+  at_ = std::min(at_ + 1, text_.size());
+  return part;
+}
 
-void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
+void SedReader::read_command(char letter) {
+  switch (letter) {
+    case 's':
+    case 'y':
+      return read_substitution();
+    case 'e':
+      return run(read_to("\n"));
+    case 'w':
+    case 'W':
+      return write(read_to("\n"));
+    case 'a':
+    case 'i':
+    case 'c':
+      // A backslash at the end of a line continues the text.
+      read_to("\n");
+      while (at_ < text_.size() && text_[at_ - 1] == '\\') {
+        ++at_;
+        read_to("\n");
+      }
+      return;
+    case 'r':
+    case 'R':
+    case '#':
+      read_to("\n");
+      return;
+    case 'b':
+    case 't':
+    case 'T':
+    case ':':
+      read_to(";\n}");
+      return;
+    default:  // without arguments
+      return;
+  }
+}
+
+// s/pattern/replacement/flags: the flag e runs what it makes, w FILE is the last one.
+void SedReader::read_substitution() {
+  const char end = at_ < text_.size() ? text_[at_++] : '\n';
+  read_part(end);
+  const std::string_view replacement = read_part(end);
+  bool runs = false;
+  while (at_ < text_.size() && is_name_char(text_[at_]) && text_[at_] != 'w')
+    runs |= text_[at_++] == 'e';
+  if (at_ < text_.size() && text_[at_] == 'w') write(read_to("\n").substr(1));
+  if (runs) run(sed_replacement(replacement));
+}
+
+// A command that sed makes of its input, too.
+void SedReader::run(std::string_view command) {
+  run_guess(subject_, form_, command);
+  if (form_.input->kind == shell::Input::Kind::known)
+    run_guess(subject_, form_, form_.input->text);
+  else if (command.find_first_not_of(std::string_view("\0 ", 2)) == std::string_view::npos)
+    subject_.refuse_opaque(form_, *script_.word, "what it runs is not known before it runs"sv);
+}
+
+}  // namespace
+
+inline namespace inner {
+
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value) {
+  const std::string key = in_lower_case(name);
+  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
+  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
+  // An alias without ! is a command of git.
+  const bool script = section == "alias"sv
+                          ? starts_with(value, "!"sv)
+                          : section == "pager"sv || has_entry(command_settings, last);
+  if (script) run_guess(subject, form, value);
+}
+
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  std::vector<Part> words;
+  read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
+                 [&](const Part& operand) { words.push_back(operand); });
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
+  if (words.size() >= first + 2)
+    judge_setting(subject, form, words[first].text, words[first + 1].text);
+}
+
+void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  const auto take = [&](const Part& script) {
+    if (wrapper.has('s')) return run_option(subject, form, script);
+    judge_console(subject, form, script);
+  };
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view text = form.words[i].text;
+    if (starts_with(text, "+"sv)) take({text.substr(1), &form.words[i]});
+    if (text.size() < 2 || text[0] != '-') continue;
+    std::string_view value = text.substr(1 + (text[1] == '-'));
+    const std::string_view name = take_part(value, '=');
+    if (has_entry(wrapper.programs, name)) return subject.add_form(form.from(i + 1));
+    if (!value.empty() && has_entry(wrapper.scripts, name))
+      take({value, &form.words[i]});
+    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
+      take(part_of(form.words[++i]));
+    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
+      take({text.substr(2), &form.words[i]});
+  }
+}
+
+void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
   read_arguments(
       form, wrapper.syntax, Order::options_anywhere,
       [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(wrapper.scripts, name)) run_option(form, argument);
+        if (!argument.word) return;
+        if (has_entry("eval E"sv, name)) judge_makefile(subject, form, argument.text);
+        if (!lists_option("f file makefile"sv, name)) return;
+        if (is_input(subject, argument, form)) judge_makefile(subject, form, form.input->text);
+      },
+      [&](const Part& operand) {
+        if (starts_with(operand.text, "SHELL="sv)) run_guess(subject, form, operand.text.substr(6));
+      });
+}
+
+void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  bool given = false;
+  Part first;
+  read_arguments(
+      form, wrapper.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        given = given || lists_option("e f expression file"sv, name);
+        if (argument.word && lists_option("e expression"sv, name))
+          SedReader(subject, form, argument).read();
+        if (argument.word && lists_option("f file"sv, name) && is_input(subject, argument, form))
+          SedReader(subject, form, {form.input->text, argument.word}).read();
+      },
+      [&](const Part& operand) {
+        if (!first.word) first = operand;
+      });
+  if (!given && first.word) SedReader(subject, form, first).read();
+}
+
+void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  read_arguments(
+      form, wrapper.syntax, Order::options_anywhere,
+      [&](std::string_view name, const Part& argument) {
+        if (argument.word && lists_option(wrapper.scripts, name))
+          run_option(subject, form, argument);
       },
       ignore_part);
   // Without a dash, the arguments of the letters are the words behind them.
@@ -244,26 +304,13 @@ void Judge::peel_tar(const Wrapper& wrapper, const Form& form) {
   std::size_t i = 2;
   for (const char letter : form.words[1].text) {
     if (wrapper.syntax.letters.find(letter) == std::string_view::npos) continue;
-    if ((letter == 'I' || letter == 'F') && i < form.size) run_guess(form, form.words[i].text);
+    if ((letter == 'I' || letter == 'F') && i < form.size)
+      run_guess(subject, form, form.words[i].text);
     ++i;
   }
 }
 
-// terminals --------------------------------------------------------------------------------------
-
-void Judge::peel_nested(const Form& form) {
-  for (std::size_t i = 1; i < form.size; ++i) {
-    const std::string& text = form.words[i].text;
-    const std::string command = concat({"tmux ", text});
-    Wrapper verb;
-    if (find_wrapper(command, verb)) return peel(verb, form.from(i));
-    if (text.find(' ') == std::string::npos) continue;
-    run_guess(form, text);
-    run_guess(form, command);
-  }
-}
-
-void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
+void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;
   const std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
@@ -274,13 +321,13 @@ void Judge::peel_screen(const Wrapper& wrapper, const Form& form) {
       ignore_part);
   if (attaches) return;
   const Form rest = form.from(i);
-  if (!commands) return add_form(rest);
+  if (!commands) return subject.add_form(rest);
   if (rest.size < 2) return;
-  if (rest.words[0].text == "stuff") return peel_keys(wrapper, rest);
-  if (has_entry("exec screen"sv, rest.words[0].text)) add_form(rest.from(1));
+  if (rest.words[0].text == "stuff") return peel_keys(subject, wrapper, rest);
+  if (has_entry("exec screen"sv, rest.words[0].text)) subject.add_form(rest.from(1));
 }
 
-void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
+void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string text;
   const std::size_t first =
       read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
@@ -296,7 +343,7 @@ void Judge::peel_keys(const Wrapper& wrapper, const Form& form) {
       word.remove_prefix(std::max<std::size_t>(size, 1));
     }
   }
-  if (first < form.size) run_string(form, {text, &form.words[first]});
+  if (first < form.size) run_string(subject, form, {text, &form.words[first]});
 }
 
 }  // namespace inner

@@ -26,7 +26,7 @@ struct Wrapper {
 //
 // The options are those of Syntax and Wrapper. Most rows mean: options, and then the command.
 // Flags:
-//   0-9  so many words stand between the options and the command
+//   1    a word stands between the options and the command
 //   d    the command stands behind a word --, if there is one
 //   a    NAME=value words stand before the command
 //   h    its scripts may be known in part: what is unknown in them is no reason to refuse
@@ -44,7 +44,7 @@ struct Wrapper {
 //   q    as v; a word ; begins the next command
 //   =x   the row x says how
 //   s    of C: its scripts are for a shell
-// Capitals are kinds that a function of their own reads: Judge::peel() has them.
+// Capitals are kinds that a function of their own reads: peel() has them.
 inline constexpr std::string_view wrapper_table =
     "R;Y1;ef;;e\n"
     "Rscript;Y1;e;;e\n"

@@ -14,7 +14,7 @@ inline namespace inner {
 int open_spill_file(int directory, std::string_view suffix, std::string& name) {
   const std::string random = random_hex(12);
   if (random.empty()) return -1;
-  name = concat({"codeexec-", random, suffix});
+  name = concat("codeexec-%%", {random, suffix});
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   return above_standard_streams(::openat(directory, name.c_str(), flags, 0600));
 }
@@ -145,8 +145,9 @@ std::string Capture::text(OutputCounts* counts) const {
     dropped = total_ - max_bytes_ + head_cut + tail_cut;
     const std::string_view head_kept = std::string_view(head).substr(0, head.size() - head_cut);
     const std::string_view tail_kept = std::string_view(tail).substr(tail_cut);
-    result = concat({to_utf8(head_kept, &invalid), "\n... (truncated, exceeded ", max_bytes_,
-                     " bytes: ", dropped, " bytes omitted) ...\n", to_utf8(tail_kept, &invalid)});
+    result =
+        concat("%\n... (truncated, exceeded % bytes: % bytes omitted) ...\n%",
+               {to_utf8(head_kept, &invalid), max_bytes_, dropped, to_utf8(tail_kept, &invalid)});
   }
   if (counts) {
     counts->total_bytes = total_;
@@ -157,7 +158,7 @@ std::string Capture::text(OutputCounts* counts) const {
 }
 
 std::string Capture::gap(std::uint64_t missed) {
-  return concat({"\n... (", missed, " bytes omitted) ...\n"});
+  return concat("\n... (% bytes omitted) ...\n", {missed});
 }
 
 // Where the last `count` lines begin of all that is kept from `begin` on, looking no further back

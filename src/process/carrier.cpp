@@ -16,7 +16,7 @@ inline namespace inner {
 
 std::string next_run_variable(std::uint64_t ticks) {
   static std::atomic<std::uint64_t> runs{0};
-  return concat({run_variable_name, ::getpid(), "-", ticks, "-", runs.fetch_add(1)});
+  return concat("%%-%-%", {run_variable_name, ::getpid(), ticks, runs.fetch_add(1)});
 }
 
 }  // namespace inner
@@ -30,14 +30,14 @@ Expected<void> Carrier::Line::start(const ProcessOptions& options) {
   UniqueFd child_out;
   UniqueFd child_err;
   if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
-    return system_error(errno, {"cannot make the pipes of ", in_quotes(options.argv[0])});
+    return system_error(errno, "cannot make the pipes of %", {in_quotes(options.argv[0])});
   launch.plan.input = child_in.get();
   launch.plan.output = child_out.get();
   launch.plan.error_output = child_err.get();
   Supervisor none;
   Spawned child = spawn(launch.plan, none);
   if (child.error != 0)
-    return with_message(system_error(child.error, {}),
+    return with_message(system_error(child.error, ""),
                         describe_failure(options, launch, child.step, child.error, {}));
   pid = child.pid;
   exit_event = std::move(child.exit_event);

@@ -37,12 +37,12 @@ bool Process::State::refuse_options() {
   if (has_nul(options.spill_dir)) where = "spill_dir";
   if (where)
     return !fail(SpawnStep::setup, EINVAL,
-                 concat({"cannot start ", in_quotes(options.argv[0]), ": ", where,
-                         " has a NUL byte in it, which no program can be given"}));
+                 concat("cannot start %: % has a NUL byte in it, which no program can be given",
+                        {in_quotes(options.argv[0]), where}));
   if (total_size(options.secrets) > Redactor::max_total)
     return !fail(SpawnStep::setup, E2BIG,
-                 concat({"cannot start ", in_quotes(options.argv[0]), ": secrets has more than ",
-                         Redactor::max_total, " bytes"}));
+                 concat("cannot start %: secrets has more than % bytes",
+                        {in_quotes(options.argv[0]), Redactor::max_total}));
   return false;
 }
 
@@ -115,7 +115,7 @@ bool Process::State::start(bool hold_writers) {
   if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
   if (unwritten.empty() && !options.keep_input_open) {
     child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: ");
+    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: "sv);
   } else if (!make(child_in, input)) {
     return fail_at(SpawnStep::setup, errno);
   } else {

@@ -102,7 +102,7 @@ void Process::State::kill_scattered([[maybe_unused]] Clock::time_point now) {
   marks.since = start_ticks;
   for (const Output* output : {&out, &err})
     if (output->open)
-      marks.pipes.push_back(link_target(concat({"/proc/self/fd/", output->pipe.get()})));
+      marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
   if (!kill_marked(marks)) result.message = "some of its processes may still be running";
   drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   drain_until = drain_end;
@@ -200,8 +200,9 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   if (options.hash_output) counts.sha256 = output.hash.hex();
   file = output.spill.path;
   if (output.read_error != 0)
-    add_to_message(concat({"its ", output.stream == Stream::out ? "stdout" : "stderr",
-                           " could not be read to the end: ", errno_text(output.read_error)}));
+    add_to_message(concat(
+        "its % could not be read to the end: %",
+        {output.stream == Stream::out ? "stdout" : "stderr", errno_text(output.read_error)}));
   add_to_message(output.spill.problem);
 }
 
@@ -367,6 +368,7 @@ void Process::State::finish(bool abandon) {
   const std::lock_guard<std::mutex> lock(mutex);
   done = true;
   ended_event.notify_all();
+  if (end_token) end_token->cancel();
 }
 
 }  // namespace v0_1

@@ -201,6 +201,8 @@ struct Process::State {
   std::atomic<bool> kill_asked{false};
   std::mutex mutex = {};
   std::condition_variable ended_event = {};
+  std::optional<CancelToken> end_token =
+      {};  // the same for poll(), where somebody has asked for it
   std::string queued_input = {};
   bool input_open = false;
   bool input_ends = true;  // when everything queued is written

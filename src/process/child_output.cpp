@@ -106,14 +106,14 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     const bool is_out = output.stream == Stream::out;
     const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
     std::string name;
-    file.file.reset(open_spill_file(directory, is_out ? ".out" : ".err", name));
+    file.file.reset(open_spill_file(directory, is_out ? ".out"sv : ".err"sv, name));
     name.insert(0, options.spill_dir + "/");
     if (file.file) {
       const std::lock_guard<std::mutex> lock(mutex);
       file.path = std::move(name);
     } else {
       const int error = spill_error != 0 ? spill_error : errno;
-      file.problem = concat({"cannot make ", in_quotes(name), ": ", errno_text(error)});
+      file.problem = concat("cannot make %: %", {in_quotes(name), errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -132,15 +132,15 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
     const ssize_t size = write_to_file(file.file.get(), bytes);
     if (size < 0) {
       file.problem =
-          concat({"output file ", in_quotes(file.path), " is not complete: ", errno_text(errno)});
+          concat("output file % is not complete: %", {in_quotes(file.path), errno_text(errno)});
       return file.file.reset();
     }
     file.written += static_cast<std::uint64_t>(size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  file.problem = concat({"output file ", in_quotes(file.path), " is not complete: max_spill is ",
-                         options.max_spill, " bytes"});
+  file.problem = concat("output file % is not complete: max_spill is % bytes",
+                        {in_quotes(file.path), options.max_spill});
   file.file.reset();
 }
 

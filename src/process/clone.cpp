@@ -31,11 +31,11 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   for (int number = 1; number <= kernel_signals; ++number) {
     if (number == SIGKILL || number == SIGSTOP) continue;
     // Where handlers are cleared already, most signals need no second call.
-    const long unknown = plan.handlers_cleared ? raw(SYS_rt_sigaction, number, as_word(nullptr),
-                                                     &current[0], kernel_sigset_size)
+    const long unknown = plan.handlers_cleared ? raw(SYS_rt_sigaction, number, nullptr, &current[0],
+                                                     kernel_sigset_size)
                                                : 1;
     if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
-    raw(SYS_rt_sigaction, number, &by_default[0], as_word(nullptr), kernel_sigset_size);
+    raw(SYS_rt_sigaction, number, &by_default[0], nullptr, kernel_sigset_size);
   }
 }
 
@@ -51,7 +51,7 @@ CODEEXEC_IN_CHILD void close_each(int first, int keep) {
   }
   alignas(8) char entries[2048];
   long size = 0;
-  while ((size = raw(SYS_getdents64, directory, &entries[0], as_word(2048))) > 0) {
+  while ((size = raw(SYS_getdents64, directory, &entries[0], 2048)) > 0) {
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
@@ -135,7 +135,7 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     result = raw(SYS_dup3, plan.pass_fd, 3, 0);
   if (result < 0) return failed_at(SpawnStep::pass_fd, result);
   const std::uint64_t no_core[2] = {0, 0};
-  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], as_word(nullptr));
+  raw(SYS_prlimit64, 0, RLIMIT_CORE, &no_core[0], nullptr);
 #if CODEEXEC_HAS_SANDBOX
   result = enter_sandbox(plan);
   if (result < 0) return failed_at(SpawnStep::sandbox, result);

@@ -34,9 +34,9 @@ std::vector<int> numbers_in(const std::string& path) {
 
 // True when the process has an end for writing of one of the pipes, named as /proc names them.
 bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
-  const std::string directory = concat({"/proc/", pid, "/fd"});
+  const std::string directory = concat("/proc/%/fd", {pid});
   for (const int fd : numbers_in(directory)) {
-    const std::string path = concat({directory, "/", fd});
+    const std::string path = concat("%/%", {directory, fd});
     const std::string target = link_target(path);
     if (!is_one_of(target, pipes)) continue;
     // The link's permissions are the descriptor's.
@@ -49,7 +49,7 @@ bool writes_to(pid_t pid, const std::vector<std::string>& pipes) {
 // True when the process was started with this variable in its environment.
 bool has_variable(pid_t pid, const std::string& variable) {
   constexpr std::size_t most = std::size_t{4} << 20;
-  const std::string path = concat({"/proc/", pid, "/environ"});
+  const std::string path = concat("/proc/%/environ", {pid});
   const auto content = read_whole_file(path, most, "environment"sv);
   if (!content) return false;
   const std::string_view variables = *content;
@@ -62,7 +62,7 @@ bool has_variable(pid_t pid, const std::string& variable) {
 inline namespace inner {
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
-  const UniqueFd file(::open(concat({"/proc/", pid, "/stat"}).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open(concat("/proc/%/stat", {pid}).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
   if (size <= 0) return false;
@@ -86,10 +86,10 @@ bool read_stat(pid_t pid, ProcessStat& stat) {
 
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> children;
-  const std::string tasks = concat({"/proc/", pid, "/task"});
+  const std::string tasks = concat("/proc/%/task", {pid});
   for (const int task : numbers_in(tasks)) {
     auto content =
-        read_whole_file(concat({tasks, "/", task, "/children"}), std::size_t{1} << 24, "children");
+        read_whole_file(concat("%/%/children", {tasks, task}), std::size_t{1} << 24, "children");
     if (!content) continue;
     // Each has a blank after it.
     for (std::size_t at = 0; at < content->size(); ++at)

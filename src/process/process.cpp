@@ -197,11 +197,11 @@ Expected<Process> Process::start(ProcessOptions options,
   if (!reactor) {
     state->result.system_error = error;
     state->result.step = step_name(SpawnStep::setup);
-    state->result.message = concat({"cannot start the thread for processes: ", errno_text(error)});
+    state->result.message = concat("cannot start the thread for processes: %", {errno_text(error)});
   }
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
-    return with_message(system_error(state->result.system_error, {}), state->result.message);
+    return with_message(system_error(state->result.system_error, ""), state->result.message);
   }
   state->forget_start();
   reactor->add(state);
@@ -275,6 +275,15 @@ const ProcessResult& Process::wait() const {
   return state_->result;
 }
 
+int Process::descriptor() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (!state_->end_token) {
+    state_->end_token.emplace();
+    if (state_->done) state_->end_token->cancel();
+  }
+  return state_->end_token->descriptor();
+}
+
 void Process::cancel() const {
   state_->cancel_asked.store(true);
   reactor_->wake();
@@ -287,15 +296,15 @@ Expected<void> Process::write(std::string_view bytes) const {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (!state_->input_open || state_->input_ends) {
-      return with_message(system_error(EPIPE, {}),
-                          concat({"cannot write to standard input: it was ",
-                                  state_->options.keep_input_open
+      return with_message(system_error(EPIPE, ""),
+                          concat("cannot write to standard input: it was %",
+                                 {state_->options.keep_input_open
                                       ? "closed, by the program or by close_input()"
                                       : "not kept open: start the command with keep_input_open"}));
     }
     if (state_->queued_input.size() + bytes.size() > most)
       return make_error(ErrorCode::limit,
-                        {"cannot write to standard input: 1 MiB waits to be read already"});
+                        "cannot write to standard input: 1 MiB waits to be read already");
     state_->queued_input.append(bytes);
   }
   reactor_->wake();

@@ -285,6 +285,9 @@ class Process {
   bool wait_for(std::chrono::milliseconds time) const;
   // The reference is valid as long as this object.
   const ProcessResult& wait() const;
+  // Becomes readable when it has ended, for poll() and event loops; nothing is to be read from it.
+  // Made on first use and owned by this object; -1 when the system has none left.
+  int descriptor() const;
   // Asks it to stop, as a timeout does, and returns at once.
   void cancel() const;
   // Sends a signal to the process group. False when it has ended.

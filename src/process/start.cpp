@@ -50,8 +50,7 @@ std::string missing_interpreter(const Launch& launch) {
     if (!starts_with(start, "#!"sv)) return "; the program is there, but its loader is missing";
     const std::size_t begin = std::min(start.find_first_not_of(" \t", 2), start.size());
     const std::size_t end = start.find_first_of(" \t\r\n", begin);
-    return concat(
-        {"; its interpreter ", in_quotes(start.substr(begin, end - begin)), " is missing"});
+    return concat("; its interpreter % is missing", {in_quotes(start.substr(begin, end - begin))});
   }
   return {};
 }
@@ -231,16 +230,16 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   const std::string reason = concat({file, errno_text(error)});
   if (step == SpawnStep::work_dir) {
     if (options.work_dir_fd >= 0)
-      return concat({"cannot enter work_dir descriptor ", options.work_dir_fd, ": ", reason});
-    return concat({"cannot enter work_dir ", in_quotes(options.work_dir), ": ", reason});
+      return concat("cannot enter work_dir descriptor %: %", {options.work_dir_fd, reason});
+    return concat("cannot enter work_dir %: %", {in_quotes(options.work_dir), reason});
   }
   std::string detail = step_name(step);
   if (step == SpawnStep::exec) {
     if (options.argv[0].find('/') == std::string::npos)
-      append_all(detail, {"; looked in PATH=", unquoted(launch.search_path())});
+      append_all(detail, "; looked in PATH=%", {unquoted(launch.search_path())});
     if (error == ENOENT) detail += missing_interpreter(launch);
   }
-  return concat({"cannot start ", in_quotes(options.argv[0]), ": ", reason, " (", detail, ")"});
+  return concat("cannot start %: % (%)", {in_quotes(options.argv[0]), reason, detail});
 }
 
 }  // namespace inner

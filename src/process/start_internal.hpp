@@ -138,7 +138,7 @@ class Launch {
     for (;;) {
       const std::size_t colon = rest.find(':');
       const std::string_view directory = rest.substr(0, colon);
-      candidates_.push_back(concat({directory.empty() ? "." : directory, "/", program}));
+      candidates_.push_back(concat("%/%", {directory.empty() ? "." : directory, program}));
       if (colon == std::string_view::npos) return;
       rest.remove_prefix(colon + 1);
     }

@@ -175,7 +175,7 @@ CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
     if (!kill_descendants(run) && ++failures == most_failures) return false;
     // Signals are blocked here, and so this one stays until it is taken.
     const long time[2] = {0, 10000000};
-    raw(SYS_rt_sigtimedwait, &child_ended, as_word(nullptr), &time[0], kernel_sigset_size);
+    raw(SYS_rt_sigtimedwait, &child_ended, nullptr, &time[0], kernel_sigset_size);
   }
   return true;
 }
@@ -223,8 +223,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       entry.events = POLLIN;
       entry.revents = 0;
     }
-    const long ready =
-        raw(SYS_ppoll, &set[0], 4, settled ? nullptr : &time_left[0], as_word(nullptr), 0);
+    const long ready = raw(SYS_ppoll, &set[0], 4, settled ? nullptr : &time_left[0], nullptr, 0);
     if (ready == 0) {
       settle_down(run);
       settled = true;
@@ -265,7 +264,7 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   raw(SYS_setpgid, 0, 0);
   // A host that ignores this signal has its children reaped by the kernel.
   const unsigned long by_default[8] = {};
-  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], as_word(nullptr), kernel_sigset_size);
+  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], nullptr, kernel_sigset_size);
   long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (result == 0) result = set_up_namespaces(*run.sandbox);
   if (result < 0) {

@@ -275,7 +275,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
   Flags flags = flags_;
   std::string on;
   std::string off;
-  if (!take_flags(offset, "aimsux", on)) return false;
+  if (!take_flags(offset, "aimsux"sv, on)) return false;
   if (take('-')) {
     if (!take_flags(offset, "imsx"sv, off)) return false;
     if (off.empty()) return fail(at_, "missing flag"sv);
@@ -291,7 +291,7 @@ bool Regex::Parser::flag_group(std::size_t offset, bool& ends) {
     if (!at_start_) return fail(offset, "global flags not at the start of the expression"sv);
     ends = true;
   } else if (!take(':')) {
-    return fail(at_, off.empty() ? "missing -, : or )" : "missing :");
+    return fail(at_, off.empty() ? "missing -, : or )"sv : "missing :"sv);
   }
   flags_ = flags;
   return true;

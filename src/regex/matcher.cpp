@@ -145,7 +145,7 @@ Expected<Regex> Regex::compile(std::string_view pattern) { return compile(patter
 
 Expected<Regex> Regex::compile(std::string_view pattern, const Options& options) {
   auto program = Parser(pattern, options).parse();
-  if (!program) return program.error();
+  if (!program) return program.failure();
   return Regex(std::move(*program));
 }
 

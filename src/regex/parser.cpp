@@ -34,12 +34,12 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
 // errors and input -------------------------------------------------------------------------------
 
 bool Regex::Parser::fail(std::size_t offset, std::string_view what, ErrorCode code) {
-  if (!error_) error_ = make_error(code, {what, " at byte ", offset}, offset);
+  if (!error_) error_ = make_error(code, "% at byte %", {what, offset}, offset);
   return false;
 }
 
 bool Regex::Parser::unsupported(std::size_t offset, std::string_view what) {
-  return fail(offset, concat({what, " cannot be matched in linear time"}), ErrorCode::unsupported);
+  return fail(offset, concat("% cannot be matched in linear time", {what}), ErrorCode::unsupported);
 }
 
 bool Regex::Parser::take(char c) {

@@ -52,7 +52,7 @@ class SandboxBuilder {
     }
     write_report(sandboxed);
     if (options_.mode == SandboxMode::strict && !state_.report.missing.empty())
-      return make_error(ErrorCode::unsupported, {refusal()});
+      return make_error(ErrorCode::unsupported, "%", {refusal()});
     return {};
   }
 
@@ -70,14 +70,14 @@ class SandboxBuilder {
   void judge_containment() {
     const bool own_table = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
     if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
-      miss("containment", {"/proc has no lists of children here"});
+      miss("containment", "/proc has no lists of children here");
   }
 
   // Why a feature is missing; the first reason stays unless it is told `anew`. None: it may be had
   // after all.
-  void miss(const char* feature, Pieces why, bool anew = false) {
+  void miss(const char* feature, const char* why, Pieces values = {}, bool anew = false) {
     std::string& known = reason_for(feature);
-    if (anew || known.empty()) known = concat(why);
+    if (anew || known.empty()) known = concat(why, values);
   }
 
   // Empty when the feature is not missing.
@@ -99,7 +99,7 @@ class SandboxBuilder {
   Expected<void> open_one(const std::string& path, std::uint64_t rights) {
     auto opened = open_grant(path);
     if (!opened) {
-      if (strict()) return opened.error();
+      if (strict()) return opened.failure();
       state_.report.missing.push_back(opened.error().message);
       return {};
     }
@@ -107,11 +107,12 @@ class SandboxBuilder {
     const char* objection = writable ? objection_to_writing(*opened) : nullptr;
     if (opened->path == "/") objection = "is the whole system";
     if (objection)
-      return make_error(ErrorCode::invalid_argument, {"grants: ", in_quotes(path), " ", objection,
-                                                      "; name the directories that commands need"});
+      return make_error(ErrorCode::invalid_argument,
+                        "grants: % %; name the directories that commands need",
+                        {in_quotes(path), objection});
     if (!writable && lies_in_writable(opened->path)) {
       state_.report.missing.push_back(
-          concat({"read_only: ", in_quotes(path), " lies in a writable directory"}));
+          concat("read_only: % lies in a writable directory", {in_quotes(path)}));
       return {};
     }
     state_.grants.push_back({opened->path, opened->status.st_dev, opened->status.st_ino, writable});
@@ -155,10 +156,11 @@ class SandboxBuilder {
 
   // What the kernel offers without a cgroup is another limit, and has another name.
   void instead_of_cgroup(int error, const char* limit, const char* what, const char* other) {
-    const std::string reason = error == 0 ? "" : concat({" (", errno_text(error), ")"});
-    miss(limit, {"no cgroup can be made here", reason, ", so ", what,
-                 ", which only best_effort accepts; run this program by "
-                 "`systemd-run --user --scope -p Delegate=yes`"});
+    const std::string reason = error == 0 ? "" : concat(" (%)", {errno_text(error)});
+    miss(limit,
+         "no cgroup can be made here%, so %, which only best_effort accepts; run this program by "
+         "`systemd-run --user --scope -p Delegate=yes`",
+         {reason, what});
     if (other) other_limits_[other_count_++] = other;
   }
 
@@ -194,7 +196,7 @@ class SandboxBuilder {
       }
     }
     if (limits.disk != 0 && state_.disk_roots.empty())
-      miss("disk", {"no writable directory is granted"});
+      miss("disk", "no writable directory is granted");
     state_.plan.rlimits = state_.rlimits;
   }
 
@@ -222,7 +224,7 @@ class SandboxBuilder {
       landlock_problem_ = error == ENOSYS ? "the kernel has no Landlock (Linux 5.13)"
                                           : "Landlock is switched off (lsm= of the kernel)";
     else
-      landlock_problem_ = concat({"Landlock is not permitted here: ", errno_text(error)});
+      landlock_problem_ = concat("Landlock is not permitted here: %", {errno_text(error)});
   }
 
   SandboxOptions effective_options() const {
@@ -232,9 +234,9 @@ class SandboxBuilder {
     return options;
   }
 
-  void drop_ruleset(Pieces why) {
+  void drop_ruleset(const char* why, Pieces values = {}) {
     abi_ = 0;
-    landlock_problem_ = concat(why);
+    landlock_problem_ = concat(why, values);
     state_.plan.ruleset = -1;
     state_.ruleset.reset();
     forget_rules();
@@ -251,7 +253,7 @@ class SandboxBuilder {
   Expected<void> build_ruleset() {
     Ruleset ruleset;
     if (!ruleset.create(abi_, effective_options())) {
-      drop_ruleset({"no ruleset can be made: ", errno_text(errno)});
+      drop_ruleset("no ruleset can be made: %", {errno_text(errno)});
       return {};
     }
     if (options_.pid_namespace) ruleset.keep_files();
@@ -263,13 +265,13 @@ class SandboxBuilder {
     ToolGrants(ruleset, trees, state_.grants, std::move(writable)).add(options_.search_path);
     // Without them no program would start.
     if (ruleset.error() != 0) {
-      drop_ruleset({"no rules can be made: ", errno_text(ruleset.error())});
+      drop_ruleset("no rules can be made: %", {errno_text(ruleset.error())});
       return {};
     }
     for (const Grant& grant : grants_) {
       UniqueFd file(above_standard_streams(::fcntl(grant.file.fd.get(), F_DUPFD_CLOEXEC, 3)));
       if (!file || !ruleset.add(std::move(file), grant.file.status.st_mode, grant.rights)) {
-        const Error error = system_error(errno, {"grants: ", in_quotes(grant.given)});
+        const Error error = system_error(errno, "grants: %", {in_quotes(grant.given)});
         if (strict()) return error;
         state_.report.missing.push_back(error.message);
       }
@@ -316,7 +318,7 @@ class SandboxBuilder {
     plan.uid_map = nullptr;
     plan.gid_map = nullptr;
     if (plan.clone_flags == 0 || !user_namespace) return;
-    const auto only = [](std::uint64_t id) { return concat({id, " ", id, " 1\n"}); };
+    const auto only = [](std::uint64_t id) { return concat("% % 1\n", {id, id}); };
     state_.uid_map = only(::geteuid());
     state_.gid_map = only(::getegid());
     plan.clone_flags |= CLONE_NEWUSER;
@@ -334,7 +336,7 @@ class SandboxBuilder {
     if (options_.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
     if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
       add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
-    if (!can_mount_) return miss("metadata", {"there are more than 32 writable directories"});
+    if (!can_mount_) return miss("metadata", "there are more than 32 writable directories");
     // What lies above is kept in its place, or it could be moved away with all that is in it.
     std::set<std::string> paths;
     for (const std::string& path : options_.protected_paths) {
@@ -399,7 +401,7 @@ class SandboxBuilder {
       }
       if (started < 0 || !trial.finished)
         return system_error(started < 0 ? static_cast<int>(-started) : ENOSYS,
-                            {"sandbox: the trial of it could not be run"});
+                            "sandbox: the trial of it could not be run");
       if (error == 0) {
         if ((trial.breaches & breach_loopback) != 0 && network_ == Network::loopback) {
           if (auto left = give_up_loopback("127.0.0.1 does not work in it"sv); !left) return left;
@@ -410,12 +412,12 @@ class SandboxBuilder {
         return {};
       }
       if (!leave_out_step(trial.step, static_cast<int>(-error)))
-        return system_error(static_cast<int>(-error), {"sandbox: limits"});
+        return system_error(static_cast<int>(-error), "sandbox: limits");
     }
   }
 
   Expected<void> give_up_loopback(std::string_view why) {
-    miss("network", {"loopback cannot be had (", why, "); commands have none"});
+    miss("network", "loopback cannot be had (%); commands have none", {why});
     network_ = Network::none;
     // Its rules for the network are others.
     if (abi_ > 0) return build_ruleset();
@@ -424,9 +426,9 @@ class SandboxBuilder {
 
   // What no trial has confirmed is not claimed. Commands run as with mode off, in their limits.
   void give_up_all(const char* why) {
-    for (const char* feature : sandbox_features) miss(feature, {why}, true);
-    for (const char* feature : {"pid_namespace", "metadata"}) miss(feature, {why}, true);
-    drop_ruleset({why});
+    for (const char* feature : sandbox_features) miss(feature, "%", {why}, true);
+    for (const char* feature : {"pid_namespace", "metadata"}) miss(feature, "%", {why}, true);
+    drop_ruleset("%", {why});
     with_filter_ = false;
     build_program();
     network_ = Network::host;
@@ -439,22 +441,22 @@ class SandboxBuilder {
 
   // What is missed least goes first, but comes back when the network was at fault.
   Expected<void> leave_out_namespace(long error) {
-    const std::string why = concat({"no namespaces can be made here: ",
-                                    errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
+    const std::string why = concat("no namespaces can be made here: %",
+                                   {errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
     if (with_mounts_) {
       with_mounts_ = false;
-      miss("metadata", {why});
+      miss("metadata", "%", {why});
       return {};
     }
     if (with_processes_) {
       with_processes_ = false;
-      miss("pid_namespace", {why});
+      miss("pid_namespace", "%", {why});
       return {};
     }
     with_processes_ = options_.pid_namespace;
-    miss("pid_namespace", {}, true);
+    miss("pid_namespace", "", {}, true);
     with_mounts_ = can_mount_;
-    if (can_mount_) miss("metadata", {}, true);
+    if (can_mount_) miss("metadata", "", {}, true);
     return give_up_loopback(why);
   }
 
@@ -464,18 +466,18 @@ class SandboxBuilder {
     switch (step) {
       case ConfineStep::capabilities:
         plan.drop_capabilities = false;
-        miss("privileges", {"capabilities cannot be dropped: ", why});
+        miss("privileges", "capabilities cannot be dropped: %", {why});
         return true;
       case ConfineStep::privileges:
         plan.no_new_privs = false;
-        miss("privileges", {"no_new_privs cannot be set: ", why});
+        miss("privileges", "no_new_privs cannot be set: %", {why});
         return true;
       case ConfineStep::landlock:
-        drop_ruleset({"Landlock cannot be put in force: ", why});
+        drop_ruleset("Landlock cannot be put in force: %", {why});
         return true;
       case ConfineStep::filter:
         with_filter_ = false;
-        miss("system_calls", {"a filter (seccomp) cannot be installed: ", why});
+        miss("system_calls", "a filter (seccomp) cannot be installed: %", {why});
         return true;
       case ConfineStep::namespaces:
       case ConfineStep::limits:
@@ -493,25 +495,25 @@ class SandboxBuilder {
     const auto has = [&](unsigned some) { return (breaches & some) != 0; };
     if (abi_ == 0) {
       for (const char* feature : {"filesystem", "rename", "truncate", "devices"})
-        miss(feature, {landlock_problem_});
+        miss(feature, "%", {landlock_problem_});
     } else {
       // The trial writes to a file there.
       const bool could_be_tried = ::access("/proc/self/comm", F_OK) == 0;
       const char* const why = could_be_tried ? broken : "it cannot be tried without /proc";
-      if (has(breach_read | breach_write | breach_create)) miss("filesystem", {why});
-      if (abi_ < rename_abi) miss("rename", {"needs Landlock ABI 2"});
+      if (has(breach_read | breach_write | breach_create)) miss("filesystem", "%", {why});
+      if (abi_ < rename_abi) miss("rename", "needs Landlock ABI 2");
       if (has(breach_truncate))
-        miss("truncate", {abi_ < truncate_abi ? "needs Landlock ABI 3" : why});
-      if (abi_ < ioctl_abi) miss("devices", {"needs Landlock ABI 5"});
+        miss("truncate", "%", {abi_ < truncate_abi ? "needs Landlock ABI 3" : why});
+      if (abi_ < ioctl_abi) miss("devices", "needs Landlock ABI 5");
     }
     const std::string_view scope = abi_ == 0          ? std::string_view(landlock_problem_)
                                    : abi_ < scope_abi ? "needs Landlock ABI 6"
                                                       : broken;
-    if (has(breach_signal)) miss("signals", {scope});
-    if (has(breach_abstract)) miss("abstract_sockets", {scope});
-    if (has(breach_capability | breach_privilege)) miss("privileges", {broken});
-    if (has(breach_filter)) miss("system_calls", {broken});
-    if (has(breach_metadata)) miss("metadata", {broken});
+    if (has(breach_signal)) miss("signals", "%", {scope});
+    if (has(breach_abstract)) miss("abstract_sockets", "%", {scope});
+    if (has(breach_capability | breach_privilege)) miss("privileges", "%", {broken});
+    if (has(breach_filter)) miss("system_calls", "%", {broken});
+    if (has(breach_metadata)) miss("metadata", "%", {broken});
     judge_network(breaches);
   }
 
@@ -519,12 +521,12 @@ class SandboxBuilder {
     state_.report.network = network_;
     if ((breaches & (breach_internet | breach_outside)) != 0) {
       state_.report.network = Network::host;
-      miss("network",
+      miss("network", "%",
            {with_filter_ ? "a trial could make sockets"
                          : "it needs a filter (seccomp), which cannot be installed"},
            true);
     } else if ((breaches & breach_unix) != 0) {
-      miss("network", {"sockets with a path reach services of this host"});
+      miss("network", "sockets with a path reach services of this host");
     }
   }
 
@@ -540,7 +542,7 @@ class SandboxBuilder {
       if (why.empty())
         state_.report.enforced.push_back(feature);
       else
-        state_.report.missing.push_back(concat({feature, ": ", why}));
+        state_.report.missing.push_back(concat("%: %", {feature, why}));
     }
   }
 
@@ -582,7 +584,7 @@ Expected<void> build_without_kernel(SandboxState& state) {
     state.report.missing.push_back(concat({feature, why}));
   if (options.mode == SandboxMode::strict)
     return make_error(ErrorCode::unsupported,
-                      {"sandbox: strict mode needs Linux on x86_64 or aarch64"});
+                      "sandbox: strict mode needs Linux on x86_64 or aarch64");
   return {};
 }
 #endif
@@ -597,7 +599,7 @@ Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
 #else
   auto built = build_without_kernel(*state);
 #endif
-  if (!built) return built.error();
+  if (!built) return built.failure();
   Sandbox sandbox;
   sandbox.state_ = std::move(state);
   return sandbox;
@@ -613,11 +615,11 @@ Expected<void> Sandbox::check_grants() const {
   for (const SandboxGrant& grant : state_->grants) {
     struct stat status {};
     if (::fstatat(AT_FDCWD, grant.path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return system_error(errno, {"grants: ", in_quotes(grant.path)});
+      return system_error(errno, "grants: %", {in_quotes(grant.path)});
     if (status.st_dev != grant.device || status.st_ino != grant.inode)
       return make_error(ErrorCode::permission_denied,
-                        {"grants: ", in_quotes(grant.path),
-                         " is no longer the file that was granted; restart to grant it"});
+                        "grants: % is no longer the file that was granted; restart to grant it",
+                        {in_quotes(grant.path)});
   }
   return {};
 }

@@ -31,8 +31,10 @@
 // For code that runs in a child on borrowed memory: instrumentation would write to the shadow state
 // of the thread that waits in the parent.
 #if defined(__clang__) || defined(__GNUC__)
-#define CODEEXEC_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+#define CODEEXEC_UNCHECKED __attribute__((no_sanitize("address", "thread", "undefined")))
+#define CODEEXEC_IN_CHILD __attribute__((noinline)) CODEEXEC_UNCHECKED
 #else
+#define CODEEXEC_UNCHECKED
 #define CODEEXEC_IN_CHILD
 #endif
 

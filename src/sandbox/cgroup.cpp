@@ -121,7 +121,7 @@ namespace {
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
   static std::atomic<std::uint64_t> runs{0};
-  return concat({"codeexec-", ::getpid(), "-", runs.fetch_add(1)});
+  return concat("codeexec-%-%", {::getpid(), runs.fetch_add(1)});
 }
 
 // Removes what programs left that were killed. A leaf with processes in it stays.
@@ -132,7 +132,7 @@ void remove_dead_leaves(const std::string& directory) {
     std::size_t end = prefix.size();
     const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
     if (leaf[end] != '-' || pid <= 0) continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat({directory, "/", leaf}).c_str());
+    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat("%/%", {directory, leaf}).c_str());
   }
 }
 
@@ -157,7 +157,7 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
 int try_leaf(const std::string& directory, bool unified, bool memory, bool processes) {
   constexpr std::uint64_t some_memory = std::uint64_t{1} << 30;
   constexpr std::uint64_t some_processes = 1024;
-  const std::string leaf = concat({directory, "/", new_leaf_name()});
+  const std::string leaf = concat("%/%", {directory, new_leaf_name()});
   if (::mkdir(leaf.c_str(), 0755) != 0) return errno;
   int error = limit_leaf(leaf, unified, memory ? some_memory : 0, processes ? some_processes : 0);
   if (!UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC))) error = errno;
@@ -169,7 +169,7 @@ int try_leaf(const std::string& directory, bool unified, bool memory, bool proce
 inline namespace inner {
 
 CgroupBase find_cgroup_base(bool memory) {
-  const std::string_view controller = memory ? "memory" : "pids";
+  const std::string_view controller = memory ? "memory"sv : "pids"sv;
   CgroupBase base;
   constexpr std::size_t most_mounts = std::size_t{16} << 20;
   const auto groups = read_whole_file("/proc/self/cgroup", most_control, "cgroup");
@@ -221,18 +221,18 @@ Expected<void> RunCgroup::make(const SandboxState& state) {
 Expected<void> RunCgroup::add(const CgroupBase& base, std::uint64_t memory,
                               std::uint64_t processes) {
   Leaf& leaf = leaves_[count_];
-  leaf.directory = concat({base.directory, "/", new_leaf_name()});
+  leaf.directory = concat("%/%", {base.directory, new_leaf_name()});
   leaf.unified = base.unified;
   leaf.memory = memory != 0;
   leaf.tasks = processes != 0;
-  const std::string subject = concat({"limits: cgroup ", in_quotes(leaf.directory)});
-  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, {subject});
+  const std::string subject = concat("limits: cgroup %", {in_quotes(leaf.directory)});
+  if (::mkdir(leaf.directory.c_str(), 0755) != 0) return system_error(errno, "%", {subject});
   ++count_;
   if (const int error = limit_leaf(leaf.directory, leaf.unified, memory, processes); error != 0)
-    return system_error(error, {subject});
+    return system_error(error, "%", {subject});
   leaf.processes.reset(above_child_descriptors(
       ::open((leaf.directory + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC)));
-  if (!leaf.processes) return system_error(errno, {subject});
+  if (!leaf.processes) return system_error(errno, "%", {subject});
   descriptors_[count_ - 1] = leaf.processes.get();
   return {};
 }

@@ -46,15 +46,15 @@ constexpr long number_of_openat2 = 437;
 constexpr long number_of_mount_setattr = 442;
 
 // One form of all four is less code.
-CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, long third,
-                                  long fourth, long fifth) {
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, CallWord third,
+                                  CallWord fourth, CallWord fifth) {
   return raw(number, directory, path, third, fourth, fifth);
 }
 
 CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
   const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
-  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags,
-                    as_word(&attributes[0]), sizeof attributes);
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
+                    sizeof attributes);
 }
 
 // A mount of what is there already, which is nowhere yet.
@@ -69,15 +69,14 @@ CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
 CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
   constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
   const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
-  const long found =
-      mount_call(number_of_openat2, directory, path, as_word(&how[0]), sizeof how, 0);
+  const long found = mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
   const long copy = copy_mount(found, "", AT_EMPTY_PATH);
   long result = copy;
   if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
   if (result >= 0)
-    result = mount_call(number_of_move_mount, copy, "", found, as_word(""), from_and_to_descriptor);
+    result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
   return result;
@@ -109,8 +108,8 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   long result = make_read_only(AT_FDCWD, "/", 0);
   for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
     if (copies[i] < 0) continue;
-    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD,
-                        as_word(plan.writable[i].path), from_descriptor);
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
+                        from_descriptor);
     const char* path = plan.guarded;
     while (*path != '\0' && result >= 0) {
       const char* end = path;
@@ -131,7 +130,7 @@ CODEEXEC_IN_CHILD long mount_proc() {
   if (mounted < 0) return mounted;
   const char* const hidden[] = {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list",
                                 "/proc/keys"};
-  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, as_word(0), MS_BIND, 0);
+  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, 0, MS_BIND, 0);
   return 0;
 }
 
@@ -195,7 +194,7 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   }
   if ((plan.clone_flags & CLONE_NEWNS) == 0) return 0;
   // Mounts of the host still come in; none of ours goes out.
-  long result = raw(SYS_mount, "none", "/", as_word(0), MS_REC | MS_SLAVE, 0);
+  long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
   if (result >= 0 && plan.mount_proc) result = mount_proc();
   if (result >= 0 && plan.read_only) result = keep_writable(plan);
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);

@@ -41,13 +41,13 @@ int walk_by_name(const std::string& path,
     if (!S_ISLNK(grant.status.st_mode)) {
       grant.fd = std::move(next);
       if (part != "..")
-        append_all(grant.path, {"/", part});
+        append_all(grant.path, "/%", {part});
       else if (!grant.path.empty())
         grant.path.resize(grant.path.rfind('/'));
       continue;
     }
     if (!may_follow(grant.fd, grant.path)) {
-      planted = concat({grant.path, "/", part});
+      planted = concat("%/%", {grant.path, part});
       return 0;
     }
     char target[PATH_MAX];
@@ -55,7 +55,7 @@ int walk_by_name(const std::string& path,
     if (size < 0) return errno;
     if (++links > most_links_followed) return ELOOP;
     const std::string_view rest = std::string_view(todo).substr(std::min(at, todo.size()));
-    todo = concat({std::string_view(target, static_cast<std::size_t>(size)), "/", rest});
+    todo = concat("%/%", {std::string_view(target, static_cast<std::size_t>(size)), rest});
     at = 0;
     if (target[0] != '/') continue;
     if (!open_at(grant.fd, "/", grant.fd, grant.status)) return errno;
@@ -77,12 +77,12 @@ Expected<OpenedGrant> open_by_name(
   OpenedGrant grant;
   std::string planted;
   const int error = walk_by_name(path, may_follow, grant, planted);
-  const std::string subject = concat({"grants: ", in_quotes(path)});
+  const std::string subject = concat("grants: %", {in_quotes(path)});
   if (!planted.empty())
     return make_error(ErrorCode::permission_denied,
-                      {subject, " leads through the symbolic link ", in_quotes(planted),
-                       "; name the real directory"});
-  if (error != 0) return system_error(error, {subject});
+                      "% leads through the symbolic link %; name the real directory",
+                      {subject, in_quotes(planted)});
+  if (error != 0) return system_error(error, "%", {subject});
   if (grant.path.empty()) grant.path = "/";
   return grant;
 }

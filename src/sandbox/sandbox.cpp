@@ -40,35 +40,34 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
     if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"sv))
-        return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", in_quotes(path), " is not an absolute path"});
+        return make_error(ErrorCode::invalid_argument, "grants: % is not an absolute path",
+                          {in_quotes(path)});
       if (has_nul(path))
-        return make_error(ErrorCode::invalid_argument,
-                          {"grants: ", in_quotes(path), " has a NUL byte"});
+        return make_error(ErrorCode::invalid_argument, "grants: % has a NUL byte",
+                          {in_quotes(path)});
     }
   }
   constexpr std::size_t most_protected = 64;
   for (const std::string& path : options.protected_paths) {
-    const std::string parts = concat({"/", path, "/"});
+    const std::string parts = concat("/%/", {path});
     bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
     for (const char* other : {"//", "/./", "/../"})
       good = good && parts.find(other) == std::string::npos;
     if (!good)
       return make_error(ErrorCode::invalid_argument,
-                        {"protected_paths: ", in_quotes(path),
-                         " is no plain relative path, or one of more than 64"});
+                        "protected_paths: % is no plain relative path, or one of more than 64",
+                        {in_quotes(path)});
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   for (const NamedLimit& limit : limit_names) {
     if (options.limits.*limit.value > most)
-      return make_error(ErrorCode::invalid_argument,
-                        {"limits: ", limit.name, " is larger than 2^62"});
+      return make_error(ErrorCode::invalid_argument, "limits: % is larger than 2^62", {limit.name});
   }
   // The loader of a program needs a descriptor beside the three standard ones.
   constexpr std::uint64_t fewest_files = 4;
   if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
     return make_error(ErrorCode::invalid_argument,
-                      {"limits: open_files below 4 lets no program start"});
+                      "limits: open_files below 4 lets no program start");
   return {};
 }
 

@@ -12,17 +12,15 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-inline CODEEXEC_IN_CHILD long as_word(int value) { return value; }
-[[maybe_unused]] inline CODEEXEC_IN_CHILD long as_word(unsigned value) {
-  return static_cast<long>(value);
-}
-inline CODEEXEC_IN_CHILD long as_word(long value) { return value; }
-[[maybe_unused]] inline CODEEXEC_IN_CHILD long as_word(unsigned long value) {
-  return static_cast<long>(value);
-}
-inline CODEEXEC_IN_CHILD long as_word(const volatile void* value) {
-  return reinterpret_cast<long>(value);
-}
+// An argument of a system call. It goes through a register, so that one function takes all calls.
+struct CallWord {
+  CODEEXEC_UNCHECKED CallWord(int word) : value(word) {}
+  CODEEXEC_UNCHECKED CallWord(unsigned word) : value(static_cast<long>(word)) {}
+  CODEEXEC_UNCHECKED CallWord(long word) : value(word) {}
+  CODEEXEC_UNCHECKED CallWord(unsigned long word) : value(static_cast<long>(word)) {}
+  CODEEXEC_UNCHECKED CallWord(const volatile void* word) : value(reinterpret_cast<long>(word)) {}
+  long value;
+};
 
 // A system call: its result, or an errno made negative. It does without libc, whose function would
 // write to the errno of a thread of the parent that goes on running.
@@ -56,10 +54,16 @@ inline CODEEXEC_IN_CHILD long raw_call(long number, const long (&words)[6]) {
 #endif
 }
 
-template <class... Words>
-CODEEXEC_IN_CHILD long raw(long number, Words... words) {
-  const long list[6] = {as_word(words)...};
-  return raw_call(number, list);
+inline CODEEXEC_IN_CHILD long raw(long number, CallWord first, CallWord second, CallWord third,
+                                  CallWord fourth, CallWord fifth, CallWord sixth) {
+  const long words[6] = {first.value,  second.value, third.value,
+                         fourth.value, fifth.value,  sixth.value};
+  return raw_call(number, words);
+}
+
+inline CODEEXEC_IN_CHILD long raw(long number, CallWord first = 0, CallWord second = 0,
+                                  CallWord third = 0, CallWord fourth = 0, CallWord fifth = 0) {
+  return raw(number, first, second, third, fourth, fifth, 0);
 }
 
 inline constexpr long kernel_signals = _NSIG - 1;

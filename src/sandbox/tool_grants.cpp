@@ -48,7 +48,7 @@ bool ToolGrants::is_granted(std::string_view path) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot")) return true;
+  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot"sv)) return true;
   if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
   struct stat status {};
   return ::lstat(path.c_str(), &status) != 0 ||
@@ -56,7 +56,7 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_word_of(base_name(path), "bin sbin shims .bin");
+  return is_word_of(base_name(path), "bin sbin shims .bin"sv);
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
@@ -74,7 +74,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
     if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
-        !is_word_of(concat({rest, "/"}), shared))
+        !is_word_of(concat("%/", {rest}), shared))
       return false;
   }
   return true;
@@ -96,16 +96,16 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
   // What is in ~/.cargo/bin are fronts for what is here.
   if (ends_with(prefix, "/.cargo"sv))
-    trees_.add_directory(concat({prefix.substr(0, prefix.rfind('/')), "/.rustup"}));
+    trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // Python's parts of ~/.local that are not in a directory of their own.
   if (is_shared)
     for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
-      trees_.add_rule(concat({prefix, "/share/", take_part(parts, ' ')}), readable_rights);
+      trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
   const std::string_view last = base_name(prefix);
-  return last == "share" || is_secret_directory(last);
+  return last == "share"sv || is_secret_directory(last);
 }
 
 bool ToolGrants::is_tool_part(const std::string& entry) {
@@ -114,7 +114,7 @@ bool ToolGrants::is_tool_part(const std::string& entry) {
 
 void ToolGrants::add_targets(const std::string& directory) {
   for (const std::string& entry : names_in(directory)) {
-    const std::string path = concat({directory, "/", entry});
+    const std::string path = concat("%/%", {directory, entry});
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
     // Most lead to what is known; only others are worth the way name by name.
@@ -126,7 +126,7 @@ void ToolGrants::add_targets(const std::string& directory) {
     const std::string prefix = parent.substr(0, parent.rfind('/'));
     // An interpreter brings its library, anything else is but a file.
     if (is_bin(parent) && !is_never_granted(parent) &&
-        ::access(concat({prefix, "/lib"}).c_str(), F_OK) == 0)
+        ::access(concat("%/lib", {prefix}).c_str(), F_OK) == 0)
       add_tools(parent, true);
     else
       trees_.add_rule(target, readable_rights);

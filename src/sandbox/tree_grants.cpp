@@ -46,7 +46,7 @@ bool is_above_system(std::string_view path) {
   std::string_view directories =
       "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
       "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
-      "/var/spool /nix/store";
+      "/var/spool /nix/store"sv;
   while (!directories.empty())
     if (codeexec::is_within(take_part(directories, ' '), path)) return true;
   return false;
@@ -59,16 +59,16 @@ bool is_secret_directory(std::string_view name) {
 }
 
 bool holds_a_home(const std::string& path, const std::string& home) {
-  if (codeexec::is_within("/root", path) || (!home.empty() && codeexec::is_within(home, path)))
+  if (codeexec::is_within("/root"sv, path) || (!home.empty() && codeexec::is_within(home, path)))
     return true;
-  for (const std::string_view homes : {"/home", "/Users"})
+  for (const std::string_view homes : {"/home"sv, "/Users"sv})
     if (codeexec::is_within(homes, path) ||
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  std::string_view entries = ".ssh .profile .bashrc .bash_history";
+  std::string_view entries = ".ssh .profile .bashrc .bash_history"sv;
   while (!entries.empty())
-    if (::access(concat({path, "/", take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
+    if (::access(concat("%/%", {path, take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -95,7 +95,7 @@ void TreeGrants::add_entries(const std::string& directory, bool of_system) {
 }
 
 void TreeGrants::add_entry(const std::string& directory, const std::string& entry, int depth) {
-  const std::string path = concat({directory, "/", entry});
+  const std::string path = concat("%/%", {directory, entry});
   if (covers(path) || rules_left_ == 0) return;
   struct stat parent {};
   struct stat status {};
@@ -147,7 +147,7 @@ TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const st
   for (const std::string& entry : names_in(directory)) {
     if (budget == 0) return Finding::unknown;
     --budget;
-    const std::string path = concat({directory, "/", entry});
+    const std::string path = concat("%/%", {directory, entry});
     struct stat found {};
     if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
     if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
@@ -194,7 +194,7 @@ bool TreeGrants::has_secret_name(const std::string& name, bool directory, int de
   // Parts of names say something of what lies beside tools; deeper ones are source files.
   if (depth > 1) return false;
   std::string_view parts =
-      "credential secret token passw pgpass keystore netrc npmrc pypirc history private";
+      "credential secret token passw pgpass keystore netrc npmrc pypirc history private"sv;
   while (!parts.empty())
     if (name.find(take_part(parts, ' ')) != std::string::npos) return true;
   return false;
@@ -208,9 +208,9 @@ void SystemGrants::add(const SandboxOptions& options) {
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  std::string_view devices = "null zero full random urandom tty";
+  std::string_view devices = "null zero full random urandom tty"sv;
   while (!devices.empty())
-    ruleset_.add_path(concat({"/dev/", take_part(devices, ' ')}), device_rights);
+    ruleset_.add_path(concat("/dev/%", {take_part(devices, ' ')}), device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -237,7 +237,7 @@ bool SystemGrants::is_public(const struct stat& status) {
 void SystemGrants::add_settings(const std::string& directory, int depth) {
   for (const std::string& entry : names_in(directory)) {
     if (is_secret(entry)) continue;
-    const std::string path = concat({directory, "/", entry});
+    const std::string path = concat("%/%", {directory, entry});
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) continue;
     if (S_ISLNK(status.st_mode)) {
@@ -268,7 +268,7 @@ bool SystemGrants::is_public_tree(const std::string& directory, int depth) {
   if (depth > deepest) return false;
   for (const std::string& entry : names_in(directory)) {
     struct stat status {};
-    const std::string path = concat({directory, "/", entry});
+    const std::string path = concat("%/%", {directory, entry});
     if (budget_ == 0 || is_secret(entry) || ::lstat(path.c_str(), &status) != 0) return false;
     --budget_;
     // What a link leads to is judged by its own rules.

@@ -131,7 +131,7 @@ CODEEXEC_IN_CHILD unsigned try_privileges(const SandboxPlan& plan) {
 
 // What is mounted read-only is so for everybody, the owner of the file included.
 CODEEXEC_IN_CHILD bool times_stay() {
-  return raw(SYS_utimensat, AT_FDCWD, "/", as_word(nullptr), 0) == -EROFS;
+  return raw(SYS_utimensat, AT_FDCWD, "/", nullptr, 0) == -EROFS;
 }
 
 // Without a filter the first would say that it does not know such an operation, and the second that

@@ -1,16 +1,28 @@
 // The walker: the builtins that change what later commands mean.
 
+#include "shell/budget_internal.hpp"
+#include "shell/builtins_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
 
+#include "base/base.hpp"
 #include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
+
+// A command is reported first, and does what it does then. What it does is found in three steps:
+//
+//   name_at()           behind `command -p`, `builtin --`
+//   shell_verb_of()     the verb: a line of names for each
+//   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
+//
+// A program that is not known changes nothing in the shell, and its output is unknown.
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
@@ -33,189 +45,188 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
   return result;
 }
 
-ShellWalker::Builtin ShellWalker::builtin_of(std::string_view name) {
-  // A line for each enumerator.
+namespace {
+
+ShellVerb shell_verb_of(std::string_view name) {
+  // A line for each enumerator of ShellVerb.
   std::string_view lines =
-      "alias\n"
       "basename\n"
       "cat\n"
-      "cd chdir pushd\n"
-      "declare export local readonly typeset\n"
-      "compgen\n"
       "dirname\n"
       "echo\n"
+      "ls\n"
+      "printf\n"
+      "pwd\n"
+      "tee\n"
+      "alias\n"
+      "cd chdir pushd\n"
+      "compgen\n"
+      "declare export local readonly typeset\n"
       "eval\n"
       "exec\n"
       "exit\n"
       "hash\n"
       "break continue return\n"
       "let\n"
-      "ls\n"
       "popd\n"
-      "printf\n"
-      "pwd\n"
       "getopts mapfile read readarray\n"
       "set\n"
       "shift\n"
       ": [ false sleep test true wait\n"
-      "tee\n"
       "trap\n"
       "unset\n";
   unsigned line = 0;
   for (; !lines.empty(); ++line)
     if (has_entry(take_part(lines, '\n'), name)) break;
-  return static_cast<Builtin>(line);
+  return static_cast<ShellVerb>(line);
 }
 
-bool ShellWalker::names_variables(Builtin builtin) {
-  return builtin == Builtin::declare || builtin == Builtin::let || builtin == Builtin::read ||
-         builtin == Builtin::silent || builtin == Builtin::unset;
-}
+}  // namespace
 
-void ShellWalker::run_builtin(const shell::Command& command, std::size_t at) {
-  const Builtin builtin = builtin_of(command.words[at].text);
-  if (looks_up(command)) {
-    write_unknown();
-    return write_output(concat({"/", command.words.back().text}));
+std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
+  std::size_t at = 0;
+  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
+    ++at;
+    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
   }
-  if (names_variables(builtin)) run_subscripts(command);
-  switch (builtin) {
-    case Builtin::none:
-      return write_unknown();
-    case Builtin::alias:
-      return run_alias_definitions(command, at);
-    case Builtin::base_name:
-      return run_path_part(command, at, true);
-    case Builtin::directory_name:
-      return run_path_part(command, at, false);
-    case Builtin::ls:
-      return run_ls(command, at);
-    case Builtin::pwd:
-      return run_pwd(command, at);
-    case Builtin::cat:
-      return run_cat(command, at);
-    case Builtin::change_directory:
-      return run_cd(command, at);
-    case Builtin::declare:
-      return run_declare(command, at);
-    case Builtin::echo:
-      return run_echo(command, at);
-    case Builtin::eval:
-      return run_eval(command, at);
-    case Builtin::exec:
-      if (at + 1 == command.words.size()) input_ = command.input;
-      return write_unknown();
-    case Builtin::let:
-      for (std::size_t i = at + 1; i < command.words.size(); ++i)
-        run_arithmetic_text(command.words[i].text);
+  return at;
+}
+
+bool ShellBuiltin::names_variables(ShellVerb verb) {
+  return verb == ShellVerb::declare || verb == ShellVerb::let || verb == ShellVerb::read ||
+         verb == ShellVerb::silent || verb == ShellVerb::unset;
+}
+
+bool ShellBuiltin::looks_up() const {
+  if (words_.size() < 2 || words_.size() > 3) return false;
+  const shell::Word& name = words_.back();
+  const std::string& option = words_[1].text;
+  const bool is = words_.size() == 2
+                      ? words_[0].text == "which"
+                      : (words_[0].text == "command" && option == "-v"sv) ||
+                            (words_[0].text == "type" && has_entry("-P -p"sv, option));
+  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
+         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
+}
+
+void ShellBuiltin::run() {
+  const ShellVerb verb = shell_verb_of(words_[at_].text);
+  if (looks_up()) {
+    output_.write_unknown();
+    return output_.write(concat("/%", {words_.back().text}));
+  }
+  if (names_variables(verb)) runner_.run_subscripts(command_);
+  switch (verb) {
+    case ShellVerb::alias:
+      return run_alias();
+    case ShellVerb::change_directory:
+      return run_cd();
+    case ShellVerb::compgen:
+      return run_compgen();
+    case ShellVerb::declare:
+      return run_declare();
+    case ShellVerb::eval:
+      return run_eval();
+    case ShellVerb::exec:
+      if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
+      return output_.write_unknown();
+    case ShellVerb::exit:  // whether more comes
+    case ShellVerb::none:
+      return output_.write_unknown();
+    case ShellVerb::hash:
+      return run_hash();
+    case ShellVerb::leave:
+      scopes_.left = std::max(scopes_.left,
+                              words_[0].text == "return" ? ShellLeft::function : ShellLeft::loop);
       return;
-    case Builtin::compgen:
-      return run_compgen(command, at);
-    case Builtin::exit:
-      return write_unknown();  // whether more comes
-    case Builtin::hash:
-      return run_hash(command, at);
-    case Builtin::leave:
-      left_ = std::max(left_, command.words[0].text == "return" ? Left::function : Left::loop);
+    case ShellVerb::let:
+      for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+        runner_.run_arithmetic_text(words_[i].text);
       return;
-    case Builtin::pop_directory:
+    case ShellVerb::pop_directory:
       return set_work_dir(unknown_text());
-    case Builtin::printf:
-      return run_printf(command, at);
-    case Builtin::read:
-      return run_read(command, at);
-    case Builtin::set:
-      return run_set(command, at);
-    case Builtin::shift:
-      return run_shift(command, at);
-    case Builtin::silent:
+    case ShellVerb::read:
+      return run_read();
+    case ShellVerb::set:
+      return run_set();
+    case ShellVerb::shift:
+      return run_shift();
+    case ShellVerb::silent:
       return;
-    case Builtin::tee:
-      return write_input(command.input);
-    case Builtin::trap:
-      return run_trap(command, at);
-    case Builtin::unset:
-      return run_unset(command, at);
+    case ShellVerb::trap:
+      return run_trap();
+    case ShellVerb::unset:
+      return run_unset();
+    default:
+      return ShellPrinter(runner_, command_, at_).run(verb);
   }
 }
 
-void ShellWalker::run_eval(const shell::Command& command, std::size_t at) {
+void ShellBuiltin::run_eval() {
   std::string text;
-  if (at + 1 < command.words.size() && command.words[at + 1].text == "--") ++at;
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
+  std::size_t i = at_ + 1;
+  if (i < words_.size() && words_[i].text == "--") ++i;
+  for (; i < words_.size(); ++i) {
     if (!text.empty()) text += ' ';
-    text += command.words[i].text;
+    text += words_[i].text;
   }
-  if (!text.empty()) run_text(std::move(text), command, false);
+  if (!text.empty()) runner_.run_text(std::move(text), command_, false);
 }
 
-void ShellWalker::run_traps() {
-  in_traps_ = true;
-  for (const Trap& trap : traps_) {
-    if (stopped()) return;
-    shell::Command command;
-    command.begin = trap.begin;
-    command.end = trap.end;
-    run_text(trap.text, command, false);
-  }
-}
-
-void ShellWalker::run_trap(const shell::Command& command, std::size_t at) {
-  std::size_t handler = at + 1;
-  bool operands = false;
-  if (handler < command.words.size() && command.words[handler].text == "--") {
-    operands = true;
-    ++handler;
-  }
-  if (handler + 1 >= command.words.size()) return;
-  const std::string& text = command.words[handler].text;
+void ShellBuiltin::run_trap() {
+  std::size_t handler = at_ + 1;
+  const bool operands = handler < words_.size() && words_[handler].text == "--";
+  if (operands) ++handler;
+  if (handler + 1 >= words_.size()) return;
+  const std::string& text = words_[handler].text;
   if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
-  Output* const output = std::exchange(output_, nullptr);
-  open_frame();
-  run_text(text, command, false);
-  merge_one(take_frame());
-  output_ = output;
-  if (in_traps_) return;
-  for (const Trap& trap : traps_)
+  ShellRunner inner(runner_);
+  inner.place.output = &runner_.walk.nowhere;
+  scopes_.open_frame();
+  inner.run_text(text, command_, false);
+  scopes_.merge_maybe(scopes_.take_frame());
+  if (runner_.place.handler) return;
+  auto& traps = runner_.walk.traps;
+  for (const ShellWalk::Trap& trap : traps)
     if (trap.text == text) return;
-  if (traps_.size() < 64) return traps_.push_back({text, command.begin, command.end});
-  over_limit(64, "traps"sv, command.begin);
+  constexpr std::size_t max_traps = 64;
+  if (traps.size() < max_traps) return traps.push_back({text, command_.begin, command_.end});
+  budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
-void ShellWalker::run_alias_definitions(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    const shell::Word& word = command.words[i];
+void ShellBuiltin::run_alias() {
+  ShellRunner inner(runner_);
+  inner.place.defined = true;
+  inner.place.output = &runner_.walk.nowhere;
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
+    const shell::Word& word = words_[i];
     const std::size_t equals = word.text.find('=');
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = word.text.substr(0, equals);
     std::string value = word.text.substr(equals + 1);
-    outcome_.definitions.push_back({name, true, word.begin, word.end});
-    set_alias(name, value);
-    const bool outer = std::exchange(defined_, true);
-    Output* const output = std::exchange(output_, nullptr);
-    open_frame();
-    run_text(std::move(value), command, true);
-    take_frame();
-    output_ = output;
-    defined_ = outer;
+    budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
+    runner_.walk.names.set_alias(scopes_, name, value);
+    scopes_.open_frame();
+    inner.run_text(std::move(value), command_, true);
+    scopes_.take_frame();
   }
 }
 
-void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
-  std::size_t operand = at + 1;
-  while (operand < command.words.size() && command.words[operand].text.size() > 1 &&
-         command.words[operand].text[0] == '-')
+void ShellBuiltin::run_cd() {
+  std::size_t operand = at_ + 1;
+  while (operand < words_.size() && words_[operand].text.size() > 1 &&
+         words_[operand].text[0] == '-')
     ++operand;
   ShellText target;
-  if (operand < command.words.size()) {
-    target = text_of(command.words[operand]);
+  if (operand < words_.size()) {
+    target = shell_text_of(words_[operand]);
   } else {
-    const ShellValue& home = value_of("HOME"sv);
+    const ShellValue& home = scopes_.value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
   }
-  const ShellValue& directory = value_of(work_dir_key);
+  const ShellValue& directory = scopes_.value_of(work_dir_key);
   const ShellText from = directory.elements.empty() ? unknown_text() : directory.elements[0];
-  const bool whole = is_whole_path(target);
+  const bool whole = target.is_whole_path();
   if (!target.known() || target.text == "-" || target.glob || (!whole && !from.known()))
     return set_work_dir(unknown_text());
   ShellText result;
@@ -228,198 +239,80 @@ void ShellWalker::run_cd(const shell::Command& command, std::size_t at) {
   set_work_dir(std::move(result));
 }
 
-void ShellWalker::make_local(std::string_view name) {
-  if (activations_.empty() || !is_name(name)) return;
-  auto& locals = activations_.back().locals;
-  for (const auto& local : locals)
-    if (local.first == name) return;
-  if (locals.size() < 64) locals.emplace_back(std::string(name), find_variable(name));
-}
-
-void ShellWalker::run_declare(const shell::Command& command, std::size_t at) {
-  const std::string& builtin = command.words[at].text;
+void ShellBuiltin::run_declare() {
+  const std::string& builtin = words_[at_].text;
   const bool local = has_entry("local declare typeset"sv, builtin);
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    const shell::Word& word = command.words[i];
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
+    const shell::Word& word = words_[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      if (word.text.find('n') != std::string::npos) use_references();
+      if (word.text.find('n') != std::string::npos) scopes_.use_references();
       array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
     }
     const std::size_t equals = word.text.find('=');
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
-    if (local) make_local(declared);
-    if (changes_value && !array) set_attribute(declared, 'i');
+    if (local) runner_.walk.names.make_local(scopes_, declared);
+    if (changes_value && !array) scopes_.set_attribute(declared, 'i');
     if (equals == std::string::npos) {
-      if (keeps_value) set_attribute(declared, 'r');
+      if (keeps_value) scopes_.set_attribute(declared, 'r');
       continue;
     }
     const bool append = equals > 0 && word.text[equals - 1] == '+';
     const std::string name = word.text.substr(0, equals - (append ? 1 : 0));
     if (!is_name(name)) {
-      assign_unknown(name);
+      runner_.assign_unknown(name);
       continue;
     }
-    ShellText text = text_of(word);
+    ShellText text = shell_text_of(word);
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
-    assign(name, scalar_value(std::move(text)));
-    if (keeps_value) set_attribute(name, 'r');
+    runner_.assign(name, scalar_value(std::move(text)));
+    if (keeps_value) scopes_.set_attribute(name, 'r');
   }
 }
 
-void ShellWalker::run_unset(const shell::Command& command, std::size_t at) {
+void ShellBuiltin::run_unset() {
   bool functions = false;
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    const std::string& text = command.words[i].text;
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
+    const std::string& text = words_[i].text;
     functions = functions || text == "-f";
-    functions_lost_ = functions_lost_ || !command.words[i].known();
-    if (functions_.find(text) != functions_.end()) mark_own(text, false);
+    runner_.walk.names.forget(runner_, text, words_[i].known());
     if (functions) continue;
-    if (!is_name(command.words[i].text)) {
-      assign_unknown(command.words[i].text);
+    if (!is_name(text)) {
+      runner_.assign_unknown(text);
       continue;
     }
     ShellValue value;
     value.unset = true;
-    assign(command.words[i].text, std::move(value));
+    runner_.assign(text, std::move(value));
   }
 }
 
-void ShellWalker::assign_unknown(std::string_view text) {
-  const std::string_view name = text.substr(0, text.find('['));
-  if (is_name(name)) assign(name, unknown_value_);
-}
-
-void ShellWalker::run_read(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    const std::string& word = command.words[i].text;
-    assign_unknown(word);
-    if (word.size() < 2 || word[0] != '-') continue;
-    // A cluster of options: -a and -v may have their name in it, -C its command.
-    for (std::size_t from = 2; from < std::min<std::size_t>(word.size(), 8); ++from)
-      assign_unknown(std::string_view(word).substr(from));
-    const std::size_t callback = word.find('C');
-    if (callback == std::string::npos) continue;
-    if (callback + 1 < word.size())
-      run_text(word.substr(callback + 1), command, true);
-    else if (i + 1 < command.words.size())
-      run_text(command.words[i + 1].text, command, true);
-  }
-  assign("REPLY"sv, unknown_value_);
-  assign("MAPFILE"sv, unknown_value_);
-  if (command.words[at].text == "read" && command.input.kind == shell::Input::Kind::known)
-    run_known_read(command, at);
-}
-
-void ShellWalker::run_known_read(const shell::Command& command, std::size_t at) {
-  bool raw = false, sure = false;
-  for (const shell::Redirection& redirection : command.redirections)
-    sure = sure || (redirection.fd == 0 && redirection.kind != shell::Redirection::Kind::duplicate);
-  std::size_t i = at + 1;
-  for (; i < command.words.size() && starts_with(command.words[i].text, "-"sv); ++i) {
-    const std::string& option = command.words[i].text;
-    const std::size_t argument = std::min(option.find_first_not_of("-reEs"), option.size());
-    raw = raw || option.find('r') < argument;
-    // Other options than -r and -p may be none, or end it before the line does.
-    sure = sure && option.find_first_not_of("-rp") == std::string::npos;
-    if (argument == option.size()) continue;
-    if (option[argument] != 'p' && option[argument] != 't') return;
-    if (argument + 1 == option.size()) ++i;
-  }
-  std::vector<std::string_view> names;
-  for (; i < command.words.size(); ++i) {
-    names.push_back(command.words[i].text);
-    if (!is_name(names.back())) return;
-  }
-  std::string separators;
-  if (!names.empty()) {
-    separators = separators_of(value_of("IFS"sv));
-  } else {
-    names.push_back("REPLY"sv);
-    sure = sure && bash();
-  }
-  if (has_nul(separators)) return;
-  std::vector<ShellVariable> read(names.size());
-  if (!sure)
-    for (ShellVariable& variable : read) variable.values.push_back(ShellValue(unknown_value_));
-  const std::string_view unknown("\0", 1);
-  std::string_view rest = command.input.text;
-  do {
-    std::string_view line = take_part(rest, '\n');
-    charge(line.size() + 1);
-    if (!raw && line.find('\\') != std::string_view::npos) line = unknown;
-    if (has_nul(line)) line = line.substr(0, line.find('\0') + 1);
-    read_line(line, command.input, separators, read);
-  } while (!sure && !rest.empty() && read[0].values.size() < max_values && !stopped());
-  for (i = 0; i < names.size(); ++i) {
-    if (read[i].values.size() == 1) {
-      assign(names[i], std::move(read[i].values[0]));
-    } else if (!has_attribute(names[i], 'r') && !has_attribute(names[i], 'i')) {
-      for (const ShellValue& value : read[i].values) run_value(names[i], value);
-      set_variable(names[i], std::move(read[i]));
-    }
+void ShellBuiltin::run_compgen() {
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
+    runner_.run_substitutions(words_[i].text);
+    if (ends_with(words_[i].text, "C"sv) && i + 1 < words_.size())
+      runner_.run_text(words_[i + 1].text, command_, true);
   }
 }
 
-void ShellWalker::read_line(std::string_view line, const shell::Input& input,
-                            std::string_view separators, std::vector<ShellVariable>& names) {
-  bool blank = false;
-  std::size_t at = skip_separator(line, 0, separators, blank);
-  for (ShellVariable& name : names) {
-    const bool last = &name == &names.back();
-    const std::size_t end =
-        last ? line.size() : std::min(line.find_first_of(separators, at), line.size());
-    std::string_view field = line.substr(at, end - at);
-    while (last && !field.empty() && separators.find(field.back()) != std::string_view::npos) {
-      // Whether another separator than a blank is kept depends on what stands before it.
-      if (is_shell_blank(field.back()))
-        field.remove_suffix(1);
-      else
-        line = field = std::string_view("\0", 1);
-    }
-    const bool glob = input.glob && has_glob(field);
-    merge_value(name, scalar_value({std::string(field), input.glob, glob, input.home}));
-    blank = true;
-    at = skip_separator(line, end, separators, blank);
-    // What comes behind may be a part of these names of files, or anything.
-    if (!glob && !has_nul(field)) continue;
-    line = glob ? field : line.substr(line.size() - 1);
-    at = 0;
-  }
+void ShellBuiltin::run_hash() {
+  for (std::size_t i = at_ + 1; i + 2 < words_.size(); ++i)
+    if (ends_with(words_[i].text, "p"sv) && starts_with(words_[i].text, "-"sv))
+      runner_.walk.names.set_alias(scopes_, words_[i + 2].text, words_[i + 1].text);
 }
 
-void ShellWalker::run_compgen(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i < command.words.size(); ++i) {
-    if (has_substitution(command.words[i].text)) run_expansion_text(command.words[i].text);
-    if (ends_with(command.words[i].text, "C"sv) && i + 1 < command.words.size())
-      run_text(command.words[i + 1].text, command, true);
-  }
-}
-
-void ShellWalker::run_hash(const shell::Command& command, std::size_t at) {
-  for (std::size_t i = at + 1; i + 2 < command.words.size(); ++i)
-    if (ends_with(command.words[i].text, "p"sv) && starts_with(command.words[i].text, "-"sv))
-      set_alias(command.words[i + 2].text, command.words[i + 1].text);
-}
-
-void ShellWalker::set_alias(const std::string& name, std::string value) {
-  std::string& alias = aliases_[name];
-  if (alias != value) ++definitions_;
-  alias = std::move(value);
-}
-
-void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
-  std::size_t i = at + 1;
+void ShellBuiltin::run_set() {
+  std::size_t i = at_ + 1;
   bool given = false;
-  for (; i < command.words.size() && !given; ++i) {
-    const std::string& word = command.words[i].text;
+  for (; i < words_.size() && !given; ++i) {
+    const std::string& word = words_[i].text;
     if (word == "--") {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
@@ -428,25 +321,25 @@ void ShellWalker::run_set(const shell::Command& command, std::size_t at) {
       ++i;
     }
   }
-  if (!given && i >= command.words.size()) return;
+  if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
-  for (; i < command.words.size(); ++i) value.elements.push_back(text_of(command.words[i]));
-  assign(positional_key, std::move(value));
+  for (; i < words_.size(); ++i) value.elements.push_back(shell_text_of(words_[i]));
+  runner_.assign(positional_key, std::move(value));
 }
 
-void ShellWalker::run_shift(const shell::Command& command, std::size_t at) {
+void ShellBuiltin::run_shift() {
   long long count = 1;
-  if (at + 1 < command.words.size() && !read_integer(command.words[at + 1].text, count)) count = -1;
-  ShellValue value = value_of(positional_key);
-  charge(value.elements.size());
+  if (at_ + 1 < words_.size() && !read_integer(words_[at_ + 1].text, count)) count = -1;
+  ShellValue value = scopes_.value_of(positional_key);
+  budget_.charge(value.elements.size());
   const auto size = static_cast<long long>(value.elements.size());
-  if (count < 0 || is_uncertain(value, static_cast<std::size_t>(count))) {
+  if (count < 0 || value.is_uncertain(static_cast<std::size_t>(count))) {
     value = unknown_array();
   } else if (count <= size) {
     value.elements.erase(value.elements.begin(),
                          value.elements.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  assign(positional_key, std::move(value));
+  runner_.assign(positional_key, std::move(value));
 }
 
 }  // namespace inner

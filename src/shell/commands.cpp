@@ -12,66 +12,16 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::uint32_t ShellParser::parse_simple() {
-  ShellNode node = node_at(ShellNode::Kind::simple, at_);
-  const std::size_t begin = at_;
-  const std::size_t from = begin_list();
-  std::vector<ShellAssignment> assignments;
-  std::vector<ShellRedirection> redirections;
-  bool declares = false;
-  for (skip_blanks(); !failed_ && !at_end(); skip_blanks()) {
-    if (at_redirection()) {
-      parse_redirection(redirections);
-      continue;
-    }
-    if (ends_word(peek()) && !at_process()) break;
-    const bool first = begin_list() == from;
-    if (first || declares) {
-      ShellAssignment assignment;
-      if (parse_assignment(assignment, !first)) {
-        assignments.push_back(assignment);
-        continue;
-      }
-      if (failed_) break;
-    }
-    const std::size_t word_begin = at_;
-    const std::uint32_t word = parse_word();
-    if (failed_) break;
-    add(word);
-    if (!first) continue;
-    const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
-    if (assignments.empty() && redirections.empty() && at_parentheses()) {
-      cut(syntax_.pending, from);
-      return parse_function_body(name, begin);
-    }
-  }
-  node.words = end_list(from);
-  if (++syntax_.simple > syntax_.most_simple)
-    fail(ErrorCode::limit, concat({"more than ", syntax_.most_simple, " commands"}), begin);
-  return add_node_with(node, assignments, redirections, last_token_end(begin));
-}
-
-std::size_t ShellParser::last_token_end(std::size_t begin) const {
+std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
   std::size_t end = at_;
   while (end > begin && is_shell_blank(text_[end - 1])) --end;
   return end;
 }
 
-bool ShellParser::at_parentheses() {
-  std::size_t at = at_;
-  while (at < text_.size() && is_shell_blank(text_[at])) ++at;
-  if (at >= text_.size() || text_[at] != '(') return false;
-  for (++at; at < text_.size() && is_shell_blank(text_[at]);) ++at;
-  if (at >= text_.size() || text_[at] != ')') return false;
-  at_ = at + 1;
-  return true;
-}
-
-std::uint32_t ShellParser::add_node_with(ShellNode node,
-                                         const std::vector<ShellAssignment>& assignments,
-                                         const std::vector<ShellRedirection>& redirections,
-                                         std::size_t end) {
+std::uint32_t ShellCommandParser::add_node_with(ShellNode node,
+                                                const std::vector<ShellAssignment>& assignments,
+                                                const std::vector<ShellRedirection>& redirections,
+                                                std::size_t end) {
   node.assignments.begin = static_cast<std::uint32_t>(syntax_.assignments.size());
   for (const ShellAssignment& assignment : assignments) syntax_.assignments.push_back(assignment);
   node.assignments.end = static_cast<std::uint32_t>(syntax_.assignments.size());
@@ -87,7 +37,7 @@ std::uint32_t ShellParser::add_node_with(ShellNode node,
   return add_node(node, end);
 }
 
-bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
+bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
   std::size_t end = at_;
   if (!is_name_start(peek())) return false;
   while (end < text_.size() && is_name_char(text_[end])) ++end;
@@ -109,7 +59,7 @@ bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only
   assignment.declared = arrays_only;
   if (subscript != 0) {
     at_ = subscript;
-    assignment.subscript = read_until(']', "["sv, Quotes::none);
+    assignment.subscript = read_until(']', "["sv, ShellQuotes::none);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -122,7 +72,7 @@ bool ShellParser::parse_assignment(ShellAssignment& assignment, bool arrays_only
   return !failed_;
 }
 
-std::size_t ShellParser::subscript_end(std::size_t at) const {
+std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
   unsigned depth = 0;
   for (; at < text_.size(); ++at) {
     const char c = text_[at];
@@ -133,7 +83,7 @@ std::size_t ShellParser::subscript_end(std::size_t at) const {
   return text_.size();
 }
 
-void ShellParser::parse_elements(ShellAssignment& assignment) {
+void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
   const std::size_t begin = at_++;
   assignment.array = true;
   const std::size_t from = begin_list();
@@ -148,7 +98,13 @@ void ShellParser::parse_elements(ShellAssignment& assignment) {
   assignment.elements = end_list(from);
 }
 
-bool ShellParser::at_redirection() const {
+// Redirections.
+//
+//   [n] or {name}, then   <  >  >|  >>  <>  <&  >&  <<  <<-  <<<  &>  &>>   then a word
+//
+// The number is part of the operator only if nothing is between them: `2>a` but not `2 >a`.
+
+bool ShellCommandParser::at_redirection() const {
   std::size_t at = at_;
   while (at < text_.size() && is_digit(text_[at])) ++at;
   if (at == at_ && peek() == '{' && bash() && is_name_start(peek(1))) {
@@ -163,7 +119,7 @@ bool ShellParser::at_redirection() const {
   return at > at_ || !at_process();
 }
 
-void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
+void ShellCommandParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
   const bool both = looking_at("&>"sv);
@@ -218,7 +174,16 @@ void ShellParser::parse_redirection(std::vector<ShellRedirection>& redirections)
   redirections.push_back(redirection);
 }
 
-void ShellParser::begin_here_document(std::uint32_t order) {
+// Here-documents.
+//
+//   cat <<A; cat <<B     begin_here_document(): in here_documents_, with the delimiter
+//   \n                   newline(): the bodies of A and B follow, in this order
+//   ...                  read_here_document(): up to the delimiter
+//
+// The redirection is in the table only when its command has ended; until then the here-document
+// has its number within the command.
+
+void ShellCommandParser::begin_here_document(std::uint32_t order) {
   HereDocument document;
   document.redirection = order;
   while (text_.substr(at_, 2) == "\\\n") at_ += 2;
@@ -255,6 +220,73 @@ void ShellParser::begin_here_document(std::uint32_t order) {
   }
   if (at_ == begin) return fail_here("here-document without a delimiter"sv);
   here_documents_.push_back(std::move(document));
+}
+
+void ShellCommandParser::newline() {
+  ++at_;
+  std::list<HereDocument> documents;
+  documents.swap(here_documents_);
+  for (const HereDocument& document : documents)
+    if (!failed_) read_here_document(document);
+}
+
+void ShellCommandParser::read_here_document(const HereDocument& document) {
+  const std::size_t begin = at_;
+  std::size_t end = at_;
+  std::string stripped;  // the body without leading tabs
+  std::string storage;
+  for (; !at_end(); end = at_) {
+    while (document.strip_tabs && peek() == '\t') ++at_;
+    const std::size_t line_begin = at_;
+    const std::string_view line = read_line(document.quoted, storage);
+    if (line == document.delimiter) {
+      // bash joins lines before it looks for the delimiter, dash does not.
+      if (!storage.empty())
+        fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
+      break;
+    }
+    // There, bash ends the document, and takes the rest of the line for the script.
+    if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
+        line.find(')') != std::string_view::npos)
+      return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
+    if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
+  }
+  std::string_view body = text_.substr(begin, end - begin);
+  ShellOrigin origin = {position(begin), end_position(end), origin_.exact};
+  if (document.strip_tabs) {
+    syntax_.texts.push_back(std::move(stripped));
+    body = syntax_.texts.back();
+    origin.exact = false;
+  }
+  std::uint32_t word = no_index;
+  if (document.quoted) {
+    const std::size_t parts = syntax_.pending_parts.size();
+    add_quoted_literal(body);
+    word = end_word(parts, begin, end);
+  } else {
+    ShellParser parser(syntax_, options_, body, origin, depth_);
+    word = parser.parse_here_document_body();
+    take_over(parser);
+  }
+  syntax_.redirections[document.redirection].target = word;
+}
+
+std::string_view ShellCommandParser::read_line(bool is_quoted, std::string& storage) {
+  storage.clear();
+  for (;;) {
+    const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+    const std::string_view line = text_.substr(at_, end - at_);
+    at_ = std::min(end + 1, text_.size());
+    std::size_t slashes = 0;
+    while (!is_quoted && slashes < line.size() && line[line.size() - slashes - 1] == '\\')
+      ++slashes;
+    if (slashes % 2 == 0 || end == text_.size()) {
+      if (storage.empty()) return line;
+      storage += line;
+      return storage;
+    }
+    storage += line.substr(0, line.size() - 1);
+  }
 }
 
 }  // namespace inner

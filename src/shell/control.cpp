@@ -1,9 +1,11 @@
 // The walker: lists, pipelines, branches and loops.
 
+#include "shell/budget_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -13,113 +15,93 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellWalker::write_output(std::string_view text) {
-  if (output_ == nullptr) return;
-  output_->text += text;
-  text_bytes_ += text.size();
+namespace {
+
+// What can be read from where this was written.
+shell::Input input_of(ShellPrinted output) {
+  shell::Input input = unknown_input();
+  input.glob = output.glob;
+  input.home = output.home;
+  if (output.text == unknown_part) return input;
+  input.kind = shell::Input::Kind::known;
+  input.text = std::move(output.text);
+  return input;
 }
 
-void ShellWalker::write_unknown() {
-  // One unknown part says as much as two.
-  if (output_ != nullptr && (output_->text.empty() || output_->text.back() != '\0'))
-    write_output(std::string_view("\0", 1));
-}
+}  // namespace
 
-void ShellWalker::append_output(const Output& output) {
-  if (output_ == nullptr) return;
-  std::string_view text = output.text;
-  if (starts_with(text, std::string_view("\0", 1))) {
-    write_unknown();
-    text.remove_prefix(1);
-  }
-  write_output(text);
-  output_->mark(output);
-}
-
-bool ShellWalker::enter(std::size_t at) {
-  if (depth_ < options_.limits.max_depth) {
-    ++depth_;
-    return true;
-  }
-  stop(ErrorCode::limit, too_deep(options_), at);
-  return false;
-}
-
-void ShellWalker::run(std::uint32_t index) {
-  if (stopped()) return;
-  const ShellNode node = syntax_.nodes[index];
+void ShellRunner::run(std::uint32_t index) {
+  if (walk.budget.stopped()) return;
+  const ShellNode node = walk.node(index);
   // Lists are held by the constructs that count.
   const bool counts = node.kind > ShellNode::Kind::pipeline;
-  if (counts && !enter(node.begin)) return;
-  here_begin_ = node.begin;
-  here_end_ = node.end;
+  if (counts && !walk.budget.enter(node.begin)) return;
+  walk.here_begin = node.begin;
+  walk.here_end = node.end;
   if (node.background)
     run_background(index, node);
   else
     run_foreground(index, node);
-  if (counts) --depth_;
+  if (counts) walk.budget.leave();
 }
 
-void ShellWalker::run_background(std::uint32_t index, const ShellNode& node) {
-  const bool outer = std::exchange(background_, true);
-  ++parallel_;
-  open_frame();
-  run_foreground(index, node);
-  take_frame();
-  --parallel_;
-  background_ = outer;
+void ShellRunner::run_background(std::uint32_t index, const ShellNode& node) {
+  ShellRunner inner(*this);
+  inner.place.background = true;
+  ++inner.place.parallel;
+  walk.scopes.open_frame();
+  inner.run_foreground(index, node);
+  walk.scopes.take_frame();
 }
 
-void ShellWalker::run_foreground(std::uint32_t index, const ShellNode& node) {
-  if (node.kind == ShellNode::Kind::simple) return run_simple(node);
-  if (node.kind == ShellNode::Kind::function) return define(index, node);
+void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
+  if (node.kind == ShellNode::Kind::simple) return ShellSimple(*this, node).run();
+  if (node.kind == ShellNode::Kind::function) return walk.names.define(*this, index, node);
   if (size(node.redirections) == 0) return run_compound(node);
   // Its redirections hold for everything in it.
-  shell::Input input = input_;
-  for_each_choice([&] {
-    std::vector<shell::Redirection> redirections;
-    expand_redirections(node, redirections, input);
+  shell::Input input = *place.input;
+  ShellSimple simple(*this, node);
+  walk.scopes.for_each_choice([&] {
     shell::Command command;
-    command.redirections = std::move(redirections);
+    simple.expand_redirections(command.redirections, input);
     command.compound = true;
-    tell(node, std::move(command));
+    report(node, std::move(command));
   });
-  std::swap(input, input_);
-  Output* const outer = output_;
-  if (redirects_output(node)) output_ = nullptr;
-  run_compound(node);
-  output_ = outer;
-  std::swap(input, input_);
+  ShellRunner inner(*this);
+  inner.place.input = &input;
+  if (simple.redirects_output()) inner.place.output = &walk.nowhere;
+  inner.run_compound(node);
 }
 
-void ShellWalker::run_compound(const ShellNode& node) {
+void ShellRunner::run_compound(const ShellNode& node) {
   switch (node.kind) {
     case ShellNode::Kind::simple:
     case ShellNode::Kind::function:
       return;
     case ShellNode::Kind::list:
-      for (std::size_t i = 0; i < size(node.nodes); ++i) run(item(node.nodes, i));
+      for (std::size_t i = 0; i < size(node.nodes); ++i) run(walk.item(node.nodes, i));
       return;
     case ShellNode::Kind::and_or:
       return run_and_or(node);
     case ShellNode::Kind::pipeline:
       return run_pipeline(node);
     case ShellNode::Kind::subshell:
-      open_frame();
-      run(item(node.nodes, 0));
-      take_frame();
+      walk.scopes.open_frame();
+      run(walk.item(node.nodes, 0));
+      walk.scopes.take_frame();
       return;
     case ShellNode::Kind::group:
-      return run(item(node.nodes, 0));
+      return run(walk.item(node.nodes, 0));
     case ShellNode::Kind::if_clause:
       return run_if(node);
+    case ShellNode::Kind::arithmetic_for:
+      walk.scopes.for_each_choice(
+          [&] { run_arithmetic_text(expand_single(walk.item(node.words, 0)).text); });
+      return run_rounds(node, ShellVariable());
     case ShellNode::Kind::loop:
-      return run_loop(node);
+      return run_rounds(node, ShellVariable());
     case ShellNode::Kind::for_clause:
       return run_for(node);
-    case ShellNode::Kind::arithmetic_for:
-      for_each_choice([&] { arithmetic(item(node.words, 0)); });
-      return run_loop(node);
     case ShellNode::Kind::case_clause:
       return run_case(node);
     case ShellNode::Kind::coprocess:
@@ -130,173 +112,157 @@ void ShellWalker::run_compound(const ShellNode& node) {
   }
 }
 
-void ShellWalker::forget_output(std::size_t written) {
-  if (output_ == nullptr || output_->text.size() <= written) return;
-  output_->text.resize(written);
-  write_unknown();
-}
+// Branches: each runs in a frame, from the same state. merge() gives variables the values of all of
+// them, and the former value if it may be that no branch was taken. Their output is unknown.
 
-ShellWalker::Changes ShellWalker::run_branch(std::uint32_t index) {
-  const std::size_t written = output_size();
-  open_frame();
+ShellChanges ShellRunner::run_branch(std::uint32_t index) {
+  const std::size_t written = place.output->text.size();
+  walk.scopes.open_frame();
   run(index);
-  forget_output(written);
-  return take_frame();
+  place.output->forget(written);
+  return walk.scopes.take_frame();
 }
 
-void ShellWalker::run_and_or(const ShellNode& node) {
-  run(item(node.nodes, 0));
-  const std::size_t written = output_size();
+// Lists of && and ||.
+//
+// a && b || c: b may run, and c may run, so each has a frame. What the first command changes is
+// certain. Behind &&, a command finds what those before it have changed; a || begins anew with
+// variables that have both values.
+
+void ShellRunner::run_and_or(const ShellNode& node) {
+  ShellScopes& scopes = walk.scopes;
+  run(walk.item(node.nodes, 0));
+  const std::size_t written = place.output->text.size();
   // What each command changes may be what remains: the next one may not run.
-  std::list<Changes> steps;
-  open_frame();
+  std::list<ShellChanges> steps;
+  scopes.open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
-    const char joint = this->node(item(node.nodes, i)).joint;
+    const char joint = walk.node(walk.item(node.nodes, i)).joint;
     // Behind ||, and what follows behind &&, it is not known which of those before have run.
     if (i > 1 && (joint == '|' || before == '|')) {
-      steps.push_back(take_frame());
-      merge(steps, true);
+      steps.push_back(scopes.take_frame());
+      scopes.merge(steps, true);
       steps.clear();
-      open_frame();
+      scopes.open_frame();
     }
-    open_frame();
-    run(item(node.nodes, i));
-    Changes changes = take_frame();
-    for (const auto& [name, variable] : changes) set_variable(name, variable);
+    scopes.open_frame();
+    run(walk.item(node.nodes, i));
+    ShellChanges changes = scopes.take_frame();
+    scopes.set(changes);
     steps.push_back(std::move(changes));
     before = joint;
   }
-  forget_output(written);
-  steps.push_back(take_frame());
-  merge(steps, true);
+  place.output->forget(written);
+  steps.push_back(scopes.take_frame());
+  scopes.merge(steps, true);
 }
 
-void ShellWalker::merge_one(const Changes& changes) {
-  std::list<Changes> branches;
-  branches.push_back(changes);
-  merge(branches, true);
-}
-
-void ShellWalker::run_if(const ShellNode& node) {
+void ShellRunner::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  std::list<Changes> branches;
+  std::list<ShellChanges> branches;
   for (std::size_t i = 0; i + 1 < count; i += 2) {
-    run(item(node.nodes, i));
-    branches.push_back(run_branch(item(node.nodes, i + 1)));
+    run(walk.item(node.nodes, i));
+    branches.push_back(run_branch(walk.item(node.nodes, i + 1)));
   }
-  if (count % 2 == 1) branches.push_back(run_branch(item(node.nodes, count - 1)));
-  merge(branches, count % 2 == 0);
+  if (count % 2 == 1) branches.push_back(run_branch(walk.item(node.nodes, count - 1)));
+  walk.scopes.merge(branches, count % 2 == 0);
 }
 
-void ShellWalker::run_rounds(const ShellNode& node, const ShellVariable& variable) {
+void ShellRunner::run_case(const ShellNode& node) {
+  walk.scopes.for_each_choice([&] {
+    for (std::size_t i = 0; i < size(node.words) && !walk.budget.stopped(); ++i)
+      expand_single(walk.item(node.words, i));
+  });
+  std::list<ShellChanges> branches;
+  for (std::size_t i = 0; i < size(node.nodes) && !walk.budget.stopped(); ++i)
+    branches.push_back(run_branch(walk.item(node.nodes, i)));
+  walk.scopes.merge(branches, true);
+}
+
+// Loops.
+//
+//   round 1   the body finds what was before the loop
+//   merge     what the body changed has both values: it may run any number of times
+//   carried   what the body changed after it had read it is unknown: n=$n$x
+//   round 2   the body finds this; further rounds would find no more
+//
+// A body that carries nothing has one round. A for loop with more values than a variable may have
+// is cut into parts, each of which is a loop.
+
+void ShellRunner::run_rounds(const ShellNode& node, const ShellVariable& variable) {
   if (size(node.nodes) == 0) return;
-  for (int rounds = 0; rounds < 2 && !stopped(); ++rounds) {
-    const std::size_t written = output_size();
-    const std::uint64_t definitions = definitions_;
-    Effects effects = run_body(node.nodes, node.name, variable);
-    forget_output(written);
-    merge_one(effects.changes);
-    add_values(effects.between);
-    for (const std::string& name : effects.carried) add_value(name, unknown_value_);
-    if (effects.carried.empty() && definitions == definitions_) return;
+  ShellScopes& scopes = walk.scopes;
+  for (int rounds = 0; rounds < 2 && !walk.budget.stopped(); ++rounds) {
+    const std::size_t written = place.output->text.size();
+    const std::uint64_t definitions = scopes.definitions;
+    const ShellEffects effects = walk.bodies.run(*this, node.nodes, node.name, variable);
+    place.output->forget(written);
+    scopes.merge_maybe(effects.changes);
+    scopes.add(effects.between);
+    for (const std::string& name : effects.carried) scopes.add(name, scopes.unknown);
+    if (effects.carried.empty() && definitions == scopes.definitions) return;
   }
 }
 
-void ShellWalker::run_loop(const ShellNode& node) { run_rounds(node, ShellVariable()); }
-
-void ShellWalker::run_for(const ShellNode& node) {
+void ShellRunner::run_for(const ShellNode& node) {
   // A loop over many words is walked in several parts, so that none of its values is lost.
   std::list<ShellVariable> parts;
   parts.emplace_back();
   const auto add = [&](ShellText text) {
-    const bool full = parts.back().values.size() == max_values;
+    const bool full = parts.back().values.size() == ShellVariable::max_values;
     if (full && parts.size() < max_parts) parts.emplace_back();
-    merge_value(parts.back(), scalar_value(std::move(text)));
+    parts.back().merge(scalar_value(std::move(text)));
   };
-  for_each_choice([&] {
+  walk.scopes.for_each_choice([&] {
     std::vector<shell::Word> words;
-    Fields fields{words};
-    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-      expand_word(item(node.words, i), fields);
-    for (shell::Word& word : words) add(text_of(word));
+    expand_words(node.words, words);
+    for (const shell::Word& word : words) add(shell_text_of(word));
     if (node.flag) return;
-    const ShellValue arguments = value_of(positional_key);
-    charge(arguments.elements.size());
+    const ShellValue arguments = walk.scopes.value_of(positional_key);
+    walk.budget.charge(arguments.elements.size());
     for (const ShellText& element : arguments.elements) add(element);
   });
-  // Without words the body does not run; it is told all the same, as that of a function is.
-  const bool runs = !parts.front().values.empty();
-  if (!runs) parts.front().values.push_back(ShellValue(unknown_value_));
-  const bool outer = std::exchange(defined_, defined_ || !runs);
+  // Without words the body does not run; it is reported all the same, as that of a function is.
+  ShellRunner inner(*this);
+  if (parts.front().values.empty()) {
+    parts.front().values.push_back(ShellValue(walk.scopes.unknown));
+    inner.place.defined = true;
+  }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values) run_value(node.name, value);
-    if (steers_programs(node.name)) tell_assignment(node, node.name, part);
-    run_rounds(node, part);
-  }
-  defined_ = outer;
-}
-
-bool ShellWalker::steers_programs(std::string_view name) {
-  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
-         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
-}
-
-void ShellWalker::tell_assignment(const ShellNode& node, std::string_view name,
-                                  const ShellVariable& variable) {
-  for (const ShellValue& value : variable.values) {
-    shell::Command command;
-    shell::Assignment assignment;
-    assignment.name = std::string(name);
-    if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
-    assignment.value.begin = node.begin;
-    assignment.value.end = node.end;
-    command.assignments.push_back(std::move(assignment));
-    tell(node, std::move(command));
+    for (const ShellValue& value : part.values) inner.run_value(node.name, value);
+    if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
+    inner.run_rounds(node, part);
   }
 }
 
-void ShellWalker::run_case(const ShellNode& node) {
-  for_each_choice([&] {
-    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-      expand_single(item(node.words, i));
-  });
-  std::list<Changes> branches;
-  for (std::size_t i = 0; i < size(node.nodes) && !stopped(); ++i)
-    branches.push_back(run_branch(item(node.nodes, i)));
-  merge(branches, true);
+void ShellRunner::run_coprocess(const ShellNode& node) {
+  shell::Input input = unknown_input();
+  ShellRunner inner(*this);
+  inner.place.background = true;
+  inner.place.input = &input;
+  inner.place.output = &walk.nowhere;
+  ++inner.place.parallel;
+  walk.scopes.open_frame();
+  if (size(node.nodes) > 0) inner.run(walk.item(node.nodes, 0));
+  walk.scopes.take_frame();
 }
 
-void ShellWalker::run_coprocess(const ShellNode& node) {
-  const bool outer = std::exchange(background_, true);
-  const shell::Input input = std::exchange(input_, unknown_input());
-  Output* const output = std::exchange(output_, nullptr);
-  ++parallel_;
-  open_frame();
-  if (size(node.nodes) > 0) run(item(node.nodes, 0));
-  take_frame();
-  --parallel_;
-  output_ = output;
-  input_ = input;
-  background_ = outer;
-}
-
-shell::Input ShellWalker::unknown_input() {
-  shell::Input input;
-  input.kind = shell::Input::Kind::unknown;
-  return input;
-}
-
-void ShellWalker::run_test(const ShellNode& node) {
+void ShellRunner::run_test(const ShellNode& node) {
   const bool numbers = node.kind == ShellNode::Kind::arithmetic;
-  for_each_choice([&] {
+  const auto plain_word = [&](std::string_view text) {
+    shell::Word word;
+    word.text = std::string(text);
+    word.begin = node.begin;
+    word.end = node.end;
+    return word;
+  };
+  walk.scopes.for_each_choice([&] {
     shell::Command command;
-    command.words.push_back(plain_word(numbers ? "((" : "[[", node));
-    Fields fields{command.words, true};
-    for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-      expand_word(item(node.words, i), fields);
-    command.words.push_back(plain_word(numbers ? "))" : "]]", node));
-    const shell::Command told = tell(node, std::move(command));
+    command.words.push_back(plain_word(numbers ? "((" : "[["));
+    expand_words(node.words, command.words, true);
+    command.words.push_back(plain_word(numbers ? "))" : "]]"));
+    const shell::Command told = report(node, std::move(command));
     if (numbers)
       run_arithmetic_text(told.words[1].text);
     else
@@ -304,99 +270,75 @@ void ShellWalker::run_test(const ShellNode& node) {
   });
 }
 
-shell::Word ShellWalker::plain_word(std::string_view text, const ShellNode& node) {
-  shell::Word word;
-  word.text = std::string(text);
-  word.begin = node.begin;
-  word.end = node.end;
-  return word;
-}
+// Pipelines.
+//
+//   a  |  cat  |  sh        told:      the command that ran last in the part before
+//   \-------/  \--/         producer:  of the pipe in front of a part; behind a filter, that of
+//   a is the producer                  what comes into the filter
+//   of both pipes
+//
+// What a part writes is the input of the next. Every part runs in a frame of its own.
 
-void ShellWalker::run_pipeline(const ShellNode& node) {
+void ShellRunner::run_pipeline(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
-  const bool outer_pipeline = std::exchange(pipeline_, true);
-  Output* const outer_output = output_;
-  const shell::Input outer_input = input_;
-  const shell::Command* const outer_producer = producer_;
-  const std::uint64_t outer_producer_id = producer_id_;
-  ++parallel_;
+  shell::Input input = *place.input;
+  ShellRunner inner(*this);
+  inner.place.input = &input;
+  inner.place.pipeline = true;
+  ++inner.place.parallel;
   KeptCommand told, producer;
-  for (std::size_t i = 0; i < count && !stopped(); ++i) {
-    Output output;
+  for (std::size_t i = 0; i < count && !walk.budget.stopped(); ++i) {
+    const std::uint32_t part = walk.item(node.nodes, i);
     const bool last = i + 1 == count;
-    output_ = last ? outer_output : &output;
-    keep_ = last ? nullptr : &told;
-    const bool simple = this->node(item(node.nodes, i)).kind == ShellNode::Kind::simple;
-    open_frame();
-    run(item(node.nodes, i));
+    const bool simple = walk.node(part).kind == ShellNode::Kind::simple;
+    ShellPrinted output(&walk.budget);
+    inner.place.output = last ? place.output : &output;
+    inner.place.keep = last ? nullptr : &told;
+    walk.scopes.open_frame();
+    inner.run(part);
+    const ShellChanges changes = walk.scopes.take_frame();
     // bash can be told to run the last command of a pipeline itself.
-    if (last && last_in_shell_)
-      merge_one(take_frame());
-    else
-      take_frame();
-    keep_ = nullptr;
-    if (last) break;
+    if (last && walk.lastpipe) walk.scopes.merge_maybe(changes);
+    if (last) return;
     // A filter lets through what was written before it.
     const bool filter = producer != nullptr && told != nullptr && !told->words.empty() &&
                         has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
                                   told->words[0].text);
     if (!filter) producer = std::move(told);
     told.reset();
-    producer_ = simple ? producer.get() : nullptr;
-    producer_id_ = simple ? ++last_frame_ : 0;
-    input_ = input_of(std::move(output));
+    inner.place.producer = simple ? producer.get() : nullptr;
+    inner.place.producer_id = simple ? walk.scopes.new_id() : 0;
+    input = input_of(std::move(output));
   }
-  --parallel_;
-  producer_ = outer_producer;
-  producer_id_ = outer_producer_id;
-  output_ = outer_output;
-  input_ = outer_input;
-  pipeline_ = outer_pipeline;
 }
 
-shell::Input ShellWalker::input_of(Output output) {
-  shell::Input input = unknown_input();
-  input.glob = output.glob;
-  input.home = output.home;
-  if (output.text == std::string_view("\0", 1)) return input;
-  input.kind = shell::Input::Kind::known;
-  input.text = std::move(output.text);
-  return input;
+void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input) {
+  if (index == no_index || !walk.budget.enter(walk.node(index).begin)) return;
+  ShellRunner inner(*this);
+  inner.place.input = &input;
+  inner.place.output = &output;
+  inner.place.producer = nullptr;
+  inner.place.producer_id = 0;
+  inner.place.keep = nullptr;
+  walk.scopes.open_frame();
+  inner.run(index);
+  walk.scopes.take_frame();
+  walk.budget.leave();
 }
 
-ShellText ShellWalker::output_of(std::uint32_t index) {
-  Output output;
-  run_apart(index, &output, input_);
+ShellText ShellRunner::output_of(std::uint32_t index) {
+  ShellPrinted output(&walk.budget);
+  run_apart(index, output, *place.input);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
   return {std::move(output.text), output.assumed, output.glob, output.home};
 }
 
-void ShellWalker::run_process(const ShellPart& part, Fields& fields) {
-  Output output;
-  run_apart(part.node, part.output ? nullptr : &output, part.output ? unknown_input() : input_);
-  add_unknown(fields, true);
-  fields.word.process = true;
-  if (output.text.empty()) return;
+shell::Input ShellRunner::input_from_process(const ShellPart& part) {
+  ShellPrinted output(part.output ? nullptr : &walk.budget);
+  run_apart(part.node, output, part.output ? unknown_input() : *place.input);
+  if (output.text.empty()) return {};
   output.glob = output.glob || output.assumed;
-  fields.word.printed = input_of(std::move(output));
-}
-
-void ShellWalker::run_apart(std::uint32_t index, Output* output, shell::Input input) {
-  if (index == no_index || !enter(node(index).begin)) return;
-  Output* const outer_output = std::exchange(output_, output);
-  const shell::Command* const outer_producer = std::exchange(producer_, nullptr);
-  const std::uint64_t outer_producer_id = std::exchange(producer_id_, 0);
-  KeptCommand* const outer_keep = std::exchange(keep_, nullptr);
-  std::swap(input_, input);
-  open_frame();
-  run(index);
-  take_frame();
-  std::swap(input_, input);
-  keep_ = outer_keep;
-  producer_ = outer_producer;
-  producer_id_ = outer_producer_id;
-  output_ = outer_output;
-  --depth_;
+  return input_of(std::move(output));
 }
 
 }  // namespace inner

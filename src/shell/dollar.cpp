@@ -12,8 +12,24 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellParser::read_dollar(Quotes quotes) {
-  const bool quoted = quotes != Quotes::none;
+// What stands behind the dollar:
+//
+//   $((  with its ))        arithmetic                $[       the same, in old bash
+//   $(                      a list up to )            ${ ${|   a list up to }, in bash 5.3
+//   ${                      a name, a subscript, an operation with a word, up to }
+//   $' $"                   quotes, in bash           $name $1 $@   a parameter
+//   anything else           a plain $
+//
+// `$((` may also be a subshell in a substitution: arithmetic_end() looks for its )) first.
+
+void ShellExpansionParser::read_expansion(ShellQuotes quotes) {
+  if (peek() == '$') return read_dollar(quotes);
+  if (peek() == '`') return read_backquotes(quotes == ShellQuotes::doubled);
+  read_process_substitution();
+}
+
+void ShellExpansionParser::read_dollar(ShellQuotes quotes) {
+  const bool quoted = quotes != ShellQuotes::none;
   const char next = peek(1);
   if (joins_lines(at_ + 1)) return;
   if (next == '(') {
@@ -50,20 +66,20 @@ void ShellParser::read_dollar(Quotes quotes) {
   at_ = end;
 }
 
-bool ShellParser::joins_lines(std::size_t at) {
+bool ShellExpansionParser::joins_lines(std::size_t at) {
   if (text_.substr(at, 2) != "\\\n") return false;
   fail(ErrorCode::parse, "line joined in the middle of an expansion"sv, at);
   return true;
 }
 
-void ShellParser::read_command_substitution(bool quoted) {
+void ShellExpansionParser::read_command_substitution(bool quoted) {
   const std::size_t begin = at_;
   at_ += 2;
   const std::uint32_t node = parse_nested(')', "$("sv, begin);
   if (!failed_) add_part(ShellPart::Kind::command, quoted).node = node;
 }
 
-void ShellParser::read_process_substitution() {
+void ShellExpansionParser::read_process_substitution() {
   const std::size_t begin = at_;
   const bool output = peek() == '>';
   dialect_dependent_ = true;
@@ -75,7 +91,8 @@ void ShellParser::read_process_substitution() {
   part.output = output;
 }
 
-std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::size_t begin) {
+std::uint32_t ShellExpansionParser::parse_nested(char close, std::string_view what,
+                                                 std::size_t begin) {
   if (!enter()) return no_index;
   std::list<HereDocument> outer;
   outer.swap(here_documents_);
@@ -94,7 +111,10 @@ std::uint32_t ShellParser::parse_nested(char close, std::string_view what, std::
   return node;
 }
 
-void ShellParser::read_backquotes(bool in_double_quotes) {
+// The text between backquotes is parsed by itself, when \$ \` and \\ in it have lost a backslash.
+// Backquotes in it are escaped, so that each level doubles the backslashes.
+
+void ShellExpansionParser::read_backquotes(bool in_double_quotes) {
   const std::size_t begin = at_++;
   std::size_t end = at_;
   bool escapes = false;
@@ -127,35 +147,41 @@ void ShellParser::read_backquotes(bool in_double_quotes) {
   if (!failed_) add_part(ShellPart::Kind::command, in_double_quotes).node = node;
 }
 
-std::size_t ShellParser::arithmetic_end(std::size_t at) const {
+//   $(( 1 + (2) ))       arithmetic: the parentheses are balanced, and two in a row end it
+//   $((cd a; ls) | w)    a subshell in a substitution: at depth 0, a single one comes first
+//
+// This is the only place where text is read twice, and each of its bytes once more per level.
+
+std::size_t ShellExpansionParser::arithmetic_end(std::size_t at) const {
+  const std::string_view text = text_;  // in registers: this loop is the hot one
   unsigned depth = 0;
-  for (; at < text_.size(); ++at) {
-    const char c = text_[at];
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
     if (c == '\\') {
       ++at;
     } else if (c == '"') {
-      for (++at; at < text_.size() && text_[at] != '"'; ++at)
-        if (text_[at] == '\\') ++at;
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
     } else if (c == '(') {
       ++depth;
     } else if (c == ')' && depth > 0) {
       --depth;
     } else if (c == ')') {
-      return at + 1 < text_.size() && text_[at + 1] == ')' ? at : std::string_view::npos;
+      return at + 1 < text.size() && text[at + 1] == ')' ? at : std::string_view::npos;
     }
   }
   return std::string_view::npos;
 }
 
-void ShellParser::read_arithmetic(bool quoted, std::size_t skip, std::size_t end,
-                                  std::size_t close) {
+void ShellExpansionParser::read_arithmetic(bool quoted, std::size_t skip, std::size_t end,
+                                           std::size_t close) {
   at_ += skip;
   const std::uint32_t operand = arithmetic_word(end);
   at_ = end + close;
   if (!failed_) add_part(ShellPart::Kind::arithmetic, quoted).operand = operand;
 }
 
-std::uint32_t ShellParser::arithmetic_word(std::size_t end) {
+std::uint32_t ShellExpansionParser::arithmetic_word(std::size_t end) {
   if (!enter()) return no_index;
   const std::string_view text = text_.substr(at_, end - at_);
   ShellParser parser(syntax_, options_, text, {position(at_), end_position(end), origin_.exact},
@@ -166,22 +192,16 @@ std::uint32_t ShellParser::arithmetic_word(std::size_t end) {
   return word;
 }
 
-std::uint32_t ShellParser::parse_arithmetic_text() {
-  const std::size_t parts = syntax_.pending_parts.size();
-  while (!failed_ && !at_end()) {
-    if (peek() == '\'') {
-      // Some shells take it as a quote here, some do not: where the text ends is not certain.
-      fail_here("single quote in arithmetic"sv);
-    } else if (peek() == '"') {
-      ++at_;
-    } else {
-      read_quoted_piece(Quotes::arithmetic);
-    }
-  }
-  return end_word(parts, 0, at_);
-}
+//   ${  #   !   name  [subscript]  :-  word  }
+//       |   |   |     |            |   |
+//       |   |   |     |            |   read_until(): a word of its own, up to the brace
+//       |   |   |     |            read_parameter_operation()
+//       |   |   |     read_until(): a word, up to the bracket
+//       |   |   read_parameter_name(): a name, digits or one of @ * # ? - $ !
+//       |   indirect: the parameter that the value names
+//       length, unless an operation follows: ${#-x} is $# with a default
 
-void ShellParser::read_braced_parameter(Quotes quotes) {
+void ShellExpansionParser::read_braced_parameter(ShellQuotes quotes) {
   const std::size_t begin = at_;
   at_ += 2;
   if (bash() && (is_shell_blank(peek()) || peek() == '\n' || peek() == '|')) {
@@ -189,13 +209,13 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     dialect_dependent_ = true;
     if (peek() == '|') ++at_;
     const std::uint32_t node = parse_nested('}', "${"sv, begin);
-    if (!failed_) add_part(ShellPart::Kind::command, quotes != Quotes::none).node = node;
+    if (!failed_) add_part(ShellPart::Kind::command, quotes != ShellQuotes::none).node = node;
     return;
   }
   if (!enter()) return;
   ShellPart part;
   part.kind = ShellPart::Kind::parameter;
-  part.quoted = quotes != Quotes::none;
+  part.quoted = quotes != ShellQuotes::none;
   if (peek() == '#' && peek(1) != '}' &&
       !(peek(1) == '#' || peek(1) == '%' || peek(1) == ':' || peek(1) == '-' || peek(1) == '+' ||
         peek(1) == '=' || peek(1) == '?')) {
@@ -212,7 +232,7 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
     if (at_end())
       unterminated("${"sv, begin);
     else
-      fail(ErrorCode::parse, concat({"bad substitution ", in_quotes(text_.substr(begin, 20))}),
+      fail(ErrorCode::parse, concat("bad substitution %", {in_quotes(text_.substr(begin, 20))}),
            begin);
   }
   if (failed_) return;
@@ -221,7 +241,7 @@ void ShellParser::read_braced_parameter(Quotes quotes) {
   syntax_.pending_parts.push_back(part);
 }
 
-void ShellParser::read_parameter_name(ShellPart& part) {
+void ShellExpansionParser::read_parameter_name(ShellPart& part) {
   const std::size_t begin = at_;
   if (is_digit(peek())) {
     while (is_digit(peek())) ++at_;
@@ -239,7 +259,7 @@ void ShellParser::read_parameter_name(ShellPart& part) {
   }
 }
 
-void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
+void ShellExpansionParser::read_parameter_operation(ShellPart& part, ShellQuotes quotes) {
   const char c = peek();
   if (c == '}' || at_end()) return;
   const char next = peek(1);
@@ -264,14 +284,14 @@ void ShellParser::read_parameter_operation(ShellPart& part, Quotes quotes) {
       read_until('}', "${"sv, quotes, "-=?+"sv.find(part.operation) == std::string_view::npos);
 }
 
-std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes quotes,
-                                      bool pattern) {
+std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what,
+                                               ShellQuotes quotes, bool pattern) {
   const std::size_t begin = at_;
   if (close == ']') ++at_;
   const std::size_t parts = syntax_.pending_parts.size();
   const bool outer = std::exchange(in_braces_, close == '}');
   unsigned brackets = 0;
-  const bool quoted = quotes != Quotes::none;
+  const bool quoted = quotes != ShellQuotes::none;
   if (!quoted) read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
@@ -303,7 +323,7 @@ std::uint32_t ShellParser::read_until(char close, std::string_view what, Quotes 
   return word;
 }
 
-void ShellParser::read_quote_in_quotes() {
+void ShellExpansionParser::read_quote_in_quotes() {
   dialect_dependent_ = true;
   std::size_t end = at_ + 1;
   if (bash() && !syntax_.plain_quotes) {
@@ -314,31 +334,6 @@ void ShellParser::read_quote_in_quotes() {
   }
   add_literal(text_.substr(at_, end - at_), true);
   at_ = end;
-}
-
-void ShellParser::read_extended_glob() {
-  if (!enter()) return;
-  const std::size_t begin = at_;
-  dialect_dependent_ = true;
-  add_literal("*("sv, false);
-  ++at_;
-  while (!failed_ && !at_end() && peek() != ')') {
-    if (peek() == '(') {
-      read_extended_glob();
-    } else if (peek() == '|' || is_shell_blank(peek()) || peek() == '\n') {
-      add_literal(text_.substr(at_, 1), false);
-      ++at_;
-    } else if (ends_word(peek())) {
-      unexpected();
-    } else {
-      read_piece();
-    }
-  }
-  if (at_end()) return unterminated("("sv, begin);
-  if (failed_) return;
-  add_literal(")"sv, false);
-  ++at_;
-  --depth_;
 }
 
 }  // namespace inner

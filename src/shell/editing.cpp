@@ -1,9 +1,13 @@
-// The walker: operations that cut or replace, and arithmetic.
+// The walker: operations that cut or replace.
 
+#include "shell/budget_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
 #include "shell/tree_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
+#include "shell/words_internal.hpp"
 
 #include "base/base_internal.hpp"
 
@@ -12,40 +16,31 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-bool ShellWalker::edit(const ShellPart& part, const std::string& operand, std::string& text) {
-  switch (part.operation) {
-    case '^':
-    case ',':
-      if (!operand.empty()) return false;
-      for (std::size_t i = 0;
-           i < (part.doubled ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
-        char& c = text[i];
-        if (part.operation == '^' && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-        if (part.operation == ',' && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-      }
-      return true;
-    case '%':
-    case '#':
-      return remove_match(part, operand, text);
-    case '/':
-      return replace(part, operand, text);
-    case ':':
-      return take_substring(operand, text);
-    case '@':
-      if (has_entry("U L"sv, operand)) {
-        for (char& c : text) {
-          if (operand == "U" && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-          if (operand == "L" && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-        }
-        return true;
-      }
-      return false;
-    default:
-      return false;
-  }
+// Where the pattern is plain text, the result is certain. Otherwise the value is unknown behind the
+// operation: what matches `?`, `[a-z]` or an extended glob is for the shell to say.
+//
+//   ${x#a} ${x##*/} ${x%.c} ${x%%.*}    cut    at the front, or at the end
+//   ${x/a/b} ${x//a/b}                  replace the first, or all
+//   ${x^} ${x^^} ${x,} ${x,,} ${x@U}    change the case of ASCII letters
+//   ${x:1:2}                            take a part
+
+namespace {
+
+bool is_plain_text(std::string_view text) {
+  for (const char c : text)
+    if ((c & 0x80) != 0) return false;
+  return true;
 }
 
-bool ShellWalker::remove_match(const ShellPart& part, std::string_view pattern, std::string& text) {
+// Of the first `count` letters.
+void change_case(bool upper, std::size_t count, std::string& text) {
+  const char first = upper ? 'a' : 'A';
+  for (std::size_t i = 0; i < std::min(count, text.size()); ++i)
+    if (text[i] >= first && text[i] < first + 26) text[i] = static_cast<char>(text[i] ^ 0x20);
+}
+
+// Only patterns of plain characters and stars at the far end: what names are cut with.
+bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text) {
   const bool front = part.operation == '#';
   const bool star = !pattern.empty() && (front ? pattern.front() : pattern.back()) == '*';
   if (star) pattern = front ? pattern.substr(1) : pattern.substr(0, pattern.size() - 1);
@@ -65,7 +60,8 @@ bool ShellWalker::remove_match(const ShellPart& part, std::string_view pattern, 
   return true;
 }
 
-bool ShellWalker::replace(const ShellPart& part, std::string_view operand, std::string& text) {
+bool replace_match(const ShellPart& part, std::string_view operand, ShellBudget& budget,
+                   std::string& text) {
   const std::size_t slash = operand.find('/');
   const std::string_view pattern = operand.substr(0, slash);
   const std::string_view with =
@@ -82,16 +78,62 @@ bool ShellWalker::replace(const ShellPart& part, std::string_view operand, std::
     result.append(text, at, found - at);
     result += with;
     at = found + pattern.size();
-    text_bytes_ += with.size();
-    if (!part.doubled || text_bytes_ > options_.limits.max_text) break;
+    budget.add_bytes(with.size());
+    if (!part.doubled || budget.out_of_text()) break;
   }
   result.append(text, std::min(at, text.size()), std::string::npos);
   text = std::move(result);
   return true;
 }
 
-bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
-                             Parameter& parameter) {
+bool take_substring(std::string_view operand, std::string& text) {
+  const std::size_t colon = operand.find(':');
+  std::string_view offset_text = operand.substr(0, colon);
+  while (!offset_text.empty() && offset_text[0] == ' ') offset_text.remove_prefix(1);
+  const auto size = static_cast<long long>(text.size());
+  long long offset = 0;
+  long long length = size;
+  if (!is_plain_text(text) || (!offset_text.empty() && !read_decimal(offset_text, offset)))
+    return false;
+  if (colon != std::string_view::npos && !read_decimal(operand.substr(colon + 1), length))
+    return false;
+  if (offset < 0) offset += size;
+  if (length < 0) length += size - offset;
+  if (offset < 0 || offset > size || length < 0) {
+    text.clear();
+    return true;
+  }
+  text = text.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  return true;
+}
+
+}  // namespace
+
+bool edit_shell_text(const ShellPart& part, const std::string& operand, ShellBudget& budget,
+                     std::string& text) {
+  switch (part.operation) {
+    case '^':
+    case ',':
+      if (!operand.empty()) return false;
+      change_case(part.operation == '^', part.doubled ? text.size() : 1, text);
+      return true;
+    case '%':
+    case '#':
+      return remove_match(part, operand, text);
+    case '/':
+      return replace_match(part, operand, budget, text);
+    case ':':
+      return take_substring(operand, text);
+    case '@':
+      if (!has_entry("U L"sv, operand)) return false;
+      change_case(operand == "U", text.size(), text);
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
   const bool positional = has_entry("@ *"sv, part.text);
@@ -114,66 +156,6 @@ bool ShellWalker::take_slice(const ShellPart& part, std::string_view operand,
   elements.erase(begin + static_cast<std::ptrdiff_t>(count), elements.end());
   elements.erase(elements.begin(), begin);
   return true;
-}
-
-bool ShellWalker::take_substring(std::string_view operand, std::string& text) {
-  const std::size_t colon = operand.find(':');
-  std::string_view offset_text = operand.substr(0, colon);
-  while (!offset_text.empty() && offset_text[0] == ' ') offset_text.remove_prefix(1);
-  const auto size = static_cast<long long>(text.size());
-  long long offset = 0;
-  long long length = size;
-  if (!is_ascii(text) || (!offset_text.empty() && !read_decimal(offset_text, offset))) return false;
-  if (colon != std::string_view::npos && !read_decimal(operand.substr(colon + 1), length))
-    return false;
-  if (offset < 0) offset += size;
-  if (length < 0) length += size - offset;
-  if (offset < 0 || offset > size || length < 0) {
-    text.clear();
-    return true;
-  }
-  text = text.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
-  return true;
-}
-
-std::string ShellWalker::arithmetic(std::uint32_t index) {
-  const ShellText text = expand_single(index);
-  long long number = 0;
-  run_arithmetic_text(text.text);
-  if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0') return {};
-  return std::to_string(number);
-}
-
-void ShellWalker::run_arithmetic_text(std::string_view text) {
-  const bool assigns = text.find('=') != std::string_view::npos ||
-                       text.find("++") != std::string_view::npos ||
-                       text.find("--") != std::string_view::npos;
-  if (has_substitution(text)) run_expansion_text(std::string(text));
-  for (std::size_t at = 0; at < text.size() && !stopped();) {
-    std::size_t end = at;
-    while (end < text.size() && is_name_char(text[end])) ++end;
-    if (end > at && is_name_start(text[at])) {
-      run_arithmetic_value(text.substr(at, end - at));
-      if (assigns) assign_unknown(text.substr(at, end - at));
-    }
-    at = std::max(end, at + 1);
-  }
-}
-
-void ShellWalker::run_arithmetic_value(std::string_view name) {
-  const ShellValue value = value_of(name);
-  for (const ShellText& element : value.elements)
-    if (has_substitution(element.text)) run_expansion_text(element.text);
-}
-
-bool ShellWalker::has_subscript(std::string_view text) {
-  const std::size_t open = text.find('[');
-  return open != std::string_view::npos && open > 0 && is_name_char(text[open - 1]);
-}
-
-void ShellWalker::run_subscripts(const shell::Command& command) {
-  for (const shell::Word& word : command.words)
-    if (has_subscript(word.text) && has_substitution(word.text)) run_expansion_text(word.text);
 }
 
 }  // namespace inner

@@ -1,9 +1,12 @@
 // The walker: from the parts of a word to fields.
 
+#include "shell/budget_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
+#include "shell/words_internal.hpp"
 
 #include "base/base_internal.hpp"
 
@@ -12,42 +15,39 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellWalker::add_text(Fields& fields, std::string_view text, bool quoted) {
-  text_bytes_ += text.size();
-  if (text_bytes_ > options_.limits.max_text)
-    return over_limit(options_.limits.max_text, "bytes of words"sv, fields.begin);
-  fields.word.text += text;
-  fields.word.assumed = fields.word.assumed || fields.assumed;
-  fields.started = fields.started || quoted || !text.empty();
-  if (!quoted && has_glob(text)) fields.word.glob = true;
+// A word becomes fields in one pass over its parts, as the shell does it in several:
+//
+//   braces -> each word: tilde, parameter, command, arithmetic -> split at IFS -> quotes removed
+//
+// Names of files are not looked for: a word with unquoted * ? or [ is marked as `glob`.
+
+void ShellFields::add_text(std::string_view text, bool quoted) {
+  if (!walk_.budget.charge(text.size(), begin_)) return;
+  word_.text += text;
+  word_.assumed = word_.assumed || assumed_;
+  started_ = started_ || quoted || !text.empty();
+  if (!quoted && has_glob(text)) word_.glob = true;
 }
 
-void ShellWalker::add_unknown(Fields& fields, bool quoted) {
-  add_text(fields, std::string_view("\0", 1), quoted);
-  if (!quoted && !fields.single) fields.word.split = true;
+void ShellFields::add_unknown(bool quoted) {
+  add_text(unknown_part, quoted);
+  if (!quoted && !single_) word_.split = true;
 }
 
-void ShellWalker::charge(std::size_t amount) {
-  text_bytes_ += amount;
-  if (text_bytes_ > options_.limits.max_text)
-    over_limit(options_.limits.max_text, "bytes of words"sv, 0);
+void ShellFields::end_field() {
+  word_.begin = begin_;
+  word_.end = end_;
+  out_.push_back(std::move(word_));
+  word_ = shell::Word();
+  started_ = false;
+  walk_.budget.count_word(begin_);
 }
 
-void ShellWalker::end_field(Fields& fields) {
-  fields.word.begin = fields.begin;
-  fields.word.end = fields.end;
-  fields.out.push_back(std::move(fields.word));
-  fields.word = shell::Word();
-  fields.started = false;
-  if (++words_ > options_.limits.max_words)
-    over_limit(options_.limits.max_words, "words"sv, fields.begin);
-}
-
-void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quoted) {
-  const bool whole = quoted || fields.single;
-  const bool begins = !fields.started && fields.word.text.empty();
-  if (text.assumed) fields.word.assumed = true;
-  if (text.glob) fields.word.glob = true;
+void ShellFields::add_value_text(const ShellText& text, bool quoted) {
+  const bool whole = quoted || single_;
+  const bool begins = !started_ && word_.text.empty();
+  if (text.assumed) word_.assumed = true;
+  if (text.glob) word_.glob = true;
   // A home directory that was printed behind something else is known to begin a word only.
   std::string written;
   for (std::size_t i = 0; i < text.text.size(); ++i) {
@@ -57,19 +57,24 @@ void ShellWalker::add_value_text(Fields& fields, const ShellText& text, bool quo
     written += hidden ? '\0' : text.text[i];
     if (hidden) i = std::min(text.text.find_first_of("/ \t\n", i), text.text.size()) - 1;
   }
-  if (text.home && starts_with(written, "~"sv)) fields.word.home = true;
-  if (!whole) return add_split(fields, written, text.home);
-  add_text(fields, written, true);
-  if (!quoted && has_glob(written)) fields.word.glob = true;
+  if (text.home && starts_with(written, "~"sv)) word_.home = true;
+  if (!whole) return add_split(written, text.home);
+  add_text(written, true);
+  if (!quoted && has_glob(written)) word_.glob = true;
 }
 
-std::string ShellWalker::separators_of(const ShellValue& ifs) {
+// Field splitting, with IFS=" :" (a blank is part of the separator beside it):
+//
+//   text     a  : b :: c
+//   fields   a    b  ""  c
+
+std::string separators_of(const ShellValue& ifs) {
   if (ifs.unset) return " \t\n";
   return ifs.elements.empty() ? std::string() : ifs.elements[0].text;
 }
 
-std::size_t ShellWalker::skip_separator(std::string_view text, std::size_t at,
-                                        std::string_view separators, bool& blank) {
+std::size_t skip_separator(std::string_view text, std::size_t at, std::string_view separators,
+                           bool& blank) {
   for (; at < text.size() && separators.find(text[at]) != std::string_view::npos; ++at) {
     const bool is_blank = is_shell_blank(text[at]) || text[at] == '\n';
     if (!is_blank && !blank) break;
@@ -78,93 +83,135 @@ std::size_t ShellWalker::skip_separator(std::string_view text, std::size_t at,
   return at;
 }
 
-void ShellWalker::add_split(Fields& fields, std::string_view text, bool home) {
-  const std::string separators = separators_of(value_of("IFS"sv));
-  if (has_nul(separators)) return add_unknown(fields, false);
+void ShellFields::add_split(std::string_view text, bool home) {
+  const std::string separators = separators_of(walk_.scopes.value_of("IFS"sv));
+  if (has_nul(separators)) return add_unknown(false);
   std::size_t begin = 0;
-  for (std::size_t at = 0; at <= text.size() && !stopped(); ++at) {
+  for (std::size_t at = 0; at <= text.size() && !walk_.budget.stopped(); ++at) {
     const bool ends = at < text.size() && separators.find(text[at]) != std::string::npos;
     const bool unknown = at < text.size() && text[at] == '\0';
     if (at < text.size() && !ends && !unknown) continue;
     if (home && at > begin && text[begin] == '~') {
-      if (fields.word.text.empty()) {
-        fields.word.home = true;
+      if (word_.text.empty()) {
+        word_.home = true;
       } else {
-        add_unknown(fields, true);
+        add_unknown(true);
         ++begin;
       }
     }
-    if (at > begin) add_text(fields, text.substr(begin, at - begin), false);
+    if (at > begin) add_text(text.substr(begin, at - begin), false);
     begin = at + 1;
-    if (unknown) add_unknown(fields, false);
+    if (unknown) add_unknown(false);
     if (!ends) continue;
     bool blank = true;
     begin = skip_separator(text, at, separators, blank);
     at = begin - 1;
-    if (fields.started || !blank) end_field(fields);
+    if (started_ || !blank) end_field();
   }
 }
 
-void ShellWalker::expand_word(std::uint32_t index, Fields& fields) {
-  const ShellWord word = syntax_.words[index];
-  fields.begin = word.begin;
-  fields.end = word.end;
-  if (word.braces && !fields.single) return expand_braces(word, fields);
-  expand_parts(word.parts, fields);
-  if (fields.started || fields.single) end_field(fields);
+void ShellExpander::expand_word(std::uint32_t index) {
+  const ShellWord word = walk_.syntax.words[index];
+  begin_ = word.begin;
+  end_ = word.end;
+  if (word.braces && !single_) return expand_braces(word);
+  expand_parts(word.parts, false);
+  if (started_ || single_) end_field();
 }
 
-void ShellWalker::expand_parts(ShellRange parts, Fields& fields) {
-  for (std::uint32_t i = parts.begin; i < parts.end && !stopped(); ++i)
-    expand_part(ShellPart(syntax_.parts[i]), fields, false);
+void ShellExpander::expand_parts(ShellRange parts, bool operand) {
+  for (std::uint32_t i = parts.begin; i < parts.end && !walk_.budget.stopped(); ++i)
+    expand_part(ShellPart(walk_.syntax.parts[i]), operand);
 }
 
-void ShellWalker::expand_part(const ShellPart& part, Fields& fields, bool operand) {
+void ShellExpander::expand_part(const ShellPart& part, bool operand) {
   switch (part.kind) {
     case ShellPart::Kind::literal:
-      if (operand && !part.quoted && !fields.single) return add_split(fields, part.text);
-      return add_text(fields, part.text, part.quoted);
+      if (operand && !part.quoted && !single_) return add_split(part.text);
+      return add_text(part.text, part.quoted);
     case ShellPart::Kind::unknown:
-      return add_unknown(fields, part.quoted);
+      return add_unknown(part.quoted);
     case ShellPart::Kind::tilde:
-      return expand_tilde(part, fields);
+      return expand_tilde(part);
     case ShellPart::Kind::parameter:
-      return expand_parameter(part, fields);
-    case ShellPart::Kind::command: {
-      const ShellText text = output_of(part.node);
-      return add_value_text(fields, text, part.quoted);
-    }
+      return expand_parameter(part);
+    case ShellPart::Kind::command:
+      return add_value_text(runner_.output_of(part.node), part.quoted);
     case ShellPart::Kind::process:
-      return run_process(part, fields);
-    case ShellPart::Kind::arithmetic: {
-      const std::string value = arithmetic(part.operand);
-      if (value.empty()) return add_unknown(fields, true);
-      return add_text(fields, value, true);
-    }
+      return expand_process(part);
+    case ShellPart::Kind::arithmetic:
+      return expand_arithmetic(part);
   }
 }
 
-void ShellWalker::expand_tilde(const ShellPart& part, Fields& fields) {
+void ShellExpander::expand_tilde(const ShellPart& part) {
   if (part.text.empty()) {
-    const ShellValue home = value_of("HOME"sv);
-    if (home.elements.size() == 1) return add_value_text(fields, home.elements[0], true);
-    return add_unknown(fields, true);
+    const ShellValue home = walk_.scopes.value_of("HOME"sv);
+    if (home.elements.size() == 1) return add_value_text(home.elements[0], true);
+    return add_unknown(true);
   }
-  if (has_entry("+ -"sv, part.text)) return add_unknown(fields, true);
-  if (!is_name_start(part.text[0])) return add_text(fields, concat({"~", part.text}), false);
+  if (has_entry("+ -"sv, part.text)) return add_unknown(true);
   ShellText user;
-  user.text = concat({"~", part.text});
+  user.text = concat("~%", {part.text});
+  if (!is_name_start(part.text[0])) return add_text(user.text, false);
   user.home = true;
-  add_value_text(fields, user, true);
+  add_value_text(user, true);
 }
 
-ShellText ShellWalker::expand_single(std::uint32_t index) {
+void ShellExpander::expand_process(const ShellPart& part) {
+  shell::Input printed = runner_.input_from_process(part);
+  add_unknown(true);
+  word_.process = true;
+  if (printed.kind != shell::Input::Kind::inherited) word_.printed = std::move(printed);
+}
+
+void ShellExpander::expand_arithmetic(const ShellPart& part) {
+  const ShellText text = runner_.expand_single(part.operand);
+  long long number = 0;
+  runner_.run_arithmetic_text(text.text);
+  // A number as it stands; one with a 0 in front is octal.
+  if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0')
+    return add_unknown(true);
+  add_text(std::string(Piece(number)), true);
+}
+
+void ShellExpander::expand_braces(const ShellWord& word) {
+  for (const ShellBraces::Word& parts : ShellBraces(walk_).expand(word)) {
+    for (std::size_t i = 0; i < parts.size() && !walk_.budget.stopped(); ++i) {
+      if (i == 0 && !parts[0].quoted && parts[0].kind == ShellPart::Kind::literal &&
+          starts_with(parts[0].text, "~"sv))
+        expand_leading_tilde(parts[0], parts.size() == 1);
+      else
+        expand_part(parts[i], false);
+    }
+    if (started_) end_field();
+  }
+}
+
+void ShellExpander::expand_leading_tilde(const ShellPart& part, bool alone) {
+  const std::size_t end = std::min(part.text.find('/'), part.text.size());
+  if (end == part.text.size() && !alone) return expand_part(part, false);
+  ShellPart tilde = part;
+  tilde.kind = ShellPart::Kind::tilde;
+  tilde.text = part.text.substr(1, end - 1);
+  expand_part(tilde, false);
+  ShellPart rest = part;
+  rest.text = part.text.substr(end);
+  if (!rest.text.empty()) expand_part(rest, false);
+}
+
+ShellText ShellRunner::expand_single(std::uint32_t index) {
   if (index == no_index) return {};
   std::vector<shell::Word> words;
-  Fields fields{words, true};
-  expand_word(index, fields);
+  ShellExpander(*this, words, true).expand_word(index);
   if (words.empty()) return {};
-  return text_of(words[0]);
+  return shell_text_of(words[0]);
+}
+
+void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, bool single) {
+  ShellExpander expander(*this, out, single);
+  for (std::size_t i = 0; i < size(range) && !walk.budget.stopped(); ++i)
+    expander.expand_word(walk.item(range, i));
 }
 
 }  // namespace inner

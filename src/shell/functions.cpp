@@ -1,9 +1,11 @@
 // The walker: functions and aliases.
 
+#include "shell/budget_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -13,70 +15,114 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellWalker::define(std::uint32_t index, const ShellNode& node) {
-  outcome_.definitions.push_back({std::string(node.name), false, node.begin, node.end});
+// A function's body is reported twice: where it is defined, with unknown arguments and `defined`
+// set, and where it is called, with the arguments of the call. A name may have several bodies, when
+// branches define it; a call runs all of them.
+
+void ShellNames::define(ShellRunner& runner, std::uint32_t index, const ShellNode& node) {
+  ShellScopes& scopes = runner.walk.scopes;
   const std::string name(node.name);
-  std::vector<std::uint32_t>& bodies = functions_[name];
-  bool defined = false;
-  for (const std::uint32_t body : bodies) defined = defined || body == index;
-  if (!defined) {
+  runner.walk.budget.outcome.definitions.push_back({name, false, node.begin, node.end});
+  Bodies& bodies = functions_[name];
+  if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
     bodies.push_back(std::uint32_t{index});
-    ++definitions_;
+    ++scopes.definitions;
   }
   // In a function, a return before it may have left it out.
-  mark_own(name, activations_.empty());
+  mark_own(runner, name, activations_.empty());
   if (size(node.nodes) == 0) return;
-  // The body as it stands; when the function is called, it is told again with its arguments.
+  // The body as it stands; when the function is called, it is reported again with its arguments.
   // bash calls this one itself, with what it did not find.
-  const bool outer = std::exchange(defined_, node.name != "command_not_found_handle"sv);
-  Output* const output = std::exchange(output_, nullptr);
   shell::Input input;
-  std::swap(input, input_);
-  open_frame();
-  assign(positional_key, unknown_array());
-  run(item(node.nodes, 0));
-  take_frame();
-  std::swap(input, input_);
-  output_ = output;
-  defined_ = outer;
+  ShellRunner inner(runner);
+  inner.place.defined = node.name != "command_not_found_handle"sv;
+  inner.place.output = &runner.walk.nowhere;
+  inner.place.input = &input;
+  scopes.open_frame();
+  scopes.assign(positional_key, unknown_array());
+  inner.run(runner.walk.item(node.nodes, 0));
+  scopes.take_frame();
 }
 
-void ShellWalker::mark_own(std::string_view name, bool own) {
+char ShellNames::own_mark(const ShellRunner& runner) {
+  return static_cast<char>('0' + runner.place.shells);
+}
+
+void ShellNames::mark_own(ShellRunner& runner, std::string_view name, bool own) {
   // A POSIX shell finds these before a function; a name with a slash is a path to it.
   if (is_special_builtin(name) || name.find('/') != std::string_view::npos) return;
   ShellVariable variable;
-  variable.values.push_back(scalar_value({std::string(1, own ? shell_mark() : ' ')}));
-  set_variable(concat({"(", name}), std::move(variable));
+  variable.values.push_back(scalar_value({std::string(1, own ? own_mark(runner) : ' ')}));
+  runner.walk.scopes.set(own_key(name), std::move(variable));
 }
 
-bool ShellWalker::is_own(const shell::Command& command) {
-  if (functions_lost_ || command.words.empty()) return false;
+void ShellNames::forget(ShellRunner& runner, const std::string& name, bool certain) {
+  lost_ = lost_ || !certain;
+  if (functions_.find(name) != functions_.end()) mark_own(runner, name, false);
+}
+
+bool ShellNames::is_own(ShellRunner& runner, const shell::Command& command) {
+  if (lost_ || command.words.empty()) return false;
   const std::string& name = command.words[0].text;
   if (aliases_.find(name) != aliases_.end()) return false;
-  if (defined_ && shells_ == 0 && later_.find(name) != later_.end()) return true;
+  if (runner.place.defined && runner.place.shells == 0 && later_.find(name) != later_.end())
+    return true;
   if (functions_.find(name) == functions_.end()) return false;
-  const std::string key = concat({"(", name});
-  const ShellVariable& variable = find_variable(key);
-  note_read(key, variable, true);
-  return variable.values.size() == 1 && variable.values[0].elements[0].text[0] == shell_mark();
+  const std::string key = own_key(name);
+  const ShellVariable& variable = runner.walk.scopes.find(key);
+  runner.walk.scopes.note_read(key, variable, true);
+  return variable.values.size() == 1 && variable.values[0].elements[0].text[0] == own_mark(runner);
 }
 
-void ShellWalker::call(const shell::Command& command, const std::vector<std::uint32_t>& bodies) {
-  Activation activation;
+bool ShellNames::is_fork_bomb(const ShellPlace& place, const shell::Command& command) const {
+  if (command.words.empty()) return false;
+  for (const Activation& activation : activations_)
+    if (activation.name == command.words[0].text && place.parallel > activation.parallel)
+      return true;
+  return false;
+}
+
+bool ShellNames::run_function(ShellRunner& runner, const shell::Command& command) {
+  if (functions_.empty()) return false;
+  const auto at = functions_.find(command.words[0].text);
+  if (at == functions_.end()) return false;
+  if (runner.place.defined)
+    runner.place.output->write_unknown();
+  else
+    call(runner, command, at->second);
+  return true;
+}
+
+// Calls of functions.
+//
+//   f() { w $1; f "$1$1"; }; f a      running calls of f   the call
+//     f a                             0                    is followed with a
+//       f aa                          1                    is followed with aa
+//         f aaaa                      2                    is followed with aaaa
+//           f aaaaaaaa                3: max_activations   is followed with any arguments
+//             f ...                   4                    ends: end_recursion()
+//
+// A call with the arguments of a running one ends at once. Where a call has ended so, the body of
+// the function that it would have run again is run once more, with what it may then find.
+
+void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
+                      const Bodies& bodies) {
+  ShellScopes& scopes = caller.walk.scopes;
+  std::list<Activation> fresh;
+  Activation& activation = fresh.emplace_back();
   activation.name = command.words[0].text;
   for (std::size_t i = 1; i < command.words.size(); ++i)
     activation.arguments.push_back(command.words[i].text);
-  activation.parallel = parallel_;
-  activation.frames = frames_.size();
+  activation.parallel = caller.place.parallel;
+  activation.frames = scopes.frames();
   std::size_t running = 0;
   std::size_t level = 0;
   for (Activation& around : activations_) {
     const std::size_t own_level = level++;
     if (around.name != activation.name) continue;
-    if (!recordings_.empty())
-      recordings_.back().outermost = std::min(recordings_.back().outermost, own_level);
+    scopes.note_activation(own_level);
     if (++running > max_activations || around.arguments == activation.arguments)
-      return end_recursion(around);
+      return end_recursion(caller, around);
   }
   ShellValue arguments = empty_array();
   if (running == max_activations) {
@@ -86,85 +132,114 @@ void ShellWalker::call(const shell::Command& command, const std::vector<std::uin
     activation.arguments.push_back(arguments.elements[0].text);
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
-      arguments.elements.push_back(text_of(command.words[i]));
+      arguments.elements.push_back(shell_text_of(command.words[i]));
   }
-  charge(arguments.elements.size());
+  caller.walk.budget.charge(arguments.elements.size());
   ShellVariable given;
   given.values.push_back(std::move(arguments));
-  activations_.push_back(std::move(activation));
+  activations_.splice(activations_.end(), fresh);
   shell::Input input = command.input;
-  std::swap(input, input_);
+  ShellRunner runner(caller);
+  runner.place.input = &input;
   // A body may define another one.
   const std::size_t count = bodies.size();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t body = bodies[i];
-    if (size(node(body).nodes) == 0) continue;
-    call_once(body, given);
-    if (!activations_.back().recurs) continue;
+    if (size(caller.walk.node(body).nodes) == 0) continue;
+    call_once(runner, body, given);
+    if (!activation.recurs) continue;
     // Once more, with what it may find when it has called itself.
-    for (const auto& [name, variable] : activations_.back().carried) {
-      for (const ShellValue& value : variable.values) add_value(name, value);
-      add_value(name, unknown_value_);
+    for (const auto& [name, variable] : activation.carried) {
+      scopes.add(name, variable.values);
+      scopes.add(name, scopes.unknown);
     }
-    call_once(body, given);
+    call_once(runner, body, given);
   }
-  std::swap(input, input_);
   activations_.pop_back();
 }
 
-void ShellWalker::call_once(std::uint32_t function, const ShellVariable& arguments) {
+void ShellNames::call_once(ShellRunner& runner, std::uint32_t function,
+                           const ShellVariable& arguments) {
+  ShellWalk& walk = runner.walk;
   activations_.back().locals.clear();
-  Effects effects = run_body(node(function).nodes, positional_key, arguments);
+  ShellEffects effects =
+      walk.bodies.run(runner, walk.node(function).nodes, positional_key, arguments);
   Activation& activation = activations_.back();
   for (auto& [name, variable] : effects.changes) {
     if (activation.recurs)
-      for (const ShellValue& value : variable.values) merge_value(activation.carried[name], value);
-    ShellVariable former = variable.late ? ShellVariable(find_variable(name)) : ShellVariable();
+      for (const ShellValue& value : variable.values) activation.carried[name].merge(value);
+    std::vector<ShellValue> former;
+    if (variable.late) former = walk.scopes.find(name).values;
     // What the script had not set would be not known in all that follows.
-    if (former.values == initial_variable(name).values) former.values.clear();
-    if (former.values.size() + variable.values.size() > max_former) {
-      former.values.clear();
-      former.values.push_back(ShellValue(unknown_value_));
+    if (former == ShellScopes::initial(name).values) former.clear();
+    if (former.size() + variable.values.size() > max_former) {
+      former.clear();
+      former.push_back(ShellValue(walk.scopes.unknown));
     }
-    set_variable(name, std::move(variable));
-    for (const ShellValue& value : former.values) add_value(name, value);
+    walk.scopes.set(name, std::move(variable));
+    walk.scopes.add(name, former);
   }
-  add_values(effects.between);
+  walk.scopes.add(effects.between);
 }
 
-void ShellWalker::end_recursion(Activation& activation) {
-  write_unknown();
+void ShellNames::end_recursion(const ShellRunner& caller, Activation& activation) {
+  ShellScopes& scopes = caller.walk.scopes;
+  caller.place.output->write_unknown();
   if (activation.recurs)
-    for (const auto& [name, variable] : activation.carried) add_value(name, unknown_value_);
+    for (const auto& [name, variable] : activation.carried) scopes.add(name, scopes.unknown);
   activation.recurs = true;
-  std::size_t level = 0;
-  for (const Frame& frame : frames_) {
-    if (level++ < activation.frames) continue;
-    for (const auto& [name, former] : frame.former) {
-      charge(1);
-      if (name == positional_key) continue;
-      ShellVariable& carried = activation.carried[name];
-      for (const ShellValue& value : find_variable(name).values) merge_value(carried, value);
+  scopes.for_each_change(activation.frames, [&](const std::string& name) {
+    caller.walk.budget.charge(1);
+    if (name == positional_key) return;
+    ShellVariable& carried = activation.carried[name];
+    for (const ShellValue& value : scopes.find(name).values) carried.merge(value);
+  });
+}
+
+void ShellNames::make_local(ShellScopes& scopes, std::string_view name) {
+  if (activations_.empty() || !is_name(name)) return;
+  ShellChanges& locals = activations_.back().locals;
+  for (const auto& local : locals)
+    if (local.first == name) return;
+  if (locals.size() < max_locals) locals.emplace_back(std::string(name), scopes.find(name));
+}
+
+void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
+  for (const auto& [name, former] : activations_.back().locals) {
+    for (auto& [changed, variable] : changes) {
+      if (changed != name) continue;
+      variable = ShellVariable(former);
+      if (former.frame < frame) changed = positional_key;
     }
   }
+  for (auto at = changes.begin(); at != changes.end();)
+    at = at->first == positional_key ? changes.erase(at) : std::next(at);
 }
 
-bool ShellWalker::is_fork_bomb(const shell::Command& command) const {
-  if (command.words.empty()) return false;
-  for (const Activation& activation : activations_)
-    if (activation.name == command.words[0].text && parallel_ > activation.parallel) return true;
-  return false;
+// Aliases.
+//
+// A shell replaces the first word of a command before it parses the rest. Here the command is
+// parsed already, so the alias's text and the quoted words behind it are run as a string. An alias
+// that would change how the rest is read (quotes, parentheses, braces, a comment) is an error.
+
+void ShellNames::set_alias(ShellScopes& scopes, const std::string& name, std::string value) {
+  std::string& alias = aliases_[name];
+  if (alias != value) ++scopes.definitions;
+  alias = std::move(value);
 }
 
-bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command) {
+bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
+                           const shell::Command& command) {
+  const ShellWalk& walk = runner.walk;
   if (aliases_.empty() || size(node.words) == 0) return false;
   const auto at = aliases_.find(command.words[0].text);
-  if (at == aliases_.end() || syntax_.words[item(node.words, 0)].quoted) return false;
+  if (at == aliases_.end() || walk.syntax.words[walk.item(node.words, 0)].quoted) return false;
   for (const std::string& running : running_aliases_)
     if (running == at->first) return false;
   if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
       at->second.find("<<") != std::string::npos) {
-    stop(ErrorCode::parse, "alias that changes how the rest is read"sv, command.begin);
+    runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
+                            command.begin);
     return true;
   }
   std::string text = at->second;
@@ -175,13 +250,13 @@ bool ShellWalker::run_alias(const ShellNode& node, const shell::Command& command
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
     if (next != aliases_.end()) {
-      append_all(text, {" ", next->second});
+      append_all(text, " %", {next->second});
       continue;
     }
-    append_all(text, {" ", shell_word(command.words[i].text)});
+    append_all(text, " %", {shell_word(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
-  run_text(std::move(text), command, true);
+  runner.run_text(std::move(text), command, true);
   running_aliases_.pop_back();
   return true;
 }

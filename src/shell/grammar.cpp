@@ -12,49 +12,43 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string_view ShellParser::word_here() {
-  std::size_t end = at_;
-  while (end < text_.size() && end < at_ + 9 && !ends_plain_run.has(text_[end])) ++end;
-  if (end == at_ && end < text_.size() && (text_[end] == '{' || text_[end] == '}')) ++end;
-  if (text_.substr(at_, 2) == "]]") end = at_ + 2;
-  if (text_.substr(end, 2) == "\\\n") return joined_word_here();
-  if (end < text_.size() && !ends_word(text_[end])) return {};
-  word_end_ = end;
-  return text_.substr(at_, end - at_);
+// The grammar, and the functions that read it:
+//
+//   list       and_or (; or & or newline) ...              parse_list
+//   and_or     pipeline (&& or ||) ...                     parse_and_or
+//   pipeline   [!] [time] command | ...                    parse_pipeline
+//   command    ( list )  { list; }  if  for  case ...      parse_command; a function for each
+//              assignments, words, redirections            parse_simple
+//
+// Each function leaves at_ behind what it has read, and gives the index of a node. Behind an error
+// it gives what there is, so that the commands before the error are in the tree. A construct that
+// holds lists is a level deeper: enter() counts it.
+
+std::uint32_t ShellParser::parse() {
+  const std::uint32_t node = parse_list(true);
+  if (!failed_ && at_ < text_.size()) unexpected();
+  return node;
 }
 
-std::string_view ShellParser::joined_word_here() {
-  std::string joined;
-  std::size_t end = at_;
-  for (; end < text_.size() && joined.size() < 10 && !ends_word(text_[end]); ++end) {
-    if (text_.substr(end, 2) == "\\\n")
-      ++end;
-    else
-      joined += text_[end];
-  }
-  std::string_view words =
-      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
-      "while";
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (word != joined) continue;
-    word_end_ = end;
-    return word;
-  }
-  return {};
+std::uint32_t ShellParser::parse_here_document_body() {
+  const std::size_t parts = syntax_.pending_parts.size();
+  while (!failed_ && !at_end()) read_quoted_piece(ShellQuotes::here_document);
+  return end_word(parts, 0, at_);
 }
 
-bool ShellParser::expect(std::string_view word, std::size_t begin, std::string_view construct) {
-  if (failed_) return false;
-  if (word_here() == word) {
-    take_word();
-    return true;
+std::uint32_t ShellParser::parse_arithmetic_text() {
+  const std::size_t parts = syntax_.pending_parts.size();
+  while (!failed_ && !at_end()) {
+    if (peek() == '\'') {
+      // Some shells take it as a quote here, some do not: where the text ends is not certain.
+      fail_here("single quote in arithmetic"sv);
+    } else if (peek() == '"') {
+      ++at_;
+    } else {
+      read_quoted_piece(ShellQuotes::arithmetic);
+    }
   }
-  if (at_end())
-    unterminated(construct, begin);
-  else
-    unexpected(concat({", ", in_quotes(word), " is missing"}));
-  return false;
+  return end_word(parts, 0, at_);
 }
 
 std::uint32_t ShellParser::parse_list(bool may_be_empty) {
@@ -218,7 +212,7 @@ std::uint32_t ShellParser::parse_subshell() {
   const std::size_t from = begin_list();
   const std::size_t begin = at_++;
   if (!enter()) return no_index;
-  add(parse_list());
+  add(parse_list(false));
   if (!failed_ && at_end()) unterminated("("sv, begin);
   if (!failed_ && peek() != ')') unexpected();
   if (!failed_) ++at_;
@@ -232,7 +226,7 @@ std::uint32_t ShellParser::parse_group() {
   const std::size_t begin = at_;
   take_word();
   if (!enter()) return no_index;
-  add(parse_list());
+  add(parse_list(false));
   expect("}"sv, begin, "{"sv);
   --depth_;
   return finish(node, from);
@@ -245,9 +239,9 @@ std::uint32_t ShellParser::parse_if() {
   take_word();
   if (!enter()) return no_index;
   for (;;) {
-    add(parse_list());
+    add(parse_list(false));
     if (!expect("then"sv, begin, "if"sv)) break;
-    add(parse_list());
+    add(parse_list(false));
     if (failed_) break;
     if (word_here() == "elif"sv) {
       take_word();
@@ -255,7 +249,7 @@ std::uint32_t ShellParser::parse_if() {
     }
     if (word_here() == "else"sv) {
       take_word();
-      add(parse_list());
+      add(parse_list(false));
     }
     expect("fi"sv, begin, "if"sv);
     break;
@@ -270,7 +264,7 @@ std::uint32_t ShellParser::parse_loop(std::string_view word) {
   const std::size_t begin = at_;
   take_word();
   if (!enter()) return no_index;
-  add(parse_list());
+  add(parse_list(false));
   parse_do(begin, word);
   --depth_;
   return finish(node, from);
@@ -278,7 +272,7 @@ std::uint32_t ShellParser::parse_loop(std::string_view word) {
 
 void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
   if (!expect("do"sv, begin, construct)) return;
-  add(parse_list());
+  add(parse_list(false));
   expect("done"sv, begin, construct);
 }
 
@@ -302,7 +296,7 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
     const std::size_t name_begin = at_;
     while (is_name_char(peek())) ++at_;
     node.name = text_.substr(name_begin, at_ - name_begin);
-    if (!is_name(node.name)) fail(ErrorCode::parse, concat({word, " needs a variable name"}), at_);
+    if (!is_name(node.name)) fail(ErrorCode::parse, concat("% needs a variable name", {word}), at_);
     skip_newlines();
     if (word_here() == "in"sv) {
       node.flag = true;
@@ -384,6 +378,9 @@ void ShellParser::parse_patterns(std::vector<std::uint32_t>& words, std::size_t 
   }
   ++at_;
 }
+
+// [[ ]]: the operators are skipped, as they change no word. Only behind =~ do ( and | belong to the
+// word. A subscript in a word may be evaluated; ShellRunner::run_test() looks for that.
 
 std::uint32_t ShellParser::parse_condition() {
   ShellNode node = node_at(ShellNode::Kind::condition, at_);
@@ -485,6 +482,56 @@ std::uint32_t ShellParser::parse_function_body(std::string_view name, std::size_
   --depth_;
   node.nodes = end_list(from);
   return add_node(node, at_);
+}
+
+std::uint32_t ShellParser::parse_simple() {
+  ShellNode node = node_at(ShellNode::Kind::simple, at_);
+  const std::size_t begin = at_;
+  const std::size_t from = begin_list();
+  std::vector<ShellAssignment> assignments;
+  std::vector<ShellRedirection> redirections;
+  bool declares = false;
+  for (skip_blanks(); !failed_ && !at_end(); skip_blanks()) {
+    if (at_redirection()) {
+      parse_redirection(redirections);
+      continue;
+    }
+    if (ends_word(peek()) && !at_process()) break;
+    const bool first = begin_list() == from;
+    if (first || declares) {
+      ShellAssignment assignment;
+      if (parse_assignment(assignment, !first)) {
+        assignments.push_back(assignment);
+        continue;
+      }
+      if (failed_) break;
+    }
+    const std::size_t word_begin = at_;
+    const std::uint32_t word = parse_word();
+    if (failed_) break;
+    add(word);
+    if (!first) continue;
+    const std::string_view name = text_.substr(word_begin, at_ - word_begin);
+    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
+    if (assignments.empty() && redirections.empty() && at_parentheses()) {
+      cut(syntax_.pending, from);
+      return parse_function_body(name, begin);
+    }
+  }
+  node.words = end_list(from);
+  if (++syntax_.simple > syntax_.most_simple)
+    fail(ErrorCode::limit, concat("more than % commands", {syntax_.most_simple}), begin);
+  return add_node_with(node, assignments, redirections, last_token_end(begin));
+}
+
+bool ShellParser::at_parentheses() {
+  std::size_t at = at_;
+  while (at < text_.size() && is_shell_blank(text_[at])) ++at;
+  if (at >= text_.size() || text_[at] != '(') return false;
+  for (++at; at < text_.size() && is_shell_blank(text_[at]);) ++at;
+  if (at >= text_.size() || text_[at] != ')') return false;
+  at_ = at + 1;
+  return true;
 }
 
 }  // namespace inner

@@ -17,8 +17,16 @@ std::uint16_t hash_of_name(std::string_view name) {
 }
 
 std::string too_deep(const shell::Options& options) {
-  return concat({"nested deeper than ", options.limits.max_depth, " levels"});
+  return concat("nested deeper than % levels", {options.limits.max_depth});
 }
+
+// The escapes differ between $'..', echo, %b and the format of printf; see EscapeStyle:
+//
+//              $'..'      echo, %b     format
+//   \a .. \v   yes        yes          yes
+//   \c         \cx        the end      as it stands
+//   octal      \ooo       \0ooo, \ooo  \ooo
+//   \xHH       bash       bash         bash
 
 bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
                    shell::Dialect dialect, std::string& out) {

@@ -1,4 +1,13 @@
-// The parser: from text to the tree.
+// The parser: from text to the tree, in one pass and by recursive descent.
+//
+//   ShellParser ............ lists, pipelines, compound commands: the grammar
+//     ShellCommandParser ... assignments, redirections, here-documents
+//       ShellExpansionParser $name, ${ }, $( ), $(( )), backquotes, <( )
+//         ShellWordParser .. words: quotes, tildes, literal text
+//           ShellScanner ... characters, blanks, reserved words, errors, the tables of the tree
+//
+// Each layer is a base of the one above it, and calls what is above in two places only: the list
+// in a substitution, and the expansion in a word. So at_ is the one position of all of them.
 #pragma once
 
 #include "shell/shell.hpp"
@@ -13,26 +22,32 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// Reads one text into the tree.
-class ShellParser {
- public:
-  ShellParser(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
-              ShellOrigin origin, unsigned depth)
-      : syntax_(syntax), options_(options), text_(text), origin_(origin), depth_(depth) {}
+// Quotation around an expansion.
+enum class ShellQuotes { none, doubled, here_document, arithmetic };
 
-  // The list node of the whole text. After a failure it holds what stands before the error.
-  std::uint32_t parse();
+// Stands at a position of a text, and holds what is there against the grammar. Keeps the first
+// error: behind it every loop ends, as failed_ is looked at.
+class ShellScanner {
+ public:
+  ShellScanner(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
+               ShellOrigin origin, unsigned depth)
+      : syntax_(syntax), options_(options), text_(text), origin_(origin), depth_(depth) {}
 
   bool failed() const { return failed_; }
   const Error& error() const { return error_; }
   bool dialect_dependent() const { return dialect_dependent_; }
 
- private:
-  // What a word is part of.
-  enum class Context {
-    command,
-    pattern,  // after =~ in [[ ]], where ( and | belong to it
+ protected:
+  // A here-document that has begun in this line.
+  struct HereDocument {
+    std::uint32_t redirection = 0;  // in the table once `placed`, before that in its command
+    bool placed = false;
+    std::string delimiter = {};
+    bool quoted = false;
+    bool strip_tabs = false;
   };
+
+  ~ShellScanner() = default;
 
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   char peek(std::size_t ahead = 0) const {
@@ -52,13 +67,16 @@ class ShellParser {
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
-    fail(ErrorCode::parse, concat({"unterminated ", what}), at);
+    fail(ErrorCode::parse, concat("unterminated %", {what}), at);
   }
   bool enter();
   // Reserves room for one more word or node.
   bool room();
 
-  // lists of indices ------------------------------------------------------------------------------
+  // A text within this one has been parsed: its error is ours.
+  void take_over(const ShellScanner& parser);
+
+  // Tables of the tree. A list of indices is under construction in `pending` from begin_list() on.
 
   std::size_t begin_list() const { return syntax_.pending.size(); }
   void add(std::uint32_t index) { syntax_.pending.push_back(std::uint32_t{index}); }
@@ -66,37 +84,56 @@ class ShellParser {
   std::uint32_t add_node(ShellNode node, std::size_t end);
   ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;
 
-  // blanks, newlines, here-documents --------------------------------------------------------------
-
   // Blanks, comments and joined lines; only called between tokens.
   void skip_blanks();
 
-  void skip_newlines() {
-    for (skip_blanks(); !failed_ && peek() == '\n'; skip_blanks()) newline();
+  // Reserved words.
+
+  // The plain word of at most eight characters that stands here, such as a reserved word, or an
+  // empty view. take_word() consumes it.
+  std::string_view word_here();
+  // The same where lines are joined in it or behind it.
+  std::string_view joined_word_here();
+  void take_word() { at_ = word_end_; }
+  // Whether the word ends a list.
+  static bool ends_list(std::string_view word) {
+    return has_entry("then else elif fi do done esac }"sv, word);
   }
+  // Consumes a reserved word that must be here.
+  bool expect(std::string_view word, std::size_t begin, std::string_view construct);
 
-  void newline();
+  static bool ends_word(char c) { return word_end.has(c); }
+  bool at_process() const { return bash() && (peek() == '<' || peek() == '>') && peek(1) == '('; }
 
-  struct HereDocument {
-    std::uint32_t redirection = 0;  // in the table once `placed`, before that in its command
-    bool placed = false;
-    std::string delimiter = {};
-    bool quoted = false;
-    bool strip_tabs = false;
+  ShellSyntax& syntax_;
+  const shell::Options& options_;
+  std::string_view text_;
+  ShellOrigin origin_;
+  unsigned depth_ = 0;
+  std::size_t at_ = 0;
+  unsigned substitutions_ = 0;  // around what is read now
+  std::size_t word_end_ = 0;    // of the word that word_here() has found
+  bool failed_ = false;
+  bool dialect_dependent_ = false;
+  Error error_ = {};
+  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
+};
+
+// Reads words: a word is a row of parts, each literal or an expansion, each quoted or not. Parts
+// are collected in `pending_parts` until the word ends.
+class ShellWordParser : public ShellScanner {
+ protected:
+  using ShellScanner::ShellScanner;
+  ~ShellWordParser() = default;
+
+  // What a word is part of.
+  enum class Context {
+    command,
+    pattern,  // after =~ in [[ ]], where ( and | belong to it
   };
 
-  // The lines up to the delimiter, or to the end of the text.
-  void read_here_document(const HereDocument& document);
-
-  // A line of a here-document without its newline, which is consumed. Lines of an unquoted one that
-  // end with a backslash are joined before the delimiter is looked for.
-  std::string_view read_line(bool is_quoted, std::string& storage);
-
-  void take_over(const ShellParser& parser);
-
-  std::uint32_t parse_here_document_body();
-
-  // words -----------------------------------------------------------------------------------------
+  // The expansion that begins here with $, a backquote, <( or >(.
+  virtual void read_expansion(ShellQuotes quotes) = 0;
 
   // Moves the parts from pending_parts[from] on into a new word.
   std::uint32_t end_word(std::size_t from, std::size_t begin, std::size_t end, bool braces = false);
@@ -105,8 +142,6 @@ class ShellParser {
   // NUL bytes in it are unknown parts of a payload.
   void add_literal(std::string_view text, bool quoted);
   void add_quoted_literal(std::string_view text);
-
-  static bool ends_word(char c) { return word_end.has(c); }
 
   // Reads a word of which at least one character is there.
   std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
@@ -122,16 +157,31 @@ class ShellParser {
 
   void read_ansi_c_quotes();
 
-  // Quotation around an expansion.
-  enum class Quotes { none, doubled, here_document, arithmetic };
-
   void read_double_quotes();
 
   // What stands in double quotes, a here-document or arithmetic.
-  void read_quoted_piece(Quotes quotes);
+  void read_quoted_piece(ShellQuotes quotes);
 
+  // ?( *( +( @( !( : a pattern, if extglob is on; else a syntax error, so that nothing runs.
+  void read_extended_glob();
+
+  bool in_braces_ = false;  // in the word of ${ }, where \} is an escape in double quotes
+};
+
+// Reads expansions. What stands in one is a list, a word or arithmetic, one level deeper; in
+// backquotes and arithmetic it is a text of its own, with a parser of its own.
+class ShellExpansionParser : public ShellWordParser {
+ protected:
+  using ShellWordParser::ShellWordParser;
+  ~ShellExpansionParser() = default;
+
+  // Commands up to the end of the text, a closing parenthesis, ;; or a reserved word that ends a
+  // list. Only some lists may be empty.
+  virtual std::uint32_t parse_list(bool may_be_empty) = 0;
+
+  void read_expansion(ShellQuotes quotes) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
-  void read_dollar(Quotes quotes);
+  void read_dollar(ShellQuotes quotes);
   // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
   bool joins_lines(std::size_t at);
   static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
@@ -152,44 +202,75 @@ class ShellParser {
   // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
-  std::uint32_t parse_arithmetic_text();
 
   // ${...}, from the dollar on.
-  void read_braced_parameter(Quotes quotes);
+  void read_braced_parameter(ShellQuotes quotes);
 
   void read_parameter_name(ShellPart& part);
 
-  void read_parameter_operation(ShellPart& part, Quotes quotes);
+  void read_parameter_operation(ShellPart& part, ShellQuotes quotes);
 
   // The word up to an unquoted `close`. An opening bracket, for a subscript, is skipped first.
   // `pattern`: single quotes quote even within double quotes.
-  std::uint32_t read_until(char close, std::string_view what, Quotes quotes, bool pattern = true);
+  std::uint32_t read_until(char close, std::string_view what, ShellQuotes quotes,
+                           bool pattern = true);
 
   // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
   void read_quote_in_quotes();
+};
 
-  // ?( *( +( @( !( : a pattern, if extglob is on; else a syntax error, so that nothing runs.
-  void read_extended_glob();
+// Reads what stands in a command beside its words: assignments, redirections, here-documents.
+class ShellCommandParser : public ShellExpansionParser {
+ protected:
+  using ShellExpansionParser::ShellExpansionParser;
+  ~ShellCommandParser() = default;
 
-  // the grammar -----------------------------------------------------------------------------------
-
-  // The plain word of at most eight characters that stands here, such as a reserved word, or an
-  // empty view. take_word() consumes it.
-  std::string_view word_here();
-  // The same where lines are joined in it or behind it.
-  std::string_view joined_word_here();
-  void take_word() { at_ = word_end_; }
-  // Whether the word ends a list.
-  static bool ends_list(std::string_view word) {
-    return has_entry("then else elif fi do done esac }"sv, word);
+  void skip_newlines() {
+    for (skip_blanks(); !failed_ && peek() == '\n'; skip_blanks()) newline();
   }
-  // Consumes a reserved word that must be here.
-  bool expect(std::string_view word, std::size_t begin, std::string_view construct);
 
-  // Commands up to the end of the text, a closing parenthesis, ;; or a reserved word that ends a
-  // list. Only some lists may be empty.
-  std::uint32_t parse_list(bool may_be_empty = false);
+  // The end of a line, behind which the bodies of its here-documents stand.
+  void newline();
+  // The lines up to the delimiter, or to the end of the text.
+  void read_here_document(const HereDocument& document);
+  // A line of a here-document without its newline, which is consumed. Lines of an unquoted one that
+  // end with a backslash are joined before the delimiter is looked for.
+  std::string_view read_line(bool is_quoted, std::string& storage);
 
+  // A command ends where its last token ends, not where the blanks behind it do.
+  std::size_t last_token_end(std::size_t begin) const;
+  std::uint32_t add_node_with(ShellNode node, const std::vector<ShellAssignment>& assignments,
+                              const std::vector<ShellRedirection>& redirections, std::size_t end);
+
+  // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
+  // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
+  // Behind the bracket that closes the one at `at`, within the word.
+  std::size_t subscript_end(std::size_t at) const;
+  void parse_elements(ShellAssignment& assignment);
+
+  // Whether a redirection begins here, with its number or {name}.
+  bool at_redirection() const;
+
+  void parse_redirection(std::vector<ShellRedirection>& redirections);
+
+  // The delimiter; the body follows after the end of the line.
+  void begin_here_document(std::uint32_t order);
+};
+
+// Reads one text into the tree.
+class ShellParser final : public ShellCommandParser {
+ public:
+  using ShellCommandParser::ShellCommandParser;
+
+  // The list node of the whole text. After a failure it holds what stands before the error.
+  std::uint32_t parse();
+  // The word that a here-document makes, and the one of arithmetic.
+  std::uint32_t parse_here_document_body();
+  std::uint32_t parse_arithmetic_text();
+
+ private:
+  std::uint32_t parse_list(bool may_be_empty) override;
   std::uint32_t parse_and_or();
 
   std::uint32_t parse_pipeline();
@@ -215,7 +296,6 @@ class ShellParser {
 
   // for, and select, which is the same to us.
   std::uint32_t parse_for(std::string_view word);
-  bool at_process() const { return bash() && (peek() == '<' || peek() == '>') && peek(1) == '('; }
 
   std::uint32_t parse_case();
 
@@ -234,45 +314,9 @@ class ShellParser {
 
   std::uint32_t parse_function_body(std::string_view name, std::size_t begin);
 
-  // simple commands -------------------------------------------------------------------------------
-
   std::uint32_t parse_simple();
-  // A command ends where its last token ends, not where the blanks behind it do.
-  std::size_t last_token_end(std::size_t begin) const;
   // () of a function definition; consumes it.
   bool at_parentheses();
-
-  std::uint32_t add_node_with(ShellNode node, const std::vector<ShellAssignment>& assignments,
-                              const std::vector<ShellRedirection>& redirections, std::size_t end);
-
-  // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
-  // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
-  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
-  // Behind the bracket that closes the one at `at`, within the word.
-  std::size_t subscript_end(std::size_t at) const;
-  void parse_elements(ShellAssignment& assignment);
-
-  // Whether a redirection begins here, with its number or {name}.
-  bool at_redirection() const;
-
-  void parse_redirection(std::vector<ShellRedirection>& redirections);
-
-  // The delimiter; the body follows after the end of the line.
-  void begin_here_document(std::uint32_t order);
-
-  ShellSyntax& syntax_;
-  const shell::Options& options_;
-  std::string_view text_;
-  ShellOrigin origin_;
-  unsigned depth_ = 0;
-  std::size_t at_ = 0;
-  unsigned substitutions_ = 0;  // around what is read now
-  std::size_t word_end_ = 0;    // of the word that word_here() has found
-  bool in_braces_ = false;      // in the word of ${ }, where \} is an escape in double quotes
-  bool failed_ = false;
-  bool dialect_dependent_ = false;
-  Error error_ = {};
-  std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
 };
 
 }  // namespace inner

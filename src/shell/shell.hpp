@@ -7,16 +7,16 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // Reads scripts in the language of POSIX.1-2024, "Shell Command Language", and in that of bash 5,
-// runs nothing, looks at no file, and tells every simple command that the script could run: in
+// runs nothing, looks at no file, and reports every simple command that the script could run: in
 // lists, pipelines, background, groups, subshells, compound commands, function bodies, command and
 // process substitutions at any depth, arithmetic, parameter expansions, here-documents, and in the
-// strings given to eval, trap and alias. Words are expanded as far as the script itself tells their
+// strings given to eval, trap and alias. Words are expanded as far as the script itself has their
 // value: variables it sets, positional parameters, quotes, braces, `$(echo ...)`, `${X:-...}`,
-// field splitting. What only a run could tell stays marked as unknown.
+// field splitting. A part that only a run would know is marked as unknown.
 //
-// Branches are all taken: a variable that differs between them has several values, and a command
-// that uses it is told once for each. What a function or a loop does is remembered: where it would
-// find the same arguments and variables, its commands are not told again. Time is linear in the
+// All branches are taken: a variable that differs between them has several values, and a command
+// that uses it is reported once for each. The effects of functions and loops are remembered: with
+// the same arguments and variables, their commands are not reported again. Time is linear in the
 // script, memory and results are bounded by Limits; what exceeds them is an error, never a part
 // left out in silence.
 namespace shell {
@@ -80,7 +80,7 @@ struct Redirection {
   }
 };
 
-// A simple command. [[ ]] and (( )) are told as commands with these names.
+// A simple command. [[ ]] and (( )) are reported as commands with these names.
 struct Command {
   std::vector<Assignment> assignments = {};
   std::vector<Word> words = {};  // empty for assignments or redirections alone
@@ -93,12 +93,12 @@ struct Command {
   Input input = {};
   bool pipeline = false;    // part of a pipeline of two commands or more
   bool background = false;  // started with &, or in something that was
-  bool defined = false;   // in a function's body, told when it is defined and not when it is called
-  bool tolerant = false;  // in a payload that is
-  bool holes = false;     // in a payload that is known in part
-  bool widened = false;   // some unknown parts have values that the script tells: too many
-  bool compound = false;  // no command of its own: the redirections of a compound command
-  bool own = false;       // calls a function that the script has surely defined by then
+  bool defined = false;     // in a function's body, where it is defined and not where it is called
+  bool tolerant = false;    // in a payload that is
+  bool holes = false;       // in a payload that is known in part
+  bool widened = false;     // some unknown parts have values, but too many to report each
+  bool compound = false;    // no command of its own: the redirections of a compound command
+  bool own = false;         // calls a function that the script has surely defined by then
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
 };
 
@@ -113,7 +113,7 @@ struct Definition {
 struct Limits {
   unsigned max_depth = 32;           // nesting of constructs, calls and strings together
   std::size_t max_written = 4096;    // simple commands as written; four times that with strings
-  std::size_t max_commands = 65536;  // commands told: once for each value that makes a difference
+  std::size_t max_commands = 65536;  // as reported: once for each value that differs
   std::size_t max_words = std::size_t{1} << 18;  // words of these
   std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
 };
@@ -126,8 +126,8 @@ struct Options {
 
 // How the reading went.
 struct Outcome {
-  // False: a syntax error (`parse`) or a limit (`limit`). What stands before it has been told; a
-  // shell may run that much.
+  // False: a syntax error (`parse`) or a limit (`limit`). Commands before it have been reported: a
+  // shell may run them.
   bool complete = true;
   Error error = {};  // when not complete; `offset` is a byte of the script
   // Some part reads differently in the other dialect.

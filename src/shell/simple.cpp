@@ -1,10 +1,13 @@
 // The walker: simple commands, their assignments and redirections.
 
-#include "shell/parser_internal.hpp"
+#include "shell/budget_internal.hpp"
+#include "shell/builtins_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
 #include "shell/values_internal.hpp"
-#include "shell/walker_internal.hpp"
+#include "shell/words_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -14,70 +17,85 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-void ShellWalker::run_simple(const ShellNode& node) {
-  // Each choice starts from the same state, and what they change is merged.
-  std::list<Changes> branches;
-  const std::size_t written = output_size();
-  std::string printed;
-  bool differs = false;
-  for_each_choice([&] {
-    const std::size_t from = output_size();
-    open_frame();
-    run_simple_once(node);
-    branches.push_back(take_frame());
-    if (output_ == nullptr) return;
-    if (branches.size() == 1) {
-      printed = output_->text.substr(from);
-    } else {
-      differs = differs || output_->text.compare(from, std::string::npos, printed) != 0;
-      output_->text.resize(from);
-    }
-  });
-  merge(branches, false);
-  if (!differs) return;
-  output_->text.resize(written);
-  write_unknown();
-}
-
-void ShellWalker::run_simple_once(const ShellNode& node) {
-  shell::Command command;
-  Fields fields{command.words};
-  for (std::size_t i = 0; i < size(node.words) && !stopped(); ++i)
-    expand_word(item(node.words, i), fields);
-  const bool temporary = !command.words.empty() && size(node.assignments) > 0;
-  if (temporary) open_frame();
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end && !stopped(); ++i)
-    run_assignment(ShellAssignment(syntax_.assignments[i]), command);
-  command.input = input_;
-  expand_redirections(node, command.redirections, command.input);
-  const shell::Command told = tell(node, std::move(command));
-  if (!stopped()) run_effects(node, told);
-  if (!temporary) return;
-  const Changes changes = take_frame();
-  // What the command itself has set stays: IFS= read x.
-  for (const auto& [name, variable] : changes)
-    if (!is_temporary(node, name)) set_variable(name, variable);
-  // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
-  if (!is_special_builtin(told.words[0].text)) return;
-  outcome_.dialect_dependent = true;
-  if (bash()) return;
-  for (const auto& [name, variable] : changes) set_variable(name, variable);
-}
-
-bool ShellWalker::is_special_builtin(std::string_view name) {
+bool is_special_builtin(std::string_view name) {
   return has_entry(
       ". : break continue eval exec exit export readonly return set shift source times trap "
       "unset"sv,
       name);
 }
 
-bool ShellWalker::is_temporary(const ShellNode& node, std::string_view name) const {
-  for (std::uint32_t i = node.assignments.begin; i < node.assignments.end; ++i)
-    if (syntax_.assignments[i].name == name && !syntax_.assignments[i].declared) return true;
+void ShellSimple::run() {
+  std::list<ShellChanges> branches;
+  ShellPrinted& output = *runner_.place.output;
+  const std::size_t written = output.text.size();
+  std::string printed;
+  bool differs = false;
+  walk_.scopes.for_each_choice([&] {
+    const std::size_t from = output.text.size();
+    walk_.scopes.open_frame();
+    run_once();
+    branches.push_back(walk_.scopes.take_frame());
+    if (branches.size() == 1) {
+      printed = output.text.substr(from);
+    } else {
+      differs = differs || output.text.compare(from, std::string::npos, printed) != 0;
+      output.text.resize(from);
+    }
+  });
+  walk_.scopes.merge(branches, false);
+  if (!differs) return;
+  output.text.resize(written);
+  output.write_unknown();
+}
+
+// A command in the order of a shell: words, assignments, redirections; then it is reported; then it
+// does what it does. Assignments in front of a command are for it alone, so they have a frame:
+//
+//   x=1 read y     frame: x=1, y=?     y is set again behind the frame, x is not
+//   x=1            no frame            x stays
+
+void ShellSimple::run_once() {
+  ShellScopes& scopes = walk_.scopes;
+  ShellBudget& budget = walk_.budget;
+  shell::Command command;
+  runner_.expand_words(node_.words, command.words);
+  const bool temporary = !command.words.empty() && node_.assignments.begin < node_.assignments.end;
+  if (temporary) scopes.open_frame();
+  for (std::uint32_t i = node_.assignments.begin; i < node_.assignments.end && !budget.stopped();
+       ++i)
+    run_assignment(ShellAssignment(walk_.syntax.assignments[i]), command);
+  command.input = *runner_.place.input;
+  expand_redirections(command.redirections, command.input);
+  const shell::Command told = runner_.report(node_, std::move(command));
+  if (!budget.stopped()) run_effects(told);
+  if (!temporary) return;
+  const ShellChanges changes = scopes.take_frame();
+  // What the command itself has set stays: IFS= read x.
+  for (const auto& [name, variable] : changes)
+    if (!is_temporary(name)) scopes.set(name, variable);
+  // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
+  if (!is_special_builtin(told.words[0].text)) return;
+  budget.outcome.dialect_dependent = true;
+  if (!budget.bash()) scopes.set(changes);
+}
+
+bool ShellSimple::is_temporary(std::string_view name) const {
+  for (std::uint32_t i = node_.assignments.begin; i < node_.assignments.end; ++i) {
+    const ShellAssignment& assignment = walk_.syntax.assignments[i];
+    if (assignment.name == name && !assignment.declared) return true;
+  }
   return false;
 }
 
-void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
+//   x=a          the value of x
+//   x+=a         behind the value that x has: appended()
+//   x[1]=a       an element: with_element()
+//   x=(a b)      all elements: with_elements()
+//   x=([2]=a)    an element of these: put_subscripted()
+//
+// What is reported is the text of the value; what is stored is the value with all that is known.
+
+void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
   if (assignment.array) {
     value = with_elements(assignment, empty_array());
@@ -87,7 +105,7 @@ void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Comma
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
-    value.elements.push_back(expand_single(assignment.value));
+    value.elements.push_back(runner_.expand_single(assignment.value));
     if (assignment.append && assignment.subscript == no_index)
       value = appended(assignment, std::move(value));
   }
@@ -103,281 +121,146 @@ void ShellWalker::run_assignment(const ShellAssignment& assignment, shell::Comma
   told.value.begin = assignment.begin;
   told.value.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(told));
-  if (assignment.subscript != no_index) value = appended(assignment, std::move(value));
-  assign(assignment.name, std::move(value));
+  if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
+  runner_.assign(assignment.name, std::move(value));
 }
 
-ShellValue ShellWalker::appended(const ShellAssignment& assignment, ShellValue value) {
-  ShellValue whole = value_of(assignment.name);
-  if (assignment.subscript != no_index) {
-    const ShellText subscript = expand_single(assignment.subscript);
-    charge(whole.elements.size());
-    if (whole.unset) whole = ShellValue();
-    whole.array = whole.array || whole.environment;
-    if (assignment.append || is_uncertain(whole, whole.elements.size())) return unknown_array();
-    whole.array = true;
-    whole.environment = false;
-    put_element(whole, subscript.text, std::move(value.elements[0]));
-    return whole;
-  }
-  if (whole.unset) return value;
-  if (whole.environment) return unknown_scalar();
-  if (whole.elements.empty()) whole.elements.push_back(ShellText());
-  if (!whole.indexes.empty() && whole.indexes[0] != 0) put_element(whole, "0"sv, {});
-  ShellText& target = whole.elements[0];
-  charge(target.text.size());
-  target.text += value.elements[0].home ? std::string(1, '\0') : value.elements[0].text;
-  target.assumed = target.assumed || value.elements[0].assumed;
-  target.glob = target.glob || value.elements[0].glob;
+ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
+  ShellValue whole = walk_.scopes.value_of(assignment.name);
+  const ShellText subscript = runner_.expand_single(assignment.subscript);
+  walk_.budget.charge(whole.elements.size());
+  if (whole.unset) whole = ShellValue();
+  whole.array = whole.array || whole.environment;
+  // bash refuses NAME[subscript]=().
+  if (assignment.append || value.elements.empty() || whole.is_uncertain(whole.elements.size()))
+    return unknown_array();
+  whole.array = true;
+  whole.environment = false;
+  walk_.budget.charge(whole.put(subscript.text, std::move(value.elements[0])));
   return whole;
 }
 
-ShellValue ShellWalker::with_elements(const ShellAssignment& assignment, ShellValue array) {
+ShellValue ShellSimple::appended(const ShellAssignment& assignment, ShellValue value) {
+  ShellValue whole = walk_.scopes.value_of(assignment.name);
+  if (whole.unset) return value;
+  if (whole.environment) return unknown_scalar();
+  if (whole.elements.empty()) whole.elements.push_back(ShellText());
+  if (!whole.indexes.empty() && whole.indexes[0] != 0) walk_.budget.charge(whole.put("0"sv, {}));
+  ShellText& target = whole.elements[0];
+  const ShellText& added = value.elements[0];
+  walk_.budget.charge(target.text.size());
+  target.text += added.home ? unknown_part : std::string_view(added.text);
+  target.assumed = target.assumed || added.assumed;
+  target.glob = target.glob || added.glob;
+  return whole;
+}
+
+ShellValue ShellSimple::with_elements(const ShellAssignment& assignment, ShellValue array) {
   if (assignment.append) {
-    array = ShellValue(value_of(assignment.name));
+    array = ShellValue(walk_.scopes.value_of(assignment.name));
     if (array.unset) array = ShellValue();
     if (array.environment) array = unknown_array();
     array.array = true;
-    charge(array.elements.size());
+    walk_.budget.charge(array.elements.size());
   }
-  for (std::size_t i = 0; i < size(assignment.elements) && !stopped(); ++i) {
-    const std::uint32_t index = item(assignment.elements, i);
-    const ShellRange parts = syntax_.words[index].parts;
-    if (size(parts) > 0 && !syntax_.parts[parts.begin].quoted &&
-        starts_with(syntax_.parts[parts.begin].text, "["sv)) {
-      ShellText text = expand_single(index);
-      const std::size_t close = text.text.find("]=");
-      const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
-      if (close != std::string::npos || adds) {
-        const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
-        text.text.erase(0, close + 2);
-        put_element(array, subscript, std::move(text));
-        continue;
-      }
-    }
+  for (std::size_t i = 0; i < size(assignment.elements) && !walk_.budget.stopped(); ++i) {
+    const std::uint32_t index = walk_.item(assignment.elements, i);
+    if (put_subscripted(index, array)) continue;
     std::vector<shell::Word> words;
-    Fields fields{words};
-    expand_word(index, fields);
-    for (shell::Word& word : words) {
+    ShellExpander(runner_, words, false).expand_word(index);
+    for (const shell::Word& word : words) {
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(+next);
-      array.elements.push_back(text_of(word));
+      array.elements.push_back(shell_text_of(word));
     }
   }
   return array;
 }
 
-void ShellWalker::put_element(ShellValue& array, std::string_view index, ShellText text) {
-  long long number = 0;
-  if (!read_decimal(index, number) || number < 0 || is_uncertain(array, array.elements.size())) {
-    array = unknown_array();
-    return;
-  }
-  const auto count = static_cast<long long>(array.elements.size());
-  if (array.indexes.empty() && number != count)
-    for (long long i = 0; i < count; ++i) array.indexes.push_back(+i);
-  charge(array.indexes.size());
-  if (array.indexes.empty() && number == count) {
-    array.elements.push_back(std::move(text));
-    return;
-  }
-  const auto at = std::lower_bound(array.indexes.begin(), array.indexes.end(), number);
-  std::size_t i = array.indexes.size();
-  if (at != array.indexes.end() && *at == number) {
-    array.elements[static_cast<std::size_t>(at - array.indexes.begin())] = std::move(text);
-    return;
-  }
-  array.indexes.push_back(+number);
-  array.elements.push_back(std::move(text));
-  for (; i > 0 && array.indexes[i] < array.indexes[i - 1]; --i) {
-    std::swap(array.indexes[i], array.indexes[i - 1]);
-    std::swap(array.elements[i], array.elements[i - 1]);
-  }
+bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
+  const ShellRange parts = walk_.syntax.words[index].parts;
+  if (size(parts) == 0) return false;
+  const ShellPart& first = walk_.syntax.parts[parts.begin];
+  if (first.quoted || !starts_with(first.text, "["sv)) return false;
+  ShellText text = runner_.expand_single(index);
+  const std::size_t close = text.text.find("]=");
+  const bool adds = close == std::string::npos && text.text.find("]+=") != std::string::npos;
+  if (close == std::string::npos && !adds) return false;
+  const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
+  text.text.erase(0, close + 2);
+  walk_.budget.charge(array.put(subscript, std::move(text)));
+  return true;
 }
 
-bool ShellWalker::is_uncertain(const ShellValue& value, std::size_t count) {
-  for (std::size_t i = 0; i < count && i < value.elements.size(); ++i)
-    if (value.elements[i].split || (!value.array && !value.elements[i].known())) return true;
-  return false;
+// Redirections.
+//
+// Only standard input and output are followed. Behind `< file` the input is unknown, behind a
+// here-document it is that text; behind `> file` the command prints nothing for its place.
+
+namespace {
+
+bool is_descriptor(std::string_view text) {
+  if (text == "-"sv || text == unknown_part) return true;
+  if (ends_with(text, "-"sv)) text.remove_suffix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-void ShellWalker::expand_redirections(const ShellNode& node, std::vector<shell::Redirection>& out,
-                                      shell::Input& input) {
+// What standard input is behind a redirection of it.
+void read_from(const shell::Redirection& redirection, shell::Input& input) {
   using Kind = shell::Redirection::Kind;
-  for (std::uint32_t i = node.redirections.begin; i < node.redirections.end && !stopped(); ++i) {
-    const ShellRedirection parsed = syntax_.redirections[i];
+  const shell::Word& target = redirection.target;
+  if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
+  if (redirection.kind == Kind::duplicate && target.text == "0") return;
+  input = unknown_input();
+  if (target.printed.kind == shell::Input::Kind::known) input = target.printed;
+  if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
+    input.kind = shell::Input::Kind::known;
+    input.text = target.text;
+    input.glob = target.glob;
+    input.home = target.home;
+    if (redirection.kind == Kind::here_string) input.text += '\n';
+  } else if (has_entry("/dev/null -"sv, target.text)) {
+    input.kind = shell::Input::Kind::known;
+  }
+}
+
+}  // namespace
+
+void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shell::Input& input) {
+  using Kind = shell::Redirection::Kind;
+  for (std::uint32_t i = node_.redirections.begin;
+       i < node_.redirections.end && !walk_.budget.stopped(); ++i) {
+    const ShellRedirection parsed = walk_.syntax.redirections[i];
     shell::Redirection redirection;
     redirection.kind = parsed.kind;
     redirection.fd = parsed.fd;
     std::vector<shell::Word> words;
-    Fields fields{words, true};
-    if (parsed.target != no_index) expand_word(parsed.target, fields);
+    if (parsed.target != no_index) ShellExpander(runner_, words, true).expand_word(parsed.target);
     if (!words.empty()) redirection.target = std::move(words[0]);
     if (parsed.kind == Kind::duplicate && !is_descriptor(redirection.target.text)) {
       // >&name is &>name in bash.
       redirection.kind = parsed.output ? Kind::write : Kind::read;
-      outcome_.dialect_dependent = true;
+      walk_.budget.outcome.dialect_dependent = true;
     }
     if (redirection.fd == 0) read_from(redirection, input);
     out.push_back(std::move(redirection));
   }
 }
 
-bool ShellWalker::is_descriptor(std::string_view text) {
-  if (text == "-"sv || text == std::string_view("\0", 1)) return true;
-  if (ends_with(text, "-"sv)) text.remove_suffix(1);
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-void ShellWalker::read_from(const shell::Redirection& redirection, shell::Input& input) {
-  using Kind = shell::Redirection::Kind;
-  const std::string& target = redirection.target.text;
-  if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
-  if (redirection.kind == Kind::duplicate && target == "0") return;
-  input = unknown_input();
-  if (redirection.target.printed.kind == shell::Input::Kind::known)
-    input = redirection.target.printed;
-  if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
-    input.kind = shell::Input::Kind::known;
-    input.text = target;
-    input.glob = redirection.target.glob;
-    input.home = redirection.target.home;
-    if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (has_entry("/dev/null -"sv, target)) {
-    input.kind = shell::Input::Kind::known;
-  }
-}
-
-bool ShellWalker::redirects_output(const ShellNode& node) const {
-  for (std::uint32_t i = node.redirections.begin; i < node.redirections.end; ++i) {
-    const ShellRedirection& redirection = syntax_.redirections[i];
+bool ShellSimple::redirects_output() const {
+  for (std::uint32_t i = node_.redirections.begin; i < node_.redirections.end; ++i) {
+    const ShellRedirection& redirection = walk_.syntax.redirections[i];
     if (redirection.output && redirection.fd == 1) return true;
   }
   return false;
 }
 
-shell::Command ShellWalker::tell(const ShellNode& node, shell::Command command) {
-  if (stopped()) return command;
-  command.begin = node.begin;
-  command.end = node.end;
-  command.depth = depth_;
-  command.pipeline = pipeline_;
-  command.background = background_;
-  command.defined = defined_;
-  command.tolerant = tolerant_;
-  command.holes = holes_;
-  command.widened = widened_;
-  const ShellValue& directory = value_of(work_dir_key);
-  if (!directory.elements.empty()) {
-    charge(directory.elements[0].text.size());
-    command.work_dir.text = directory.elements[0].text;
-    command.work_dir.home = directory.elements[0].home;
-    command.work_dir.assumed = directory.elements[0].assumed;
-  }
-  command.own = is_own(command);
-  command.fork_bomb = is_fork_bomb(command);
-  if (++commands_ > options_.limits.max_commands) {
-    over_limit(options_.limits.max_commands, "commands"sv, command.begin);
-    return command;
-  }
-  if (keep_ != nullptr) *keep_ = new_shared<shell::Command>(command);
-  std::vector<shell::Payload> payloads;
-  visit_({command, producer_, payloads});
-  for (shell::Payload& payload : payloads)
-    if (!stopped()) follow(std::move(payload), command);
-  return command;
-}
+// What a command does, once it is reported.
 
-void ShellWalker::follow(shell::Payload payload, const shell::Command& command) {
-  const bool same_shell = payload.same_shell;
-  if (!same_shell) {
-    ++shells_;
-    open_frame();
-    ShellValue arguments = empty_array();
-    for (std::size_t i = 1; i < payload.arguments.size(); ++i)
-      arguments.elements.push_back(text_of(payload.arguments[i]));
-    if (!payload.arguments.empty()) assign("0"sv, scalar_value(text_of(payload.arguments[0])));
-    assign(positional_key, std::move(arguments));
-  }
-  std::swap(payload.input, input_);
-  Output* const output = same_shell ? output_ : std::exchange(output_, nullptr);
-  const bool outer = std::exchange(tolerant_, tolerant_ || payload.tolerant);
-  const bool whole = std::exchange(holes_, holes_ || payload.holes);
-  run_text(std::move(payload.text), command, tolerant_ || holes_);
-  tolerant_ = outer;
-  holes_ = whole;
-  output_ = output;
-  std::swap(payload.input, input_);
-  if (same_shell) return;
-  take_frame();
-  --shells_;
-}
+namespace {
 
-void ShellWalker::run_text(std::string text, const shell::Command& command, bool tolerant) {
-  if (!enter(command.begin)) return;
-  const bool is_known = !has_nul(text);
-  // Strings that are run count together, and more than once where they are run so.
-  syntax_.most_simple = 4 * options_.limits.max_written;
-  syntax_.texts.push_back(std::move(text));
-  const auto begin = static_cast<std::uint32_t>(command.begin);
-  const auto end = static_cast<std::uint32_t>(command.end);
-  ShellParser parser(syntax_, options_, syntax_.texts.back(), {begin, end, false}, depth_);
-  const std::uint32_t root = parser.parse();
-  outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) run(root);
-  // What unknown parts make of a string is not for the parser to say.
-  tolerant = tolerant || !is_known;
-  if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) && !stopped()) {
-    outcome_.complete = false;
-    outcome_.error = parser.error();
-    outcome_.error.message =
-        concat({"in the string that this command runs: ", parser.error().message});
-  }
-  --depth_;
-}
-
-void ShellWalker::run_expansion_text(const std::string& text) {
-  shell::Command command;
-  command.begin = here_begin_;
-  command.end = here_end_;
-  run_text(concat({": \"", text, "\""}), command, true);
-}
-
-void ShellWalker::run_effects(const ShellNode& node, const shell::Command& command) {
-  Output* const output = output_;
-  if (writes_elsewhere(command)) output_ = nullptr;
-  const std::vector<shell::Word>& words = command.words;
-  std::size_t at = 0;
-  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
-    ++at;
-    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
-  }
-  if (words.empty()) {
-    if (!command.redirections.empty()) write_unknown();  // $(<file)
-  } else if (!words[0].known()) {
-    // It may be anything, cd too.
-    write_unknown();
-    set_work_dir(unknown_text());
-  } else if (!run_alias(node, command) && !run_function(command)) {
-    run_builtin(command, at);
-  }
-  output_ = output;
-}
-
-bool ShellWalker::looks_up(const shell::Command& command) {
-  const std::vector<shell::Word>& words = command.words;
-  if (words.size() < 2 || words.size() > 3) return false;
-  const shell::Word& name = words.back();
-  const std::string& option = words[1].text;
-  const bool is = words.size() == 2 ? words[0].text == "which"
-                                    : (words[0].text == "command" && option == "-v"sv) ||
-                                          (words[0].text == "type" && has_entry("-P -p"sv, option));
-  return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
-         name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
-}
-
-bool ShellWalker::writes_elsewhere(const shell::Command& command) {
+bool writes_elsewhere(const shell::Command& command) {
   for (const shell::Redirection& redirection : command.redirections)
     if (redirection.fd == 1 &&
         (redirection.writes() || redirection.kind == shell::Redirection::Kind::duplicate))
@@ -385,15 +268,23 @@ bool ShellWalker::writes_elsewhere(const shell::Command& command) {
   return false;
 }
 
-bool ShellWalker::run_function(const shell::Command& command) {
-  if (functions_.empty()) return false;
-  const auto at = functions_.find(command.words[0].text);
-  if (at == functions_.end()) return false;
-  if (defined_)
-    write_unknown();
-  else
-    call(command, at->second);
-  return true;
+}  // namespace
+
+void ShellSimple::run_effects(const shell::Command& command) {
+  ShellRunner inner(runner_);
+  if (writes_elsewhere(command)) inner.place.output = &walk_.nowhere;
+  ShellPrinted& output = *inner.place.output;
+  const std::vector<shell::Word>& words = command.words;
+  if (words.empty()) {
+    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
+  } else if (!words[0].known()) {
+    // It may be anything, cd too.
+    output.write_unknown();
+    walk_.scopes.assign(work_dir_key, unknown_scalar());
+  } else if (!walk_.names.run_alias(inner, node_, command) &&
+             !walk_.names.run_function(inner, command)) {
+    ShellBuiltin(inner, command).run();
+  }
 }
 
 }  // namespace inner

@@ -1,9 +1,9 @@
 // The tree of a script: words, commands and lists of them.
 //
 // In two steps. ShellParser turns text into a tree (ShellSyntax), by the grammar of POSIX.1-2024
-// chapter 2 and bash's additions to it. ShellWalker then goes through the tree in the order of
+// chapter 2 and bash's additions to it. ShellRunner then goes through the tree in the order of
 // execution, as a shell would, except that it takes every branch: it keeps the variables, expands
-// the words, and tells each simple command. Strings that are run (eval, the payloads of visitors)
+// the words, and reports each simple command. Strings that are run (eval, the payloads of visitors)
 // are parsed when the walk comes to them, into the same tree.
 //
 // Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
@@ -13,7 +13,7 @@
 //
 // Where the shells themselves do not agree on how a text is read, or where a reading would be
 // guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
-// tell a command that never runs; it must not miss one that does.
+// report a command that never runs; it must not miss one that does.
 #pragma once
 
 #include "shell/shell.hpp"

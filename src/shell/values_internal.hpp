@@ -1,5 +1,15 @@
 // What a variable can hold while a script is walked.
+//
+// A variable has several values when branches differ: `[ -f a ] && x=1` leaves x with what it was
+// and with 1. Each value is a scalar or an array, each element a text, and each text may have
+// unknown parts, which are NUL bytes:
+//
+//   ShellVariable  x            { value, value ... }     at most max_values, else one unknown
+//   ShellValue     (a "$b" c)   { text, text, text }     one text, unless it is an array
+//   ShellText      a$RANDOM     "a\0"
 #pragma once
+
+#include "shell/shell.hpp"
 
 #include "base/base_internal.hpp"
 
@@ -20,10 +30,16 @@ struct ShellText {
            home == other.home && split == other.split;
   }
   bool known() const { return !has_nul(text); }
+  // True if it is a path that needs no working directory.
+  bool is_whole_path() const { return starts_with(text, home ? "~" : "/"); }
 };
 
-inline ShellText unknown_text() { return {std::string(1, '\0')}; }
-inline ShellText unknown_words() { return {std::string(1, '\0'), false, false, false, true}; }
+constexpr std::string_view unknown_part("\0", 1);
+inline ShellText unknown_text() { return {std::string(unknown_part)}; }
+inline ShellText unknown_words() { return {std::string(unknown_part), false, false, false, true}; }
+inline ShellText shell_text_of(const shell::Word& word) {
+  return {word.text, word.assumed, word.glob, word.home, word.split};
+}
 
 // One value that a variable may have.
 struct ShellValue {
@@ -36,6 +52,11 @@ struct ShellValue {
     return elements == other.elements && indexes == other.indexes && array == other.array &&
            unset == other.unset && environment == other.environment;
   }
+  // True if one of the first `count` elements may be several words, or none.
+  bool is_uncertain(std::size_t count) const;
+  // Sets the element of a subscript. One that is not known makes all elements unknown. Gives the
+  // number of indexes that it went through.
+  std::size_t put(std::string_view subscript, ShellText text);
 };
 
 inline ShellValue scalar_value(ShellText text) {
@@ -61,13 +82,31 @@ inline ShellValue unknown_array() {
 }
 
 struct ShellVariable {
+  static constexpr std::size_t max_values = 16;  // with more, it is not known
+
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
   std::uint64_t frame = 0;              // that knows its former value
   bool used = false;                    // in a recording: read by a command
   bool late = false;  // of a change: the body may have been left before it was made
+
+  // Adds a value, unless it is there.
+  void merge(ShellValue value);
+  // About the bytes that it takes.
+  std::size_t size() const;
 };
 
 using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
+// Variables that a stretch of the walk has changed.
+using ShellChanges = std::list<std::pair<std::string, ShellVariable>>;
+
+// Numbers as the shells write them: with a sign, of at most nine bytes.
+bool read_integer(std::string_view text, long long& value);
+// True if it has a 0 in front.
+bool is_padded(std::string_view text);
+// The same in arithmetic, where a 0 in front makes a number octal: that is none here.
+inline bool read_decimal(std::string_view text, long long& value) {
+  return !is_padded(text) && read_integer(text, value);
+}
 
 }  // namespace inner
 

@@ -1,9 +1,12 @@
-// Public functions, and the walker's beginning and limits.
+// Public functions: a script is parsed, then walked.
 
+#include "shell/budget_internal.hpp"
 #include "shell/parser_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
 #include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
-#include "shell/walker_internal.hpp"
+#include "shell/values_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -11,66 +14,13 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-inline namespace inner {
-
-shell::Outcome ShellWalker::walk(std::string_view script) {
-  if (script.size() > 0x7fffffff) {
-    stop(ErrorCode::limit, "longer than 2 GiB"sv, 0);
-    return std::move(outcome_);
-  }
-  const std::size_t nul = script.find('\0');
-  if (nul != std::string_view::npos) {
-    stop(ErrorCode::parse, "NUL byte"sv, nul);
-    return std::move(outcome_);
-  }
-  syntax_.most_simple = options_.limits.max_written;
-  last_in_shell_ = script.find("lastpipe") != std::string_view::npos;
-  if (!options_.work_dir.empty()) set_work_dir({options_.work_dir});
-  ShellParser parser(syntax_, options_, script,
-                     {0, static_cast<std::uint32_t>(script.size()), true}, 0);
-  const std::uint32_t root = parser.parse();
-  outcome_.dialect_dependent = outcome_.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) {
-    for (std::size_t i = 0; i < size(node(root).nodes); ++i) {
-      const ShellNode& one = node(item(node(root).nodes, i));
-      if (one.kind == ShellNode::Kind::function && !one.background) later_[std::string(one.name)];
-    }
-    run(root);
-  }
-  Error error = parser.error();
-  bool failed = parser.failed();
-  if (failed && syntax_.pairs_quotes && error.code == ErrorCode::parse && !stopped()) {
-    // bash cannot read it. A POSIX shell may: in "${x:-it's}" it takes the quote as it is.
-    syntax_.plain_quotes = true;
-    ShellParser plain(syntax_, options_, script,
-                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
-    const std::uint32_t other = plain.parse();
-    if (other != no_index) run(other);
-    failed = plain.failed();
-  }
-  run_traps();
-  if (failed && outcome_.complete) {
-    outcome_.complete = false;
-    outcome_.error = std::move(error);
-  }
-  return std::move(outcome_);
-}
-
-void ShellWalker::stop(ErrorCode code, std::string_view message, std::size_t at) {
-  if (stopped()) return;
-  outcome_.complete = false;
-  outcome_.error = make_error(code, {message}, at);
-}
-
-}  // namespace inner
-
 namespace {
 
 bool same_words(const std::vector<shell::Word>& left, const std::vector<shell::Word>& right) {
   return std::equal(left.begin(), left.end(), right.begin(), right.end(),
                     [](const shell::Word& a, const shell::Word& b) { return a.text == b.text; });
 }
-// Whether two commands that begin at the same place are told alike.
+// Whether two commands that begin at the same place are reported alike.
 bool same_command(const shell::Command& left, const shell::Command& right) {
   const auto same_value = [](const shell::Assignment& a, const shell::Assignment& b) {
     return a.name == b.name && a.value.text == b.value.text;
@@ -87,13 +37,65 @@ bool same_command(const shell::Command& left, const shell::Command& right) {
                     right.redirections.end(), same_target);
 }
 
+// Functions that the script defines outside of branches: others may call them before.
+void expect_functions(ShellWalk& walk, ShellRange nodes) {
+  for (std::size_t i = 0; i < size(nodes); ++i) {
+    const ShellNode& one = walk.node(walk.item(nodes, i));
+    if (one.kind == ShellNode::Kind::function && !one.background) walk.names.expect(one.name);
+  }
+}
+
+// Parses the script and runs what could be read of it. False: `error` ends it.
+bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
+  ShellWalk& walk = runner.walk;
+  shell::Outcome& outcome = walk.budget.outcome;
+  ShellParser parser(walk.syntax, walk.budget.options, script,
+                     {0, static_cast<std::uint32_t>(script.size()), true}, 0);
+  const std::uint32_t root = parser.parse();
+  outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
+  if (root != no_index) {
+    if (!walk.syntax.plain_quotes) expect_functions(walk, walk.node(root).nodes);
+    runner.run(root);
+  }
+  if (parser.failed()) error = parser.error();
+  return !parser.failed();
+}
+
 }  // namespace
 
 namespace shell {
 
 Outcome walk(std::string_view script, const Options& options,
              FunctionRef<void(const Visit&)> visit) {
-  return ShellWalker(options, visit).walk(script);
+  ShellWalk walk(options, visit);
+  ShellBudget& budget = walk.budget;
+  const std::size_t nul = script.find('\0');
+  if (script.size() > 0x7fffffff) {
+    budget.stop(ErrorCode::limit, "longer than 2 GiB"sv, 0);
+  } else if (nul != std::string_view::npos) {
+    budget.stop(ErrorCode::parse, "NUL byte"sv, nul);
+  } else {
+    walk.syntax.most_simple = options.limits.max_written;
+    walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
+    if (!options.work_dir.empty())
+      walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
+    Input input;
+    ShellRunner runner(walk, input);
+    Error error;
+    bool whole = walk_script(runner, script, error);
+    if (!whole && walk.syntax.pairs_quotes && error.code == ErrorCode::parse && !budget.stopped()) {
+      // bash cannot read it. A POSIX shell may: in "${x:-it's}" it takes the quote as it is.
+      walk.syntax.plain_quotes = true;
+      Error other;
+      whole = walk_script(runner, script, other);
+    }
+    runner.run_traps();
+    if (!whole && !budget.stopped()) {
+      budget.outcome.complete = false;
+      budget.outcome.error = std::move(error);
+    }
+  }
+  return std::move(budget.outcome);
 }
 
 Script parse(std::string_view script, const Options& options) {

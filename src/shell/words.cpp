@@ -11,8 +11,19 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
-                                    bool braces) {
+// What ends a run of plain characters, and what reads it:
+//
+//               in a word                     in "..", a here-document, arithmetic
+//   \           the next character            only $ ` \ " } are escaped
+//   '           read_single_quotes()          plain
+//   "           read_double_quotes()          the end, or plain in a here-document
+//   $ `         read_expansion()              read_expansion(), quoted
+//   < >         <( ) and >( ), or the end     plain
+//   ?( *( @(    read_extended_glob()          plain
+//   blank ;|&() the end                       plain
+
+std::uint32_t ShellWordParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
+                                        bool braces) {
   if (!room()) {
     cut(syntax_.pending_parts, from);
     return no_index;
@@ -32,7 +43,7 @@ std::uint32_t ShellParser::end_word(std::size_t from, std::size_t begin, std::si
   return static_cast<std::uint32_t>(syntax_.words.size() - 1);
 }
 
-ShellPart& ShellParser::add_part(ShellPart::Kind kind, bool quoted) {
+ShellPart& ShellWordParser::add_part(ShellPart::Kind kind, bool quoted) {
   ShellPart part;
   part.kind = kind;
   part.quoted = quoted;
@@ -40,7 +51,7 @@ ShellPart& ShellParser::add_part(ShellPart::Kind kind, bool quoted) {
   return syntax_.pending_parts.back();
 }
 
-void ShellParser::add_literal(std::string_view text, bool quoted) {
+void ShellWordParser::add_literal(std::string_view text, bool quoted) {
   while (!text.empty()) {
     const std::size_t size = std::min(text.find('\0'), text.size());
     if (size > 0) add_part(ShellPart::Kind::literal, quoted).text = text.substr(0, size);
@@ -49,14 +60,14 @@ void ShellParser::add_literal(std::string_view text, bool quoted) {
   }
 }
 
-void ShellParser::add_quoted_literal(std::string_view text) {
+void ShellWordParser::add_quoted_literal(std::string_view text) {
   if (text.empty())
     add_part(ShellPart::Kind::literal, true);
   else
     add_literal(text, true);
 }
 
-std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
+std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) {
   const std::size_t begin = at_;
   const std::size_t parts = syntax_.pending_parts.size();
   bool braces = false;
@@ -82,7 +93,7 @@ std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
       continue;
     }
     if ((c == '<' || c == '>') && peek(1) == '(' && bash()) {
-      read_process_substitution();
+      read_expansion(ShellQuotes::none);
       continue;
     }
     if (ends_word(c)) break;
@@ -100,13 +111,16 @@ std::uint32_t ShellParser::parse_word(Context context, bool assigned_value) {
   return end_word(parts, begin, at_, braces);
 }
 
-void ShellParser::note_braces(std::string_view text) {
+void ShellWordParser::note_braces(std::string_view text) {
   if (text.find('}') != std::string_view::npos &&
       (text.find(',') != std::string_view::npos || text.find("..") != std::string_view::npos))
     dialect_dependent_ = true;
 }
 
-void ShellParser::read_tilde() {
+// A tilde counts where a word begins, and in a value behind each colon: PATH=~/a:~/b. Behind the
+// name stands a slash, a colon or the end of the word.
+
+void ShellWordParser::read_tilde() {
   if (peek() != '~') return;
   std::size_t end = at_ + 1;
   while (end < text_.size() &&
@@ -118,7 +132,7 @@ void ShellParser::read_tilde() {
   at_ = end;
 }
 
-void ShellParser::read_piece(bool stop_at_colon) {
+void ShellWordParser::read_piece(bool stop_at_colon) {
   switch (peek()) {
     case '\\':
       if (peek(1) == '\n') {
@@ -136,9 +150,8 @@ void ShellParser::read_piece(bool stop_at_colon) {
     case '"':
       return read_double_quotes();
     case '`':
-      return read_backquotes(false);
     case '$':
-      return read_dollar(Quotes::none);
+      return read_expansion(ShellQuotes::none);
     default:
       break;
   }
@@ -150,14 +163,14 @@ void ShellParser::read_piece(bool stop_at_colon) {
   add_literal(text_.substr(begin, at_ - begin), false);
 }
 
-void ShellParser::read_single_quotes() {
+void ShellWordParser::read_single_quotes() {
   const std::size_t end = text_.find('\'', at_ + 1);
   if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
   add_quoted_literal(text_.substr(at_ + 1, end - at_ - 1));
   at_ = end + 1;
 }
 
-void ShellParser::read_ansi_c_quotes() {
+void ShellWordParser::read_ansi_c_quotes() {
   const std::size_t begin = at_;
   std::size_t end = at_ + 2;
   while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
@@ -168,24 +181,24 @@ void ShellParser::read_ansi_c_quotes() {
   at_ = end + 1;
 }
 
-void ShellParser::read_double_quotes() {
+void ShellWordParser::read_double_quotes() {
   const std::size_t begin = at_++;
   const std::size_t parts = syntax_.pending_parts.size();
-  while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(Quotes::doubled);
+  while (!failed_ && !at_end() && peek() != '"') read_quoted_piece(ShellQuotes::doubled);
   if (failed_) return;
   if (at_end()) return unterminated("double quote"sv, begin);
   ++at_;
   if (syntax_.pending_parts.size() == parts) add_quoted_literal({});
 }
 
-void ShellParser::read_quoted_piece(Quotes quotes) {
+void ShellWordParser::read_quoted_piece(ShellQuotes quotes) {
   switch (peek()) {
     case '\\': {
       const char next = peek(1);
       if (next == '\n') {
         at_ += 2;
       } else if (at_ + 1 < text_.size() && (next == '$' || next == '`' || next == '\\' ||
-                                            (next == '"' && quotes != Quotes::here_document) ||
+                                            (next == '"' && quotes != ShellQuotes::here_document) ||
                                             (next == '}' && in_braces_))) {
         add_literal(text_.substr(at_ + 1, 1), true);
         at_ += 2;
@@ -196,9 +209,8 @@ void ShellParser::read_quoted_piece(Quotes quotes) {
       return;
     }
     case '`':
-      return read_backquotes(quotes == Quotes::doubled);
     case '$':
-      return read_dollar(quotes);
+      return read_expansion(quotes);
     default:
       break;
   }
@@ -207,6 +219,31 @@ void ShellParser::read_quoted_piece(Quotes quotes) {
     ++at_;
   } while (at_ < text_.size() && !ends_quoted_run.has(text_[at_]));
   add_literal(text_.substr(begin, at_ - begin), true);
+}
+
+void ShellWordParser::read_extended_glob() {
+  if (!enter()) return;
+  const std::size_t begin = at_;
+  dialect_dependent_ = true;
+  add_literal("*("sv, false);
+  ++at_;
+  while (!failed_ && !at_end() && peek() != ')') {
+    if (peek() == '(') {
+      read_extended_glob();
+    } else if (peek() == '|' || is_shell_blank(peek()) || peek() == '\n') {
+      add_literal(text_.substr(at_, 1), false);
+      ++at_;
+    } else if (ends_word(peek())) {
+      unexpected();
+    } else {
+      read_piece();
+    }
+  }
+  if (at_end()) return unterminated("("sv, begin);
+  if (failed_) return;
+  add_literal(")"sv, false);
+  ++at_;
+  --depth_;
 }
 
 }  // namespace inner

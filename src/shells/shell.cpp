@@ -148,9 +148,9 @@ BackgroundShells::Shell::Waiter::~Waiter() {
 
 Expected<void> BackgroundShells::Shell::Waiter::problem(
     const std::optional<CancelToken>& cancel) const {
-  if (error_ != 0) return system_error(error_, {"cannot wait for a background shell"});
+  if (error_ != 0) return system_error(error_, "cannot wait for a background shell");
   if (cancel && cancel->descriptor() < 0)
-    return system_error(errno, {"cannot wait for a background shell"});
+    return system_error(errno, "cannot wait for a background shell");
   return {};
 }
 

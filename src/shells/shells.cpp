@@ -47,17 +47,18 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::make_sh
     Command& command) const {
   auto shell = new_shared<Shell>();
   const std::string random = random_hex(8);
-  if (random.empty()) return system_error(errno, {"cannot make a name for a background shell"});
-  shell->id = concat({"shell_", random});
+  if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
+  shell->id = concat("shell_%", {random});
   command.background = true;
   command.shell_id = shell->id;
   const bool asked = command.timeout.has_value();
   if (!asked) command.timeout = options.timeout;
   if (*command.timeout > options.max_timeout) {
     if (asked)
-      add_note(shell->notes, {"timeout reduced from ", seconds_text(*command.timeout), " to ",
-                              seconds_text(options.max_timeout),
-                              " seconds, the longest that background shells may have here"});
+      add_note(
+          shell->notes,
+          "timeout reduced from % to % seconds, the longest that background shells may have here",
+          {seconds_text(*command.timeout), seconds_text(options.max_timeout)});
     command.timeout = options.max_timeout;
   }
   return shell;
@@ -104,10 +105,10 @@ Expected<void> BackgroundShells::State::reserve() {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   if (!has_room())
-    return make_error(
-        ErrorCode::limit,
-        {"as many background shells are running as may run at once (", options.max_running,
-         "): wait for one to end, or kill one that is not needed any more"});
+    return make_error(ErrorCode::limit,
+                      "as many background shells are running as may run at once (%): wait for one "
+                      "to end, or kill one that is not needed any more",
+                      {options.max_running});
   ++starting;
   return {};
 }
@@ -151,8 +152,10 @@ Expected<BackgroundShells::State::ShellPointer> BackgroundShells::State::find(st
   old = take_old();
   for (const ShellPointer& shell : shells)
     if (shell->id == id && !shell->foreground) return shell;
-  return make_error(ErrorCode::not_found, {"there is no background shell ", in_quotes(id),
-                                           " (any more): list the shells, or start a new one"});
+  return make_error(
+      ErrorCode::not_found,
+      "there is no background shell % (any more): list the shells, or start a new one",
+      {in_quotes(id)});
 }
 
 // What is told of, in the order of start.
@@ -192,12 +195,12 @@ BackgroundShells::~BackgroundShells() {
 Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* failure) {
   const CancellationPause pause;
   State& state = *state_;
-  if (auto place = state.reserve(); !place) return place.error();
+  if (auto place = state.reserve(); !place) return place.failure();
   Command changed = command;
   auto made = state.make_shell(changed);
   if (!made) {
     state.give_back();
-    return made.error();
+    return made.failure();
   }
   Shell& shell = **made;
   changed.keep_end_only = true;
@@ -208,8 +211,8 @@ Expected<ShellStatus> BackgroundShells::start(const Command& command, Result* fa
     return shell.status();
   }
   state.give_back();
-  Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, {})
-                                                   : system_error(failed.system_error, {});
+  Error error = failed.outcome == Outcome::refused ? make_error(ErrorCode::permission_denied, "")
+                                                   : system_error(failed.system_error, "");
   error.message = failed.message;
   return error;
 }
@@ -256,9 +259,10 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
         command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
     end = shell.wait(waiter, until, later(shell.started, longest));
     if (end == ShellWaitEnd::timed_out)
-      add_note(shell.notes, {"ended after the ", count_of_seconds(longest),
-                             " that a command may take in the foreground, because as many run in "
-                             "the background as may"});
+      add_note(shell.notes,
+               "ended after the % that a command may take in the foreground, because as many run "
+               "in the background as may",
+               {count_of_seconds(longest)});
   }
   if (end != ShellWaitEnd::ended) shell.execution.cancel();
   run.result = shell.result();
@@ -268,7 +272,7 @@ ForegroundRun BackgroundShells::run(const Command& command, std::chrono::millise
 
 Expected<ShellStatus> BackgroundShells::status(std::string_view id) const {
   const auto shell = state_->find(id);
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   return (*shell)->status();
 }
 
@@ -280,7 +284,7 @@ std::vector<ShellStatus> BackgroundShells::list() const {
 
 Expected<ShellOutput> BackgroundShells::read(std::string_view id, ShellCursor since) const {
   const auto shell = state_->find(id);
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   const Execution& execution = (*shell)->execution;
   const std::size_t max_lines = state_->options.max_lines;
   // The status first, so that what is read after it is complete when it has ended.
@@ -292,31 +296,31 @@ Expected<ShellWaitEnd> BackgroundShells::wait(std::string_view id, const ShellWa
   const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
   const auto shell = state_->find(id);
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   Shell::Waiter waiter((*shell)->events, until.pattern.has_value());
-  if (auto ok = waiter.problem(until.cancel); !ok) return ok.error();
+  if (auto ok = waiter.problem(until.cancel); !ok) return ok.failure();
   return (*shell)->wait(waiter, until, deadline);
 }
 
 Expected<void> BackgroundShells::write(std::string_view id, std::string_view bytes) const {
   const auto shell = state_->find(id);
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   if ((*shell)->has_ended())
-    return make_error(ErrorCode::io,
-                      {"background shell ", in_quotes(id), " has ended: it reads no input"});
+    return make_error(ErrorCode::io, "background shell % has ended: it reads no input",
+                      {in_quotes(id)});
   return (*shell)->execution.write(bytes);
 }
 
 Expected<void> BackgroundShells::close_input(std::string_view id) const {
   const auto shell = state_->find(id);
-  if (!shell) return shell.error();
+  if (!shell) return shell.failure();
   (*shell)->execution.close_input();
   return {};
 }
 
 Expected<bool> BackgroundShells::kill(std::string_view id) const {
   const auto found = state_->find(id);
-  if (!found) return found.error();
+  if (!found) return found.failure();
   const State::ShellPointer& shell = *found;
   if (shell->has_ended()) return false;
   const bool first = !shell->kill_asked.exchange(true);

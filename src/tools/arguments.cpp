@@ -30,8 +30,8 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     }
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
-        return make_error(ErrorCode::invalid_argument,
-                          {"unexpected argument ", in_quotes(word), "; see --help"});
+        return make_error(ErrorCode::invalid_argument, "unexpected argument %; see --help",
+                          {in_quotes(word)});
       add_words(arguments.back().words, {word});
       continue;
     }
@@ -51,8 +51,8 @@ const Option* find_option(const std::vector<Option>& table, std::string_view nam
   return nullptr;
 }
 
-Error given_twice(std::string_view option) {
-  return make_error(ErrorCode::invalid_argument, {option, " is given twice"});
+SharedError given_twice(std::string_view option) {
+  return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
 
 // An option that is no setting of the server, and where it goes: one of the last two.
@@ -70,6 +70,9 @@ constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--verify-audit", nullptr, &Invocation::verify_audit},
                                 {"--sandbox-report", &Invocation::sandbox_report, nullptr},
                                 {"--doctor", &Invocation::doctor, nullptr},
+                                {"--places", &Invocation::places, nullptr},
+                                {"--places-remove", &Invocation::places_remove, nullptr},
+                                {"--json", &Invocation::json, nullptr},
                                 {"--run", nullptr, &Invocation::run},
                                 {"--check", nullptr, &Invocation::check}};
 
@@ -89,8 +92,8 @@ Expected<void> take_special(const Argument& argument, const Special& special,
 // relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, std::string_view value, const char* choices) {
-    return make_error(ErrorCode::invalid_argument,
-                      {"Invalid ", option, ": ", in_quotes(value), ". Must be ", choices, "."});
+    return make_error(ErrorCode::invalid_argument, "Invalid %: %. Must be %.",
+                      {option, in_quotes(value), choices});
   };
   std::replace(config.profile.begin(), config.profile.end(), '_', '-');
   const bool for_user = config.profile == "user-container";
@@ -98,25 +101,27 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     return invalid("profile", config.profile, "'commands' or 'user-container'");
   if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
   const std::string& mode = config.execution_mode;
-  config.use = mode == "local"     ? Option::local
-               : mode == "docker"  ? Option::docker
-               : mode == "command" ? Option::command
-               : mode == "ssh"     ? Option::ssh
-               : mode == "slurm"   ? Option::slurm
-                                   : Option::Where{};
+  config.use = mode == "local"        ? Option::local
+               : mode == "docker"     ? Option::docker
+               : mode == "command"    ? Option::command
+               : mode == "ssh"        ? Option::ssh
+               : mode == "slurm"      ? Option::slurm
+               : mode == "kubernetes" ? Option::kubernetes
+                                      : Option::Where{};
+  if (config.place_workspace.empty())
+    config.place_workspace = config.use == Option::kubernetes ? "remote" : "shared";
   if (config.use == 0)
     return invalid("command_line_execution_mode", mode,
-                   "'local', 'docker', 'ssh', 'slurm' or 'command'");
+                   "'local', 'docker', 'ssh', 'slurm', 'kubernetes' or 'command'");
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
-                      {"profile user-container has no execution_mode '", mode, "'"});
+                      "profile user-container has no execution_mode '%'", {mode});
   if (for_user && config.user_id.empty())
-    return make_error(ErrorCode::invalid_argument, {"profile user-container needs a user_id"});
+    return make_error(ErrorCode::invalid_argument, "profile user-container needs a user_id");
   const bool lacks_command = config.use == Option::command && config.place_command.empty();
   if (lacks_command || (config.use == Option::ssh && config.place_host.empty()))
-    return make_error(
-        ErrorCode::invalid_argument,
-        {"execution_mode ", mode, " needs a ", lacks_command ? "place_command" : "place_host"});
+    return make_error(ErrorCode::invalid_argument, "execution_mode % needs a %",
+                      {mode, lacks_command ? "place_command" : "place_host"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
     if (config.container_network == name(network)) config.container.network = network;
@@ -127,10 +132,30 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   for (const Option* option : given)
     if (!(option->use & config.use))
       return make_error(
-          ErrorCode::invalid_argument,
-          {key_of(*option), " has no effect with ",
-           for_user ? "profile user-container" : concat({"execution_mode ", config.execution_mode}),
-           ": leave one of them out"});
+          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out",
+          {key_of(*option), for_user ? "profile user-container"
+                                     : concat("execution_mode %", {config.execution_mode})});
+  return {};
+}
+
+// What the words that are no settings ask for, and what cannot be had with the settings.
+Expected<void> check_invocation(const Invocation& invocation, const ServerConfig& config,
+                                std::size_t count) {
+  const auto wrong = [](const char* why, Pieces values = {}) {
+    return make_error(ErrorCode::invalid_argument, why, values);
+  };
+  // By its agent-id a container's first process is known.
+  if (invocation.place && count > (config.local.agent_id.empty() ? 1u : 2u))
+    return wrong("--place takes no option but --agent-id: who uses the place says all");
+  if (invocation.run && invocation.check) return wrong("--run and --check exclude each other");
+  if (invocation.sandbox_report && !(config.use & Option::kernel))
+    return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
+  const bool lists = invocation.places || invocation.places_remove;
+  if (lists && !(config.use & Option::engines))
+    return wrong("execution_mode % makes no places to list", {config.execution_mode});
+  if (invocation.json && !lists) return wrong("--json is for --places and --places-remove");
+  if (invocation.check && config.use == Option::users)
+    return wrong("--check has no policy to ask with --profile");
   return {};
 }
 
@@ -140,7 +165,7 @@ inline namespace inner {
 
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
   auto arguments = split_arguments(argc, argv);
-  if (!arguments) return arguments.error();
+  if (!arguments) return arguments.failure();
   Invocation invocation;
   const std::vector<Option> table = option_table(config);
   Options given;
@@ -148,33 +173,24 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     const Special* const special =
         find_where(specials, [&](const Special& known) { return argument.name == known.name; });
     if (special != std::end(specials)) {
-      if (auto ok = take_special(argument, *special, invocation); !ok) return ok.error();
+      if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
     }
     const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
     if (!option)
-      return make_error(ErrorCode::invalid_argument,
-                        {"unknown option ", in_quotes(argument.name), "; see --help"});
+      return make_error(ErrorCode::invalid_argument, "unknown option %; see --help",
+                        {in_quotes(argument.name)});
     // Of a single value the second would silently win; lists add up.
     if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
-    if (auto ok = set_option(argument.name, argument.words, option->target); !ok) return ok.error();
+    if (auto ok = set_option(argument.name, argument.words, option->target); !ok)
+      return ok.failure();
     given.push_back(option);
   }
-  // By its agent-id a container's first process is known.
-  if (invocation.place && arguments->size() > (config.local.agent_id.empty() ? 1u : 2u))
-    return make_error(ErrorCode::invalid_argument,
-                      {"--place takes no option but --agent-id: who uses the place says all"});
-  if (invocation.run && invocation.check)
-    return make_error(ErrorCode::invalid_argument, {"--run and --check exclude each other"});
   if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.error();
+    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.failure();
   }
-  if (auto ok = settle_mode(config, given); !ok) return ok.error();
-  if (invocation.sandbox_report && !(config.use & Option::kernel))
-    return make_error(ErrorCode::invalid_argument,
-                      {"--sandbox-report has nothing to tell of a container; ask --doctor"});
-  if (invocation.check && config.use == Option::users)
-    return make_error(ErrorCode::invalid_argument, {"--check has no policy to ask with --profile"});
+  if (auto ok = settle_mode(config, given); !ok) return ok.failure();
+  if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
   return invocation;
 }
 
@@ -189,7 +205,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > 100) {
-      append_all(result, {"\n", std::string(indent, ' ')});
+      append_all(result, "\n%", {std::string(indent, ' ')});
       column = indent;
     } else if (column > indent) {
       result += ' ';
@@ -217,11 +233,12 @@ std::string help_text() {
       "                                              (exit status 0: allowed, 1: refused)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
       "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last ten is also a key of the configuration file, with _ for -:\n";
+      "options; each but the last thirteen is also a key of the configuration file, with _ for "
+      "-:\n";
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
-    std::string left = concat({"  --", name, value.empty() ? "" : " ", value});
+    std::string left = concat("  --%%%", {name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    append_all(text, {left, help, "\n"});
+    append_all(text, "%%\n", {left, help});
   };
   ServerConfig config;
   for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
@@ -233,9 +250,12 @@ std::string help_text() {
       "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
       "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
       "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "places\t\tlist our jobs or containers that are in the engine, and exit\n"
+      "places-remove\t\tthe same; removes those of servers that are gone\n"
+      "json\t\tprint these lists as JSON\n"
       "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
       "help\t\tprint this and exit\n"
-      "version\t\tprint the version and exit\n";
+      "version\t\tprint the version and exit\n"sv;
   while (!others.empty()) {
     std::string_view row = take_part(others, '\n');
     const std::string_view name = take_part(row, '\t');
@@ -245,7 +265,7 @@ std::string help_text() {
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
     append_all(rules, {rules.empty() ? "" : " ", rule.name});
-  return concat({text, "\nsanitizer rules, for --disable-rule:\n  ", wrapped(rules, 2), "\n"});
+  return concat("%\nsanitizer rules, for --disable-rule:\n  %\n", {text, wrapped(rules, 2)});
 }
 
 std::string rules_text() {
@@ -257,7 +277,7 @@ std::string rules_text() {
   for (const RuleInfo& rule : Policy::rules()) {
     std::string left = concat({rule.compat ? "* " : "  ", rule.name});
     left.resize(std::max(left.size() + 1, name_width), ' ');
-    append_all(text, {left, wrapped(rule.description, name_width), "\n"});
+    append_all(text, "%%\n", {left, wrapped(rule.description, name_width)});
   }
   return text;
 }

@@ -25,7 +25,9 @@ Json shell_exit_code(const ShellStatus& shell) {
   return json_exit_code(shell.result);
 }
 
-std::string cursor_text(const ShellCursor& cursor) { return concat({cursor.out, ":", cursor.err}); }
+std::string cursor_text(const ShellCursor& cursor) {
+  return concat("%:%", {cursor.out, cursor.err});
+}
 
 std::optional<ShellCursor> parse_cursor(std::string_view text) {
   ShellCursor cursor;
@@ -61,19 +63,19 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
-    if (!pattern) return with_prefix({"wait_for: "}, pattern.error());
+    if (!pattern) return with_prefix("wait_for: ", {}, pattern.error());
     until.pattern = std::move(*pattern);
   }
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
     --set.waiters;
-    return make_error(ErrorCode::limit, {others,
-                                         " calls are waiting for shells already, as many as "
-                                         "may: ask without wait_for"});
+    return make_error(
+        ErrorCode::limit,
+        "% calls are waiting for shells already, as many as may: ask without wait_for", {others});
   }
   const auto end = set.shells.wait(argument_text(call, "shell_id"), until);
   --set.waiters;
-  if (!end) return end.error();
+  if (!end) return end.failure();
   return std::optional<ShellWaitEnd>(*end);
 }
 
@@ -156,8 +158,8 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
     const auto cursor = parse_cursor(text.as_string());
     if (!cursor)
-      return failed(concat({"since: ", in_quotes(text.as_string()),
-                            " is not the `next` of an earlier answer for this shell"}));
+      return failed(concat("since: % is not the `next` of an earlier answer for this shell",
+                           {in_quotes(text.as_string())}));
     since = *cursor;
   }
   const auto waited = wait_as_asked(set, call, since);

@@ -26,10 +26,10 @@ void add_choice(mcp::Tool& tool, const char* name, const char* first, const char
 
 void add_command(mcp::Tool& tool, const Executor& executor) {
   const std::string& shell = executor.options().shell;
-  required(
-      tool, "command",
-      concat({"For ", to_utf8(shell),
-              base_name(shell) == "sh" ? ", which may lack bash's [[, source and arrays." : "."}));
+  required(tool, "command",
+           concat("For %%", {to_utf8(shell), base_name(shell) == "sh"
+                                                 ? ", which may lack bash's [[, source and arrays."
+                                                 : "."}));
 }
 
 void add_work_dir(mcp::Tool& tool) {
@@ -39,13 +39,13 @@ void add_work_dir(mcp::Tool& tool) {
 
 void add_timeout(mcp::Tool& tool, const Executor& executor) {
   seconds(tool, "timeout",
-          concat({"Seconds, not milliseconds, at most ",
-                  seconds_text(executor.options().max_timeout), "."}));
+          concat("Seconds, not milliseconds, at most %.",
+                 {seconds_text(executor.options().max_timeout)}));
 }
 
 void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output", concat({"Bytes per stream, at most ", options.max_output, "."}))
-      .minimum = 1;
+  count(tool, "max_output", concat("Bytes per stream, at most %.", {options.max_output})).minimum =
+      1;
 }
 
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
@@ -65,20 +65,18 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
   const std::string background =
       options.run_in_background_after == no_limit
           ? std::string("default: never")
-          : concat({"default: ", seconds_text(options.run_in_background_after)});
+          : concat("default: %", {seconds_text(options.run_in_background_after)});
   mcp::Tool& command = add_tool(
       tools, execute_command, "execute_command", "Run a command", Effect::runs,
-      concat({"Runs a shell command and returns its exit code, stdout and stderr. Blocks until it "
-              "ends or its timeout passes (default ",
-              count_of_seconds(executor.options().timeout),
-              "). Then everything it started is killed, also what `&` or nohup left in the "
-              "background",
+      concat("Runs a shell command and returns its exit code, stdout and stderr. Blocks until it "
+             "ends or its timeout passes (default %). Then everything it started is killed, also "
+             "what `&` or nohup left in the background%. Standard input is empty without stdin. "
+             "Directory and variables of one command are gone in the next, unless both have the "
+             "same session_id: then `cd` and `export` carry on.",
+             {count_of_seconds(executor.options().timeout),
               is_disabled(options, "start_background_shell"sv)
                   ? ""
-                  : ": for that there is start_background_shell",
-              ". Standard input is empty without stdin. Directory and variables of one command are "
-              "gone in the next, unless both have the same session_id: then `cd` and "
-              "`export` carry on."}));
+                  : ": for that there is start_background_shell"}));
   add_command(command, executor);
   add_timeout(command, executor);
   add_work_dir(command);
@@ -87,9 +85,9 @@ void add_command_tools(const Executor& executor, const ToolOptions& options, Bou
       "Any name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory and variables; "
       "without work_dir each starts where the last one ended.");
   seconds(command, "run_in_background_after",
-          concat({"Seconds (", background,
-                  ") after which it goes on in the background, without a timeout unless given; the "
-                  "answer has its shell_id."}));
+          concat("Seconds (%) after which it goes on in the background, without a timeout unless "
+                 "given; the answer has its shell_id.",
+                 {background}));
   add_choice(command, "encoding", "utf-8", "base64", "base64: for binary output.");
   add_max_output(command, options);
   // write_background_shell calls it input.
@@ -234,8 +232,8 @@ Expected<void> check_disabled(const Executor& executor, const ToolOptions& optio
     const auto known =
         find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
     if (known == tools.end())
-      return make_error(ErrorCode::invalid_argument,
-                        {"disabled_tools: there is no tool ", in_quotes(disabled)});
+      return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %",
+                        {in_quotes(disabled)});
   }
   return {};
 }

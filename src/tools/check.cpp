@@ -66,13 +66,13 @@ class InputLines {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
-  if (lines.too_long()) return make_error(ErrorCode::limit, {"longer than ", longest, " bytes"});
+  if (lines.too_long()) return make_error(ErrorCode::limit, "longer than % bytes", {longest});
   JsonLimits limits;
   limits.max_values = 1;
   auto value = Json::parse(lines.line(), limits);
-  if (!value) return with_prefix({"not a JSON string: "}, value.error());
+  if (!value) return with_prefix("not a JSON string: ", {}, value.error());
   if (!value->is_string() || value->has_lone_surrogate())
-    return make_error(ErrorCode::parse, {"not a JSON string"});
+    return make_error(ErrorCode::parse, "not a JSON string");
   return value->as_string();
 }
 
@@ -90,12 +90,12 @@ int check_lines(const Executor& executor) {
       answer = to_json(judgement);
     } else {
       status = 2;
-      set_member(answer, "error", concat({"line ", number, ": ", script.error().message}));
+      set_member(answer, "error", concat("line %: %", {number, script.error().message}));
     }
     if (!print(answer.dump() + "\n")) return fail(1, "cannot write to standard output");
   }
   if (lines.error() != 0)
-    return fail(1, concat({"cannot read standard input: ", errno_text(lines.error())}));
+    return fail(1, concat("cannot read standard input: %", {errno_text(lines.error())}));
   return status;
 }
 
@@ -126,7 +126,7 @@ inline namespace inner {
 int verify_audit(const std::string& path) {
   constexpr std::size_t longest_record = std::size_t{64} << 20;
   const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
-  if (!file) return fail(2, concat({"cannot open ", in_quotes(path), ": ", errno_text(errno)}));
+  if (!file) return fail(2, concat("cannot open %: %", {in_quotes(path), errno_text(errno)}));
   InputLines lines(file.get(), longest_record);
   std::string previous;
   std::string start;
@@ -140,17 +140,17 @@ int verify_audit(const std::string& path) {
       continue;
     }
     if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat({path, ": line ", number, " ", problem, "\n"}));
+      print(concat("%: line % %\n", {path, number, problem}));
       return 1;
     }
   }
   if (lines.error() != 0)
-    return fail(2, concat({"cannot read ", in_quotes(path), ": ", errno_text(lines.error())}));
-  const std::string text =
-      concat({path, ": ", number - older, " records as they were written",
-              older > 0 ? concat({", after ", older, " lines without a hash"}) : "",
-              start.empty() ? "" : ", the first after a record that is not here and has the hash ",
-              start, previous.empty() ? "" : "; the last hash is ", previous, "\n"});
+    return fail(2, concat("cannot read %: %", {in_quotes(path), errno_text(lines.error())}));
+  const std::string text = concat(
+      "%: % records as they were written%%%%%\n",
+      {path, number - older, older > 0 ? concat(", after % lines without a hash", {older}) : "",
+       start.empty() ? "" : ", the first after a record that is not here and has the hash ", start,
+       previous.empty() ? "" : "; the last hash is ", previous});
   return print(text) ? 0 : fail(1, "cannot write to standard output");
 }
 

@@ -25,9 +25,9 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
   if (value.is_array()) {
     for (const Json& item : value.items()) {
       if (!item.is_string() || item.has_lone_surrogate())
-        return make_error(
-            ErrorCode::invalid_argument,
-            {label, ": every item must be a string, and ", in_quotes(item.dump()), " is not"});
+        return make_error(ErrorCode::invalid_argument,
+                          "%: every item must be a string, and % is not",
+                          {label, in_quotes(item.dump())});
       words.push_back(item.as_string());
     }
     return words;
@@ -35,14 +35,14 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
   if (value.is_object()) {  // {"set_env": {"NAME": "value"}}
     for (const Json::Member& member : value.members()) {
       if (!is_scalar(member.value))
-        return bad_value(label, member.value.dump(), "a string, number or boolean");
+        return bad_value(label, member.value.dump(), "a string, number or boolean"sv);
       if (member.name.find('=') != std::string::npos)
         return bad_value(label, member.name, "the name of a variable");
-      words.push_back(concat({member.name, "=", word(member.value)}));
+      words.push_back(concat("%=%", {member.name, word(member.value)}));
     }
     return words;
   }
-  if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have");
+  if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have"sv);
   words.push_back(word(value));
   return words;
 }
@@ -90,13 +90,13 @@ bool contains(const Options& options, const Option* option) {
 Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
                            Options& given) {
   auto text = read_whole_file(path, longest_config, "--config:"sv);
-  if (!text) return text.error();
+  if (!text) return text.failure();
   JsonLimits limits;
   limits.unique_names = true;
   auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix({"--config: ", in_quotes(path), ": "}, config.error());
+  if (!config) return with_prefix("--config: %: ", {in_quotes(path)}, config.error());
   if (!config->is_object())
-    return make_error(ErrorCode::parse, {"--config: ", in_quotes(path), ": not an object"});
+    return make_error(ErrorCode::parse, "--config: %: not an object", {in_quotes(path)});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : config->members()) {
     std::string_view key = member.name;
@@ -106,12 +106,12 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
       return key == key_of(candidate) ||
              (!candidate.other_key.empty() && key == candidate.other_key);
     });
-    const std::string label = concat({in_quotes(path), ": ", printable(member.name)});
+    const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
     if (option == table.end())
-      return make_error(ErrorCode::invalid_argument, {label, ": unknown key"});
+      return make_error(ErrorCode::invalid_argument, "%: unknown key", {label});
     if (contains(seen, &*option))
-      return make_error(ErrorCode::invalid_argument,
-                        {label, ": another key sets ", key_of(*option), " already"});
+      return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
+                        {label, key_of(*option)});
     seen.push_back(&*option);
     if (contains(given, &*option)) continue;
     if (const char* const shape = wanted_shape(option->target.kind, member.value))
@@ -119,7 +119,7 @@ Expected<void> read_config(const std::string& path, const std::vector<Option>& t
     const bool is_json = option->target.kind == Option::Target::Kind::json;
     auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
                          : config_words(label, member.value);
-    if (!words) return words.error();
+    if (!words) return words.failure();
     if (auto ok = set_option(label, *words, option->target); !ok) return ok;
   }
   given.insert(given.end(), seen.begin(), seen.end());

@@ -18,9 +18,9 @@ inline namespace v0_1 {
 namespace {
 
 // Adds a sentence.
-void say(std::string& text, Pieces sentence) {
+void say(std::string& text, const char* sentence, Pieces values = {}) {
   if (!text.empty()) text += ' ';
-  append_all(text, sentence);
+  append_all(text, sentence, values);
 }
 
 }  // namespace
@@ -30,64 +30,66 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   std::string text;
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
-    say(text, {"execute_command runs shell commands, by default in ", to_utf8(executor.workspace()),
-               ". They have no terminal. Of each stream ", options.max_output,
-               " bytes are shown, the beginning and the end",
-               settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
+    say(text,
+        "execute_command runs shell commands, by default in %. They have no terminal. Of each "
+        "stream % bytes are shown, the beginning and the end%",
+        {to_utf8(executor.workspace()), options.max_output,
+         settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
-    say(text, {"What still runs after ", count_of_seconds(options.run_in_background_after),
-               " goes on in the background."});
+    say(text, "What still runs after % goes on in the background.",
+        {count_of_seconds(options.run_in_background_after)});
   if (has_tool("start_background_shell"))
-    say(text, {"For servers and long work use start_background_shell (at most ",
-               options.shells.max_running, " at a time)",
-               has_tool("get_background_shell_output")
-                   ? ", and get_background_shell_output with wait_for and since to follow it."
-                   : "."});
+    say(text, "For servers and long work use start_background_shell (at most % at a time)%",
+        {options.shells.max_running,
+         has_tool("get_background_shell_output")
+             ? ", and get_background_shell_output with wait_for and since to follow it."
+             : "."});
   const bool runs_commands =
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
   if (runs_commands)
     say(text,
-        {"Some commands are refused before anything of them runs; the answer then says by which "
-         "rule."});
+        "Some commands are refused before anything of them runs; the answer then says by which "
+        "rule.");
   const PolicyOptions& policy = settings.policy;
   const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())
-    say(text, {"Only commands that match one of these patterns may run: ",
-               to_utf8(joined(policy.allowed, "  "sv)), " .",
-               usual.empty() ? "" : " So may, to read or print: ", usual});
+    say(text, "Only commands that match one of these patterns may run: % .%%",
+        {to_utf8(joined(policy.allowed, "  "sv)),
+         usual.empty() ? "" : " So may, to read or print: ", usual});
   else if (runs_commands && !usual.empty())
-    say(text, {"Only these commands may run, to read or print: ", usual});
+    say(text, "Only these commands may run, to read or print: %", {usual});
   if (runs_commands && !policy.blocked.empty())
-    say(text, {"Commands that match one of these patterns are refused: ",
-               to_utf8(joined(policy.blocked, "  "sv)), " ."});
-  if (runs_commands && executor.delete_guard()) say(text, {"Read a file before you delete it."});
+    say(text, "Commands that match one of these patterns are refused: % .",
+        {to_utf8(joined(policy.blocked, "  "sv))});
+  if (runs_commands && executor.delete_guard()) say(text, "Read a file before you delete it.");
   const FairUse& use = options.fair_use;
   if (use.calls_per_minute != 0)
-    say(text, {"Each tool may be called ", use.calls_per_minute, " times in a minute."});
+    say(text, "Each tool may be called % times in a minute.", {use.calls_per_minute});
   if (runs_commands && use.running_time != no_limit)
-    say(text, {"All commands together may take ", count_of_seconds(use.running_time), "."});
+    say(text, "All commands together may take %.", {count_of_seconds(use.running_time)});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
-    say(text, {place});
+    say(text, "%", {place});
   return text;
 }
 
 std::string describe(const UserContainers& containers) {
   const UserContainerOptions& options = containers.options();
   std::string text;
-  say(text, {"execute_bash runs commands in a container of your own, in /workspace. A command may "
-             "take ",
-             count_of_seconds(options.timeout), " unless it asks for more."});
+  say(text,
+      "execute_bash runs commands in a container of your own, in /workspace. A command may take % "
+      "unless it asks for more.",
+      {count_of_seconds(options.timeout)});
   if (!options.tools_dir.empty())
     say(text,
-        {"/tools has Python modules: look at them with ls and read_docstring, then import them."});
+        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
   const std::string skills = list_skills(options.skills_dir);
   if (!skills.empty())
-    say(text, {"Before work that one of these skills is about, read its "
-               "/skills/NAME/SKILL.md:",
-               skills, "."});
-  say(text, {"Put what is to be handed over into /artifacts. It and /workspace last as long as the "
-             "container runs."});
-  if (options.container.network == ContainerNetwork::none) say(text, {"There is no network."});
+    say(text, "Before work that one of these skills is about, read its /skills/NAME/SKILL.md:%.",
+        {skills});
+  say(text,
+      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+      "container runs.");
+  if (options.container.network == ContainerNetwork::none) say(text, "There is no network.");
   return text;
 }
 

@@ -114,8 +114,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     return failed("there is no fenced block in this Markdown"sv);
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(concat({"there are ", blocks.size(), " code blocks, and one call runs ",
-                          most_blocks, " at most"}));
+    return failed(concat("there are % code blocks, and one call runs % at most",
+                         {blocks.size(), most_blocks}));
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;

@@ -36,7 +36,7 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   fit_output(set.options, most, so_far);
   so_far.outcome = Outcome::unknown;
   so_far.wall_time = shell.duration;
-  std::string note = concat({"the command goes on in the background as ", shell.id});
+  std::string note = concat("the command goes on in the background as %", {shell.id});
   if (!is_disabled(set.options, "get_background_shell_output"sv))
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell"sv))

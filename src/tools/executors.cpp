@@ -4,6 +4,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "cluster/cluster.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "environment/environment_internal.hpp"
@@ -32,7 +33,7 @@ Expected<int> enumerator_of(std::string_view option, std::string_view value,
     if (take_part(left, ',') == wanted) return place;
     if (!left.empty()) left.remove_prefix(1);
   }
-  return bad_value(option, value, concat({"one of ", names}));
+  return bad_value(option, value, concat("one of %", {names}));
 }
 
 // Clients start servers anywhere: where commands may not work, they start in the first place where
@@ -52,15 +53,16 @@ std::string workspace_of(const ServerConfig& config) {
 Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
   options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
   if (!config.sandbox.empty()) {
-    const auto mode = enumerator_of("sandbox", config.sandbox, "off, best_effort, strict");
-    if (!mode) return mode.error();
+    const auto mode = enumerator_of("sandbox"sv, config.sandbox, "off, best_effort, strict"sv);
+    if (!mode) return mode.failure();
     options.sandbox.mode = static_cast<SandboxMode>(*mode);
   }
-  const auto network = enumerator_of("network", config.network, "host, none, loopback");
-  if (!network) return network.error();
+  const auto network = enumerator_of("network"sv, config.network, "host, none, loopback"sv);
+  if (!network) return network.failure();
   options.sandbox.network = static_cast<Network>(*network);
-  const auto home = enumerator_of("private_home", config.private_home, "off, command, executor");
-  if (!home) return home.error();
+  const auto home =
+      enumerator_of("private_home"sv, config.private_home, "off, command, executor"sv);
+  if (!home) return home.failure();
   options.private_home = static_cast<PrivateHome>(*home);
   options.watch_files = !config.no_watch_files;
   options.supervised = !config.no_supervisor;
@@ -73,7 +75,7 @@ Expected<void> settle_policy(const ServerConfig& config, PolicyOptions& policy) 
   if (config.policy_mode == "compat")
     policy.mode = PolicyOptions::Mode::compat;
   else if (config.policy_mode != "strict")
-    return bad_value("policy", config.policy_mode, "strict or compat");
+    return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
   return {};
 }
 
@@ -126,11 +128,19 @@ Expected<void> settle_common(const ServerConfig& config, bool confined, Executor
 
 inline namespace inner {
 
+KubernetesOptions kubernetes_options(const ServerConfig& config) {
+  KubernetesOptions options = config.kubernetes;
+  options.agent_id = config.local.agent_id;
+  options.start_timeout = config.start_timeout;
+  options.lifetime = std::chrono::seconds(config.kubernetes_lifetime);
+  return options;
+}
+
 Expected<LocalOptions> local_options(const ServerConfig& config) {
   LocalOptions options = config.local;
-  if (auto ok = set_sandbox(config, options); !ok) return ok.error();
+  if (auto ok = set_sandbox(config, options); !ok) return ok.failure();
   const bool off = options.sandbox.mode == SandboxMode::off;
-  if (auto ok = settle_common(config, !off, options); !ok) return ok.error();
+  if (auto ok = settle_common(config, !off, options); !ok) return ok.failure();
   set_terminal(options.environment);
   options.environment.auto_venv = !config.no_auto_venv;
   return options;
@@ -140,12 +150,12 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   ContainerOptions options = config.container;
   options.on_progress = [](std::string_view what) { warn(printable(what)); };
   const auto policy =
-      enumerator_of("docker_image_policy", config.image_policy, "never, missing, always");
-  if (!policy) return policy.error();
+      enumerator_of("docker_image_policy"sv, config.image_policy, "never, missing, always"sv);
+  if (!policy) return policy.failure();
   options.image_policy = static_cast<ImagePolicy>(*policy);
   options.sudo = config.enable_sudo;
   const auto add = [&options](const char* option, const std::string& value) {
-    if (!value.empty()) options.engine_options.push_back(concat({option, "=", value}));
+    if (!value.empty()) options.engine_options.push_back(concat("%=%", {option, value}));
   };
   add("runtime", config.runtime);
   add("gpus", config.gpus);
@@ -158,12 +168,12 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
     options.agent = own;
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
-    if (!credentials) return with_prefix({"docker_credentials: "}, credentials.error());
+    if (!credentials) return with_prefix("docker_credentials: ", {}, credentials.error());
     options.credentials = std::move(*credentials);
   }
   if (!config.packages.is_null()) {
     auto packages = packages_from_json(config.packages);
-    if (!packages) return with_prefix({"docker_packages: "}, packages.error());
+    if (!packages) return with_prefix("docker_packages: ", {}, packages.error());
     options.packages = std::move(*packages);
   }
   options.packages.required = options.packages.required || config.packages_required;
@@ -174,42 +184,83 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
 
 namespace {
 
+// What makes a place. An agent without a name is copied there.
+Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
+                                                 const std::string& agent) {
+  const Function<void(std::string_view)> progress = [](std::string_view what) {
+    warn(std::string(what));
+  };
+  if (config.use == Option::kubernetes) {
+    KubernetesOptions kubernetes = kubernetes_options(config);
+    kubernetes.agent = agent;
+    kubernetes.on_progress = progress;
+    return kubernetes_pods(kubernetes);
+  }
+  SlurmOptions slurm = config.slurm;
+  slurm.agent_id = config.local.agent_id;
+  slurm.agent = agent;
+  slurm.start_timeout = config.start_timeout;
+  slurm.on_progress = progress;
+  return slurm_jobs(slurm);
+}
+
+// With `place_pool` it is one that takes them from there. The configuration outlives the pool.
+Expected<void> set_engine(const ServerConfig& config, const std::string& agent,
+                          PlaceOptions& options, std::optional<PlacePool>& pool) {
+  auto engine = engine_of(config, agent);
+  if (!engine) return engine.failure();
+  options.engine = std::move(*engine);
+  if (config.place_pool == 0) return {};
+  auto made = PlacePool::create(
+      [&config, agent]() -> std::shared_ptr<PlaceEngine> {
+        auto another = engine_of(config, agent);
+        return another ? *another : nullptr;
+      },
+      static_cast<std::size_t>(config.place_pool),
+      [](const Error& error) { warn(concat("place_pool: %", {error.message})); });
+  if (!made) return made.failure();
+  options.engine = made->take();
+  pool = std::move(*made);
+  return {};
+}
+
 // One value holds the words of a command, as a shell would split them; none is needed for that.
-Expected<PlaceOptions> place_options(const ServerConfig& config) {
+Expected<PlaceOptions> place_options(const ServerConfig& config, std::optional<PlacePool>& pool) {
   PlaceOptions options;
   static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
   auto local = local_options(config);
-  if (!local) return local.error();
+  if (!local) return local.failure();
   options.sandbox = local->sandbox;
   if (auto ok = settle_common(config, options.sandbox.mode != SandboxMode::off, options); !ok)
-    return ok.error();
+    return ok.failure();
   options.environment = local->environment;
   options.shell = local->shell;
   options.keep_alive = config.keep_alive;
   options.agent = config.container.agent;
-  const auto mode = enumerator_of("place_workspace", config.place_workspace, "shared, remote");
-  if (!mode) return mode.error();
+  const auto mode =
+      enumerator_of("place_workspace"sv, config.place_workspace, "shared, remote, copy"sv);
+  if (!mode) return mode.failure();
   options.workspace_mode = static_cast<PlaceWorkspace>(*mode);
+  options.copy = config.copy;
+  const PlaceCopyOptions usual;
+  if (options.workspace_mode != PlaceWorkspace::copy &&
+      (options.copy.gitignore || !options.copy.exclude.empty() ||
+       options.copy.max_files != usual.max_files || options.copy.max_bytes != usual.max_bytes))
+    return bad_value("place_workspace", config.place_workspace, "copy, as place_copy_ is given");
   std::string agent = config.place_agent;
   if (!options.agent.empty() && config.use != Option::command) {
     if (agent != ServerConfig::usual_agent)
-      return bad_value("place_agent_path", agent, "needed where place_agent is copied there");
+      return bad_value("place_agent_path"sv, agent, "needed where place_agent is copied there"sv);
     agent.clear();
   }
-  if (config.use == Option::slurm) {
-    SlurmOptions slurm = config.slurm;
-    slurm.agent_id = config.local.agent_id;
-    slurm.agent = agent;
-    slurm.on_progress = [](std::string_view what) { warn(std::string(what)); };
-    auto engine = slurm_jobs(slurm);
-    if (!engine) return engine.error();
-    options.engine = std::move(*engine);
-    options.name = "Slurm";
+  if (config.use & Option::made) {
+    if (auto ok = set_engine(config, agent, options, pool); !ok) return ok.failure();
+    options.name = config.use == Option::slurm ? "Slurm" : "Kubernetes";
     return options;
   }
   if (config.use == Option::ssh) {
     auto words = ssh_transport(config.place_host, agent);
-    if (!words) return words.error();
+    if (!words) return words.failure();
     options.transport = std::move(*words);
     options.name = config.place_host;
     return options;
@@ -226,7 +277,7 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
     }
   }
   if (!plain || options.transport.empty())
-    return bad_value("place_command", config.place_command,
+    return bad_value("place_command"sv, config.place_command,
                      "words, without variables, patterns, operators and `~`: no shell reads them");
   return options;
 }
@@ -234,15 +285,15 @@ Expected<PlaceOptions> place_options(const ServerConfig& config) {
 Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
   ContainerExecutorOptions options;
   static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
-  if (auto ok = settle_common(config, true, options); !ok) return ok.error();
+  if (auto ok = settle_common(config, true, options); !ok) return ok.failure();
   auto container = container_options(config);
-  if (!container) return container.error();
+  if (!container) return container.failure();
   options.container = std::move(*container);
   for (const bool skills : {false, true}) {
     auto folder =
         usable_directory(skills ? "skills_path" : "tools_path",
                          skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
-    if (!folder) return folder.error();
+    if (!folder) return folder.failure();
     if (!folder->empty())
       options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
   }
@@ -261,7 +312,7 @@ std::unique_ptr<const Executor> owned(T&& executor) {
 
 inline namespace inner {
 
-Error in_our_words(Error error, bool container) {
+SharedError in_our_words(Error error, bool container) {
   // Each name with what it is called here.
   constexpr std::string_view of_containers =
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
@@ -297,10 +348,10 @@ void warn(const std::string& message) {
 Expected<UserContainers> create_user_containers(const ServerConfig& config) {
   UserContainerOptions options = config.user;
   auto container = container_options(config);
-  if (!container) return container.error();
+  if (!container) return container.failure();
   options.container = std::move(*container);
   options.policy = config.local.policy;
-  if (auto ok = settle_policy(config, options.policy); !ok) return ok.error();
+  if (auto ok = settle_policy(config, options.policy); !ok) return ok.failure();
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
   options.audit_output = static_cast<std::size_t>(config.audit_output);
@@ -313,7 +364,7 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
   CommandPlace place;
   if (config.use == Option::docker) {
     auto options = container_executor_options(config);
-    if (!options) return options.error();
+    if (!options) return options.failure();
     auto executor = ContainerExecutor::create(*options);
     if (!executor) return in_our_words(executor.error(), true);
     place.executor = owned(std::move(*executor));
@@ -321,19 +372,19 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     return place;
   }
   if (config.use & Option::places) {
-    const auto options = place_options(config);
-    if (!options) return options.error();
+    const auto options = place_options(config, place.pool);
+    if (!options) return options.failure();
     auto executor = PlaceExecutor::create(*options);
     if (!executor) return in_our_words(executor.error());
     if (config.reach_place)
-      if (auto ok = executor->reach(); !ok) return ok.error();
+      if (auto ok = executor->reach(); !ok) return ok.failure();
     place.facts = executor->facts();
     place.sandbox = place.facts->sandbox;
     place.executor = owned(std::move(*executor));
     return place;
   }
   const auto options = local_options(config);
-  if (!options) return options.error();
+  if (!options) return options.failure();
   auto executor = LocalExecutor::create(*options);
   if (!executor) return in_our_words(executor.error());
   place.sandbox = executor->sandbox_report();

@@ -75,9 +75,10 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)
-      return failed(concat({in_quotes(path), " is an image of ", image.size,
-                            " bytes, too large for one reply; read parts of it with encoding "
-                            "base64 and unit bytes"}));
+      return failed(
+          concat("% is an image of % bytes, too large for one reply; read parts of it with "
+                 "encoding base64 and unit bytes",
+                 {in_quotes(path), image.size}));
     remember_read(set, image);
     set_member(object, "mime_type", image.mime_type);
     set_member(object, "size", image.size);
@@ -86,8 +87,8 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     return result;
   }
   if (file.binary && !wants_base64)
-    return failed(concat({in_quotes(path), " is a binary file of ", file.size,
-                          " bytes; read it with encoding base64"}));
+    return failed(concat("% is a binary file of % bytes; read it with encoding base64",
+                         {in_quotes(path), file.size}));
   remember_read(set, file);
   const std::string content = set.executor.redact(file.bytes);
   set_member(object, "content", wants_base64 ? to_base64(content) : to_utf8(content));
@@ -121,7 +122,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 }
 
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
-  const Json& path = call.argument("path");
+  const Json& path = call.argument("path"sv);
   const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
   const std::uint64_t levels = depth.is_number() ? std::min(count_of(depth), deepest) : 1;
@@ -163,15 +164,15 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
   record_file(set, call, file.has_value(), file.error());
   if (!file) return failed_here(set, file.error());
   if (file->more)
-    return failed(concat({in_quotes(file->path), " is longer than ", longest_source,
-                          " bytes, too long for a source file"}));
+    return failed(concat("% is longer than % bytes, too long for a source file",
+                         {in_quotes(file->path), longest_source}));
   const std::string& function = argument_text(call, "function_name");
   auto docstring = python_docstring(file->bytes, function);
   if (!docstring) {
     const std::string& message = docstring.error().message;
     const std::string path = in_quotes(shown_path(set, file->path));
-    if (function.empty()) return failed(concat({path, ": ", message}));
-    return failed(concat({path, ", ", in_quotes(function), ": ", message}));
+    if (function.empty()) return failed(concat("%: %", {path, message}));
+    return failed(concat("%, %: %", {path, in_quotes(function), message}));
   }
   std::string text = set.executor.redact(to_utf8(*docstring));
   shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});

@@ -21,9 +21,9 @@ std::string key_of(const Option& option) {
   return key;
 }
 
-Error bad_value(std::string_view option, std::string_view value, std::string_view expected) {
-  return make_error(ErrorCode::invalid_argument,
-                    {option, ": ", in_quotes(value), " is not ", expected});
+SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected) {
+  return make_error(ErrorCode::invalid_argument, "%: % is not %",
+                    {option, in_quotes(value), expected});
 }
 
 }  // namespace inner
@@ -38,8 +38,8 @@ std::optional<double> parse_number(std::string_view text) {
   return value->as_number();
 }
 
-Error not_given(std::string_view label, const char* what) {
-  return make_error(ErrorCode::invalid_argument, {label, " ", what, "; leave it out for no limit"});
+SharedError not_given(std::string_view label, const char* what) {
+  return make_error(ErrorCode::invalid_argument, "% %; leave it out for no limit", {label, what});
 }
 
 // An empty list must not quietly mean "no restriction". An empty word is what an unset variable of
@@ -48,11 +48,11 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
                             bool list) {
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
-    return make_error(ErrorCode::invalid_argument,
-                      {label, " needs exactly one value, and not ", words.size()});
+    return make_error(ErrorCode::invalid_argument, "% needs exactly one value, and not %",
+                      {label, words.size()});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
-    if (has_nul(word)) return bad_value(label, word, "free of NUL bytes");
+    if (has_nul(word)) return bad_value(label, word, "free of NUL bytes"sv);
   }
   return {};
 }
@@ -120,9 +120,9 @@ Expected<void> set_json(std::string_view label, std::string_view word, Json& jso
   JsonLimits limits;
   limits.unique_names = true;
   auto value = Json::parse(word, limits);
-  if (!value) return with_prefix({label, ": "}, value.error());
+  if (!value) return with_prefix("%: ", {label}, value.error());
   if (!value->is_object())
-    return make_error(ErrorCode::invalid_argument, {label, ": not a JSON object"});
+    return make_error(ErrorCode::invalid_argument, "%: not a JSON object", {label});
   json = std::move(*value);
   return {};
 }
@@ -171,7 +171,7 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
     }
     if (const char* const expected = set_word(words[0], target))
       return bad_value(label, words[0], expected);
-    if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value");
+    if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value"sv);
     return {};
   }
   if (auto ok = check_values(label, words, target.is_list()); !ok) return ok;

@@ -23,6 +23,7 @@ std::vector<Option> option_table(ServerConfig& config) {
   SandboxOptions& sandbox = local.sandbox;
   Limits& limits = sandbox.limits;
   ContainerOptions& box = config.container;
+  KubernetesOptions& cluster = config.kubernetes;
   std::vector<Option> table;
   table.reserve(128);
   // A row's lines: its name, what --help calls its value, its help, and another key of it.
@@ -122,7 +123,7 @@ std::vector<Option> option_table(ServerConfig& config) {
       "by which the disk may fill up during a command",
       {Kind::size, &limits.disk}, Where::kernel);
   add("execution-mode\nMODE\n"
-      "where commands run: local (default), docker, ssh, slurm, command",
+      "local (default), docker, ssh, slurm, kubernetes, command",
       &config.execution_mode, Where::all);
   add("place-command\nWORDS\n"
       "with mode command: what leads to a codeexec-mcp --place elsewhere",
@@ -134,14 +135,50 @@ std::vector<Option> option_table(ServerConfig& config) {
       "of this program there (default: codeexec-mcp)",
       &config.place_agent, Where::installed);
   add("place-workspace\nMODE\n"
-      "shared (default): the same here and there; remote: only there",
-      &config.place_workspace, Where::there);
+      "shared (default), remote: only there (default in pods), or copy",
+      &config.place_workspace, Where::places);
+  add("place-copy-files\nN\n"
+      "of a workspace that is copied, at most (default: 100000)",
+      &config.copy.max_files, Where::places);
+  add("place-copy-size\nSIZE\n"
+      "of all its files, at most (default: 1g)",
+      {Kind::size, &config.copy.max_bytes}, Where::places);
+  add("place-copy-exclude\nPATTERN...\n"
+      "what is not copied, as lines of a .gitignore",
+      &config.copy.exclude, Where::places);
+  add("place-copy-gitignore\n\n"
+      "what .gitignore files name is not copied",
+      &config.copy.gitignore, Where::places);
   add("place-start-timeout\nSECONDS\n"
       "that a command waits for its place to be made (default: 60)",
-      &config.slurm.start_timeout, Where::slurm);
+      &config.start_timeout, Where::made);
+  add("place-pool\nN\n"
+      "places kept ready beside the one in use (default: 0)",
+      &config.place_pool, Where::made);
   add("slurm-option\nWORD...\n"
       "more options of salloc, such as partition=debug or mem=4G",
       &config.slurm.options, Where::slurm);
+  add("kubernetes-option\nWORD...\n"
+      "more options of kubectl, such as context=lab or namespace=agents",
+      &cluster.options, Where::kubernetes);
+  add("kubernetes-image\nNAME\n"
+      "of the pod that commands run in",
+      &cluster.image, Where::kubernetes);
+  add("kubernetes-limit\nNAME=QUANTITY...\n"
+      "what the pod gets and may have: memory=1Gi cpu=2",
+      &cluster.limits, Where::kubernetes);
+  add("kubernetes-claim\nNAME\n"
+      "a PersistentVolumeClaim for its /workspace",
+      &cluster.claim, Where::kubernetes);
+  add("kubernetes-pod-template\nFILE\n"
+      "your own pod in place of an image, as JSON or YAML",
+      &cluster.pod_template, Where::kubernetes);
+  add("kubernetes-warm-pool\nNAME\n"
+      "take the pod from this pool of agent-sandbox",
+      &cluster.warm_pool, Where::kubernetes);
+  add("kubernetes-lifetime\nSECONDS\n"
+      "after which Kubernetes ends the pod (default: 86400)",
+      &config.kubernetes_lifetime, Where::kubernetes);
   add("place-keep-alive\nSECONDS\n"
       "without a sign of life, then the connection is lost (default: 30)",
       &config.keep_alive, Where::places);

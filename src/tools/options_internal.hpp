@@ -69,9 +69,14 @@ struct ServerConfig {
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
-  std::string place_workspace = "shared";
+  std::string place_workspace = {};  // not given: shared, or remote in a pod
+  PlaceCopyOptions copy = PlaceCopyOptions();
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   SlurmOptions slurm = {};
+  KubernetesOptions kubernetes = {};
+  std::chrono::milliseconds start_timeout = slurm.start_timeout;
+  std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
+  std::uint64_t place_pool = 0;
   bool reach_place = false;  // now, and not when a command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
@@ -119,13 +124,15 @@ struct Option {
     command = 8,
     ssh = 16,
     slurm = 32,
-    there = command | ssh,    // at a place that nobody makes
-    installed = ssh | slurm,  // where the agent is started by its name
+    kubernetes = 64,
+    made = slurm | kubernetes,  // by an engine
+    installed = ssh | made,     // where the agent is started by its name
     places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
     users = 4,
     containers = docker | users,
+    engines = made | containers,  // where places of ours can be listed
     agents = containers | places,
     all = commands | users
   };
@@ -141,7 +148,7 @@ std::vector<Option> option_table(ServerConfig& config);
 
 std::string key_of(const Option& option);
 
-Error bad_value(std::string_view option, std::string_view value, std::string_view expected);
+SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
 
 // Puts the words that follow an option on the command line, or stand in the configuration, where
 // they belong. `label` is how the user wrote the option.
@@ -166,6 +173,9 @@ struct Invocation {
   std::optional<std::string> verify_audit = {};
   bool sandbox_report = false;
   bool doctor = false;
+  bool places = false;
+  bool places_remove = false;
+  bool json = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
 };
@@ -179,7 +189,7 @@ std::string rules_text();
 
 // The program's name of an option where the library has another one; those of ContainerOptions only
 // where there is a container.
-Error in_our_words(Error error, bool container = false);
+SharedError in_our_words(Error error, bool container = false);
 
 void warn(const std::string& message);
 
@@ -190,8 +200,11 @@ Expected<LocalOptions> local_options(const ServerConfig& config);
 
 Expected<ContainerOptions> container_options(const ServerConfig& config);
 
+KubernetesOptions kubernetes_options(const ServerConfig& config);
+
 // Where commands run.
 struct CommandPlace {
+  std::optional<PlacePool> pool = {};  // that the executor takes from
   std::unique_ptr<const Executor> executor = {};
   SandboxReport sandbox = SandboxReport();              // where they run, but for containers
   std::optional<ContainerExecutorOptions> wanted = {};  // of a container
@@ -199,6 +212,9 @@ struct CommandPlace {
 };
 
 Expected<CommandPlace> create_place(const ServerConfig& config);
+
+// The exit status of --places and --places-remove.
+int list_places(const ServerConfig& config, bool remove_left, bool as_json);
 
 }  // namespace inner
 

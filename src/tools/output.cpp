@@ -16,7 +16,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call) {
-  const Json& asked = call.argument("max_output");
+  const Json& asked = call.argument("max_output"sv);
   const std::size_t most = set.options.max_output;
   return asked.is_number()
              ? static_cast<std::size_t>(std::min<std::uint64_t>(count_of(asked), most))
@@ -27,7 +27,7 @@ std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why
   const std::string_view head = utf8_prefix(text, most / 2);
   const std::string_view tail = utf8_suffix(text, most / 2);
   const std::size_t omitted = text.size() - head.size() - tail.size();
-  text = concat({head, "\n... (truncated", why, ": ", omitted, " bytes omitted) ...\n", tail});
+  text = concat("%\n... (truncated%: % bytes omitted) ...\n%", {head, why, omitted, tail});
   return omitted;
 }
 
@@ -35,15 +35,15 @@ std::size_t cut_output(std::string& text, std::size_t most) {
   // Text that was cut to so many bytes before has a line that says so.
   constexpr std::size_t longest_line = 256;
   if (text.size() <= most + longest_line) return 0;
-  return cut_middle(text, most, concat({", exceeded ", most, " bytes"}));
+  return cut_middle(text, most, concat(", exceeded % bytes", {most}));
 }
 
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes) {
-  std::string note = concat({stream == Stream::out ? "stdout" : "stderr", " has ", total,
-                             " bytes, and not all of them are here; "});
+  std::string note = concat("% has % bytes, and not all of them are here; ",
+                            {stream == Stream::out ? "stdout" : "stderr", total});
   if (file.empty()) return note + "send it to a file to read it in parts";
-  note += file_bytes < total ? concat({"the first ", file_bytes, " are in "}) : "all of it is in ";
+  note += file_bytes < total ? concat("the first % are in ", {file_bytes}) : "all of it is in ";
   note += file;
   if (!is_disabled(options, "read_file"sv)) note += ": use read_file with offset and count";
   return note;

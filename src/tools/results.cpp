@@ -79,13 +79,13 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat({"Command timed out after ", count_of_seconds(result.timeout)});
+      return concat("Command timed out after %", {count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
       return result.message;
     case Outcome::not_started:
-      return concat({"Execution error: ", result.message});
+      return concat("Execution error: %", {result.message});
     case Outcome::unknown:
       return "Execution error: the command ended, but its exit status could not be learned";
     case Outcome::exited:
@@ -112,7 +112,7 @@ Json execution_schema() {
       "stdout_bytes\tinteger\tBytes it wrote in all, when not here.\n"
       "stderr_bytes\tinteger\n"
       "stdout_truncated\tboolean\n"
-      "stderr_truncated\tboolean\n";
+      "stderr_truncated\tboolean\n"sv;
   Json properties;
   Json required;
   bool always = true;
@@ -241,12 +241,12 @@ inline namespace inner {
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
   if (text.size() <= longest) return text;
-  return concat({utf8_prefix(text, longest), "... (", text.size(), " bytes)"});
+  return concat("%... (% bytes)", {utf8_prefix(text, longest), text.size()});
 }
 
 void name_tool(const ToolOptions& options, Result& result) {
   const std::string left_behind = note_of_left_behind(result);
-  if (left_behind.empty() || is_disabled(options, "start_background_shell")) return;
+  if (left_behind.empty() || is_disabled(options, "start_background_shell"sv)) return;
   for (std::string& note : result.notes)
     if (note == left_behind) note += "; use start_background_shell";
 }
@@ -299,7 +299,7 @@ bool is_disabled(const ToolOptions& options, std::string_view tool) {
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message) {
   const bool is_code = call.tool() == "execute_code";
-  const std::string& script = call.argument(is_code ? "code" : "command").as_string();
+  const std::string& script = call.argument(is_code ? "code"sv : "command"sv).as_string();
   Result result;
   result.outcome = Outcome::refused;
   result.command = std::string(utf8_prefix(script, longest_audited_text));
@@ -343,10 +343,10 @@ Command command_of(const mcp::Call& call, const char* argument) {
   command.tool = call.tool();
   command.client = call.client();
   command.request = call.request_id();
-  if (const Json& id = call.argument("session_id"); id.is_string())
+  if (const Json& id = call.argument("session_id"sv); id.is_string())
     command.session_id = id.as_string();
   command.work_dir = argument_text(call, "work_dir");
-  if (const Json& seconds = call.argument("timeout"); seconds.is_number())
+  if (const Json& seconds = call.argument("timeout"sv); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
   return command;
 }
@@ -386,7 +386,7 @@ Json to_json(const Judgement& judgement) {
     Json assignments = Json::array();
     for (const shell::Assignment& assignment : command.assignments)
       assignments.push_back(assignment.value.known()
-                                ? Json(concat({assignment.name, "=", assignment.value.text}))
+                                ? Json(concat("%=%", {assignment.name, assignment.value.text}))
                                 : Json());
     Json entry;
     set_member(entry, "words", std::move(words));

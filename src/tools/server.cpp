@@ -7,6 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
+#include "cluster/cluster.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "environment/environment_internal.hpp"
@@ -128,8 +129,10 @@ void warn_of_bare_patterns(const ServerConfig& config) {
   for (const std::string& pattern : config.local.policy.blocked) {
     if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
     const std::string shown = printable(pattern);
-    warn(concat({"blocked_commands: '", shown, "' matches only this exact command; write '", shown,
-                 "( .*)?' to refuse it with arguments"}));
+    warn(
+        concat("blocked_commands: '%' matches only this exact command; write '%( .*)?' to refuse "
+               "it with arguments",
+               {shown, shown}));
   }
 }
 
@@ -137,17 +140,19 @@ void warn_of_bare_patterns(const ServerConfig& config) {
 void warn_of_workspace(const Executor& executor) {
   const PathRules rules = executor.file_rules();
   if (!rules.restricted() || rules.permission(executor.workspace()) != Permission::none) return;
-  warn(concat({"workspace: commands start in ", printable(executor.workspace()),
-               ", which is not in allowed_paths: each needs a work_dir, or set the workspace"}));
+  warn(
+      concat("workspace: commands start in %, which is not in allowed_paths: each needs a "
+             "work_dir, or set the workspace",
+             {printable(executor.workspace())}));
 }
 
 // Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
-  warn(concat({"sandbox: missing here: ", printable(joined(report.missing, "; "sv))}));
+  warn(concat("sandbox: missing here: %", {printable(joined(report.missing, "; "sv))}));
 }
 
-std::string no_thread(int error) { return concat({"cannot start a thread: ", errno_text(error)}); }
+std::string no_thread(int error) { return concat("cannot start a thread: %", {errno_text(error)}); }
 
 int print_report(const SandboxReport& report) {
   Json object;
@@ -166,8 +171,9 @@ int print_checks(const std::vector<EngineCheck>& checks) {
   int status = 0;
   for (const EngineCheck& check : checks) {
     if (!check.ok) status = 1;
-    append_all(text, {check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                      check.message.empty() ? "" : ": ", printable(check.message), "\n"});
+    append_all(text, "%%%%\n",
+               {check.ok ? "ok   " : "FAIL ", printable(check.subject),
+                check.message.empty() ? "" : ": ", printable(check.message)});
   }
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
@@ -175,8 +181,8 @@ int print_checks(const std::vector<EngineCheck>& checks) {
 // That a place was reached tells that its workspace is the same.
 std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
   return {{"place", true,
-           concat({facts.host, " (", facts.machine, "), agent ", facts.version, ", user ",
-                   facts.uid, ", home ", facts.home})},
+           concat("% (%), agent %, user %, home %",
+                  {facts.host, facts.machine, facts.version, facts.uid, facts.home})},
           {"workspace", true,
            concat({executor.workspace(),
                    facts.workspace.empty() ? " has the same files there" : " is only there"})}};
@@ -185,7 +191,8 @@ std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& f
 int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {
   checks.push_back(
       {"sandbox", true,
-       concat({name(report.mode), ", network ", name(report.network),
+       concat("%, network %%",
+              {name(report.mode), name(report.network),
                report.mode == SandboxMode::off
                    ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
                    : ""})});
@@ -281,7 +288,7 @@ int server_main(int argc, char** argv) {
   if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation->verify_audit) return verify_audit(*invocation->verify_audit);
   if (const auto policy = Policy::create(config.local.policy); !policy && invocation->list_rules)
-    return fail(2, in_our_words(policy.error()).message);
+    return fail(2, in_our_words(policy.error()).error().message);
   if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
 
   // A client that goes away must not kill the server before it has ended what it runs; nor must a
@@ -294,15 +301,24 @@ int server_main(int argc, char** argv) {
   // write to its descriptors, through /proc.
   ::prctl(PR_SET_DUMPABLE, 0);
 #endif
+  if (invocation->places || invocation->places_remove)
+    return list_places(config, invocation->places_remove, invocation->json);
   if (config.use == Option::users) return serve_user(config, *invocation);
   // Whoever runs one command does not come back for its files.
   config.local.private_spill_dir =
       !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
+  // Nor needs another place.
+  if (!config.local.private_spill_dir) config.place_pool = 0;
   config.reach_place = invocation->doctor || invocation->sandbox_report;
+  if (invocation->doctor && config.use == Option::kubernetes) {
+    const std::string rights = kubernetes_rights(kubernetes_options(config));
+    if (!print(rights)) return fail(1, "cannot write to standard output");
+    if (rights.find("FAIL ") != std::string::npos) return 1;
+  }
   auto place = create_place(config);
   // A place without a folder for temporary files has none for long output.
   if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
-    warn(concat({place.error().message, "; long output is cut, and goes to no file"}));
+    warn(concat("%; long output is cut, and goes to no file", {place.error().message}));
     config.local.private_spill_dir = false;
     place = create_place(config);
   }
@@ -311,7 +327,7 @@ int server_main(int argc, char** argv) {
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
   if (auto ok = check_disabled(executor, config.tools); !ok)
-    return fail(2, in_our_words(ok.error()).message);
+    return fail(2, in_our_words(ok.error()).error().message);
   // The way to a place may need any of them, and again.
   if (!(config.use & Option::places))
     drop_variables(config.local.environment, place->wanted.has_value());

@@ -91,7 +91,7 @@ void show_line(std::string_view line, Cells& cells) {
       std::size_t end = end_of_escape(line, at);
       // A text without its end takes nothing with it.
       if (end == std::string_view::npos)
-        end = line.substr(at + 1, 1) == "[" ? line.size() : std::min(at + 2, line.size());
+        end = line.substr(at + 1, 1) == "["sv ? line.size() : std::min(at + 2, line.size());
       const std::string_view sequence = line.substr(at + 1, end - at - 1);
       if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
       if (sequence == "[2K"sv) cells.erase_all();

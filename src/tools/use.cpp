@@ -27,8 +27,8 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat({tool, " may be called ", bounds_.calls_per_minute,
-                 " times in a minute (calls_per_minute); try again in ", left.count(), " seconds"});
+  return concat("% may be called % times in a minute (calls_per_minute); try again in % seconds",
+                {tool, bounds_.calls_per_minute, left.count()});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
@@ -38,9 +38,10 @@ std::chrono::milliseconds UseCounter::time_left() const {
 }
 
 std::string UseCounter::refusal_of_command() const {
-  return concat({"the commands of this session have used up the ",
-                 seconds_text(bounds_.running_time), " seconds they may take together ",
-                 "(running_time)"});
+  return concat(
+      "the commands of this session have used up the % seconds they may take together "
+      "(running_time)",
+      {seconds_text(bounds_.running_time)});
 }
 
 Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {

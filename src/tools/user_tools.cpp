@@ -60,7 +60,7 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   set_member(object, "success", true);
   set_member(object, "file_path", path);
   set_member(object, "bytes", *bytes);
-  set_member(object, "message", concat({"Successfully wrote ", *bytes, " bytes to ", path}));
+  set_member(object, "message", concat("Successfully wrote % bytes to %", {*bytes, path}));
   return answer_with(std::move(object));
 }
 
@@ -102,8 +102,8 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   if (!bytes) return failed(bytes.error().message);
   std::string content = to_base64(*bytes);
   if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat({in_quotes(name), " has ", bytes->size(),
-                          " bytes, too many for one reply: split it into parts"}));
+    return failed(concat("% has % bytes, too many for one reply: split it into parts",
+                         {in_quotes(name), bytes->size()}));
   Json object;
   set_member(object, "name", name);
   set_member(object, "size", bytes->size());
@@ -123,7 +123,7 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
     if (first != (line == "---"sv)) return {};
     first = false;
-    if (starts_with(line, key) && line.substr(key.size(), 1) == ":")
+    if (starts_with(line, key) && line.substr(key.size(), 1) == ":"sv)
       return trim_blanks(line.substr(key.size() + 1));
   }
   return {};
@@ -141,10 +141,10 @@ std::string list_skills(const std::string& folder) {
   const auto list = files.list(folder);
   std::size_t count = 0;
   for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
-    const auto skill = files.read(concat({entry.path, "/SKILL.md"}));
+    const auto skill = files.read(concat("%/SKILL.md", {entry.path}));
     if (!skill || ++count > most) continue;
     const std::string about =
-        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"), longest));
+        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"sv), longest));
     append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
                       about, about.empty() ? "" : ")"});
   }
@@ -170,7 +170,7 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
       "Runs a shell command in your container and returns its exit code, stdout and stderr."sv);
   required(bash, "command", "The command line, for bash."sv);
   seconds(bash, "timeout",
-          concat({"Seconds; default: ", seconds_text(containers.options().timeout), "."}));
+          concat("Seconds; default: %.", {seconds_text(containers.options().timeout)}));
   add(std::move(bash), execute_bash);
   mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
                              "Reads a text file of your container, or some of its lines."sv);
@@ -185,7 +185,7 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
   add(std::move(write), write_user_file);
   mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
                                   "Reads what a Python function says of itself, without running "
-                                  "it.");
+                                  "it."sv);
   required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\")."sv);
   required(docstring, "function_name", "The function, or Class.method."sv);
   add(std::move(docstring), read_user_docstring);

@@ -1,7 +1,7 @@
 // What a command in a place costs: over ssh on this machine beside a new `ssh HOST true`, over a
 // wire with 20 ms there and back, 200 at once, and a place where nothing runs; in a job of Slurm,
-// where $SLURM_CONF leads to one (helpers/slurm.sh). The agent is $CODEEXEC_PLACE_AGENT, or this
-// program.
+// where $SLURM_CONF leads to one (helpers/slurm.sh), and in a pod, where there is a Kubernetes of
+// the tests (helpers/kubernetes.sh). The agent is $CODEEXEC_PLACE_AGENT, or this program.
 //
 // Needs openssh-server, and for the wire root and /dev/net/tun (helpers/wire.hpp). --quick: fewer
 // rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not kept.
@@ -44,6 +44,13 @@ const Name rows[] = {
     {"200 commands at once in one place: memory of the agent", ""},
     {"200 commands at once in one place: memory of this end", ""},
     {"a command in a job of Slurm", "srun --overlap true"},
+    {"the first copy of a workspace of 10,000 files", "tar | tar"},
+    {"the same over ssh", "tar | ssh tar"},
+    {"a command after which three of 10,000 files are copied, and three before", ""},
+    {"32 places served by one program: its memory", ""},
+    {"a first command whose place was kept ready, in a job of Slurm", "one that waits for its job"},
+    {"a server that is killed: until its 3 jobs of Slurm are gone", ""},
+    {"a command in a pod of Kubernetes", "kubectl exec POD -- true"},
 };
 
 std::string agent() {
@@ -330,6 +337,213 @@ void measure_slurm(int rounds) {
   report(rows[9].what, "ms", ours, rows[9].rival, theirs, {"<=", 1.0 / 15});
 }
 
+// 10,000 files of up to 16 KiB in 500 folders.
+void fill(const std::string& workspace) {
+  for (int folder = 0; folder < 500; ++folder) {
+    const std::string path =
+        workspace + "/" + std::to_string(folder % 20) + "/" + std::to_string(folder);
+    support::make_directories(path);
+    for (int file = 0; file < 20; ++file)
+      support::write_file(path + "/file" + std::to_string(file),
+                          std::string(static_cast<std::size_t>((folder * 20 + file) * 37 % 16384),
+                                      static_cast<char>('a' + file)));
+  }
+}
+
+// A place whose copy lies below `cache`: the workspace's own path is taken.
+PlaceExecutor copy_at(const std::string& workspace, const std::string& cache, Strings words) {
+  words.insert(words.end(), {"env", "XDG_CACHE_HOME=" + cache, agent(), "--place"});
+  codeexec::PlaceOptions options = options_for(std::move(words));
+  options.workspace = workspace;
+  options.workspace_mode = codeexec::PlaceWorkspace::copy;
+  auto made = PlaceExecutor::create(options);
+  if (!made) fail("PlaceExecutor", made.error().message);
+  return *std::move(made);
+}
+
+void measure_first_copy(const Name& row, int rounds, const std::string& workspace,
+                        const Strings& words) {
+  std::string wire;
+  for (const std::string& word : words) wire += "'" + word + "' ";
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    const support::TempDir there;
+    const Words rival({"sh", "-c",
+                       "tar -C \"$0\" -cf - . | " + wire + "tar -C " + there.path() + " -xf -",
+                       workspace});
+    theirs.add(microseconds([&] { read_bare(rival.argv); }) / 1000);
+    const support::TempDir cache;
+    const PlaceExecutor place = copy_at(workspace, cache.path(), words);
+    ours.add(microseconds([&] { run_true(place); }) / 1000);
+  }
+  report(row.what, "ms", ours, row.rival, theirs, {"<=", 1.3});
+}
+
+void measure_copy(int rounds) {
+  const support::TempDir workspace;
+  fill(workspace.path());
+  measure_first_copy(rows[10], rounds, workspace.path(), {});
+  if (support::Sshd::is_there()) {
+    const Server server;
+    measure_first_copy(rows[11], rounds, workspace.path(), server.words({}));
+  } else {
+    skipped(rows[11].what, rows[11].rival, "no sshd here (openssh-server)");
+  }
+  const support::TempDir cache;
+  const PlaceExecutor place = copy_at(workspace.path(), cache.path(), {});
+  run_true(place);
+  Samples ours;
+  for (int i = 0; i < 5 * rounds; ++i) {
+    const std::string text = std::to_string(i);
+    for (const char* name : {"/0/0/file1", "/7/67/file2", "/19/499/file3"})
+      support::write_file(workspace.path() + name, text);
+    ours.add(
+        microseconds([&] {
+          const codeexec::Result result = place.run(
+              "cat 0/0/file1 7/67/file2 19/499/file3; echo x >> 0/0/file4; echo x >> 7/67/file5; "
+              "echo x >> 19/499/file6");
+          if (result.out != text + text + text || !result.notes.empty()) fail("copy", result.out);
+        }) /
+        1000);
+  }
+  report(rows[12].what, "ms", ours, {"<=", 200});
+}
+
+// One for each agent: all run a command that prints a mebibyte at once, twice.
+void measure_fleet() {
+  constexpr std::size_t count = 32;
+  std::vector<std::unique_ptr<Here>> folders;
+  std::vector<PlaceExecutor> places;
+  for (std::size_t i = 0; i < count; ++i) {
+    folders.push_back(std::make_unique<Here>());
+    places.push_back(folders.back()->place());
+  }
+  const Command command = Command::program({"head", "-c", "1048576", "/dev/zero"});
+  double most = 0;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<codeexec::Execution> all;
+    for (const PlaceExecutor& place : places) all.push_back(place.start(command));
+    most = std::max(most, memory_of("self", {"Rss"}));
+    for (const codeexec::Execution& each : all) {
+      const codeexec::Result result = each.wait();
+      if (!result.succeeded()) fail("one of many places", result.summary() + " " + result.message);
+      most = std::max(most, memory_of("self", {"Rss"}));
+    }
+  }
+  report(rows[13].what, "MB", figure(most / 1e6), {"<=", 200});
+}
+
+codeexec::SlurmOptions slurm_options() {
+  codeexec::SlurmOptions slurm;
+  slurm.agent = agent();
+  return slurm;
+}
+
+std::shared_ptr<codeexec::PlaceEngine> new_job() {
+  const auto engine = codeexec::slurm_jobs(slurm_options());
+  if (!engine) fail("slurm_jobs", engine.error().message);
+  return *engine;
+}
+
+// From making the executor to the end of its first command.
+double first_command(std::shared_ptr<codeexec::PlaceEngine> engine) {
+  codeexec::PlaceOptions options = options_for({});
+  options.engine = std::move(engine);
+  std::optional<PlaceExecutor> there;
+  const double took = microseconds([&] {
+    auto made = PlaceExecutor::create(options);
+    if (!made) fail("PlaceExecutor", made.error().message);
+    there.emplace(*std::move(made));
+    run_true(*there);
+  });
+  return took / 1000;
+}
+
+void measure_pool(int rounds) {
+  if (!std::getenv("SLURM_CONF"))
+    return skipped(rows[14].what, rows[14].rival, "$SLURM_CONF is not set");
+  const auto pool = codeexec::PlacePool::create(new_job, 1);
+  if (!pool) fail("PlacePool", pool.error().message);
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    while (pool->ready() == 0) ::poll(nullptr, 0, 1);
+    ours.add(first_command(pool->take()));
+    while (pool->ready() == 0) ::poll(nullptr, 0, 1);
+    theirs.add(first_command(new_job()));
+  }
+  report(rows[14].what, "ms", ours, rows[14].rival, theirs);
+}
+
+// Of a program that has one job in use and two that are ready.
+void measure_end(int rounds) {
+  if (!std::getenv("SLURM_CONF"))
+    return skipped(rows[15].what, rows[15].rival, "$SLURM_CONF is not set");
+  Samples times;
+  for (int i = 0; i < rounds; ++i) {
+    int ready[2];
+    if (::pipe(ready) != 0) fail("pipe");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto pool = codeexec::PlacePool::create(new_job, 2);
+      codeexec::PlaceOptions options = options_for({});
+      options.engine = pool->take();
+      const auto there = PlaceExecutor::create(options);
+      run_true(*there);
+      while (pool->ready() < 2) ::poll(nullptr, 0, 1);
+      (void)!::write(ready[1], "", 1);
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    if (child < 0 || ::read(ready[0], &byte, 1) != 1) fail("fork");
+    ::close(ready[0]);
+    ::close(ready[1]);
+    ::kill(child, SIGKILL);
+    times.add(microseconds([&] {
+                ::waitpid(child, nullptr, 0);
+                for (bool any = true; any;) {
+                  const auto left = codeexec::slurm_places();
+                  if (!left) fail("slurm_places", left.error().message);
+                  any = false;
+                  for (const codeexec::FoundPlace& place : *left)
+                    any = any || place.pid == std::to_string(child);
+                }
+              }) /
+              1000);
+  }
+  report(rows[15].what, "ms", times, {"<=", 30000});
+}
+
+// Beside a process of the same pod for each command. The pod gets this program, or the agent, if it
+// is a static one.
+void measure_kubernetes(int rounds) {
+  if (!std::getenv("CODEEXEC_TEST_KUBERNETES"))
+    return skipped(rows[16].what, rows[16].rival, "CODEEXEC_TEST_KUBERNETES is not set");
+  codeexec::KubernetesOptions kubernetes;
+  kubernetes.image = "localhost/busybox:1";
+  kubernetes.agent.clear();
+  codeexec::PlaceOptions options = options_for({});
+  const auto engine = codeexec::kubernetes_pods(kubernetes);
+  if (!engine) fail("kubernetes_pods", engine.error().message);
+  options.engine = *engine;
+  options.agent = agent();
+  options.workspace = "/workspace";
+  options.workspace_mode = codeexec::PlaceWorkspace::remote;
+  const auto there = PlaceExecutor::create(options);
+  if (!there) fail("PlaceExecutor", there.error().message);
+  const codeexec::Result pod = there->run("printf %s \"$HOSTNAME\"");
+  if (!pod.succeeded()) fail("a command in a pod", pod.message);
+  const Words rival({"kubectl", "exec", pod.out, "--", "true"});
+  Samples ours;
+  Samples theirs;
+  for (int i = 0; i < rounds; ++i) {
+    theirs.add(microseconds([&] { read_bare(rival.argv); }) / 1000);
+    for (int j = 0; j < 3; ++j) ours.add(microseconds([&] { run_true(*there); }) / 1000);
+  }
+  report(rows[16].what, "ms", ours, rows[16].rival, theirs, {"<=", 1.0 / 40});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -339,6 +553,11 @@ int main(int argc, char** argv) {
   measure_idle();
   measure_many(quick ? 1 : 5);
   measure_slurm(quick ? 5 : 31);
+  measure_copy(quick ? 3 : 11);
+  measure_pool(quick ? 3 : 21);
+  measure_fleet();
+  measure_end(quick ? 2 : 11);
+  measure_kubernetes(quick ? 5 : 31);
   if (support::Sshd::is_there()) {
     measure_ssh(quick ? 5 : 31);
     measure_distance(quick ? 11 : 101, quick ? 1 : 5);

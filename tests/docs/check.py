@@ -448,6 +448,13 @@ WRONG = [
     ["--sandbox", "best-effort", "--limit-open-files", "3"],
     ["--execution-mode", "ssh"], ["--execution-mode", "ssh", "--place-host", "-x"],
     ["--execution-mode", "slurm", "--slurm-option", "Mem=4G"],
+    ["--execution-mode", "slurm", "--place-pool", "1001"], ["--places"], ["--json"],
+    ["--execution-mode", "kubernetes", "--kubernetes-image", "x", "--kubernetes-option", "-n"],
+    ["--execution-mode", "kubernetes", "--kubernetes-image", "x", "--kubernetes-limit", "cpu"],
+    ["--execution-mode", "kubernetes", "--kubernetes-image", "x", "--kubernetes-option",
+     "context=nosuch"],
+    ["--execution-mode", "kubernetes"],
+    ["--execution-mode", "kubernetes", "--kubernetes-warm-pool", "x", "--kubernetes-claim", "y"],
     ["--execution-mode", "command", "--place-command", "a | b"],
     ["--execution-mode", "command", "--place-command", "false"],
     ["--execution-mode", "command", "--place-command", "false", "--place-keep-alive", "0.5"],
@@ -461,7 +468,7 @@ WRONG = [
 # Told only where something is missing, of a race, or not by way of the command line.
 NOT_HERE = {
     "the agent in ... speaks protocol ...", "the agent in ... said: ...",
-    "workspace: ... is not the same folder in ...",
+    "workspace: ... is not the same folder in ...", "Kubernetes pod ... does not start: ...",
     "sandbox: ...", "... has a value with a NUL byte in it",
     "... leads through the symbolic link ...; name the real directory",
     "allowed_paths: ... must be a directory to be kept away",
@@ -502,7 +509,8 @@ def check_errors():
     absent = []
     for call in re.findall(r"(?:bad_option|environment_error|credential_error)\((.*?)\);",
                            definitions, re.S):
-        longest = max(re.findall(r'"((?:[^"\\]|\\.)*)"', call), key=len, default="")
+        literals = re.findall(r'"((?:[^"\\]|\\.)*)"', re.sub(r'"\s+"', "", call))
+        longest = max((part for text in literals for part in text.split("%")), key=len, default="")
         known = OF_COMMANDS | OF_THE_LIBRARY | {"environment", "credentials: "}
         if longest.strip(" ,") not in texts and longest not in known:
             absent.append(longest)

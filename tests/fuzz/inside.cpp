@@ -61,7 +61,7 @@ codeexec::ContainerHealth read_health(const codeexec::Json& container) {
 
 bool says_orphan(const codeexec::Json& container) {
   static const codeexec::ProgramIdentity own = codeexec::own_identity();
-  return codeexec::is_orphan(container, own);
+  return codeexec::maker_of_container(container, own) == codeexec::PlaceMaker::gone;
 }
 
 double read_amount(std::string_view text) { return codeexec::number_with_unit(text); }

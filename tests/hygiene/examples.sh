@@ -51,8 +51,13 @@ expect "examples/in_process.cpp: works" \
   sh -c "./in_process | grep -qx 'epoch 3'"
 expect "examples/places.cpp: works" \
   sh -c "test \"\$(./places ./codeexec-mcp --place | grep -c '^exited with status 3')\" = 2"
+expect "examples/fleet.cpp: works" \
+  sh -c "test \"\$(./fleet --agents 32 command ./codeexec-mcp --place |
+    grep -cE '^agent-[0-9]+ .* 3 +3 +[0-9.]+$')\" = 32"
 expect "examples/mcp_server.cpp: works" \
   sh -c "./codeexec-mcp --run 'echo hello' | grep -q '\"success\":true'"
+expect "examples/slurm/server.json: is a configuration" \
+  sh -c "./codeexec-mcp --config examples/slurm/server.json --check true | grep -q true"
 request='{"jsonrpc":"2.0","id":1,"method":"tools/call",'
 request=$request'"params":{"name":"count_words","arguments":{"text":"one two"}}}'
 expect "examples/custom_tool.cpp: works" sh -c "{

@@ -24,6 +24,7 @@ VALUE = re.compile(r"[^=({]*?\b(\w+)(?:\[\w*\])* ?(?:=|\{|;)")
 FUNCTION = re.compile(r"(?:[^=(]*?[\s*&>])?((?:\w+::)*~?\w+)\(")
 WORD = re.compile(r"\b[A-Za-z_]\w*")
 CALL = re.compile(r"(?<![.\w>:])([a-z]\w*)\(")
+TOKEN = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\S')
 failures = 0
 
 
@@ -64,6 +65,28 @@ def names_of(text):
             name = named(line)
             if name and "::" not in name and name != "operator":
                 yield name, spaces[-1] if spaces else None
+
+
+def wrong_forms_of(text):
+    """Texts with a % for each value whose values, in braces behind them, are more or fewer."""
+    tokens = [token for token in TOKEN.findall(text) if not token.startswith("//")]
+    marks, form = 0, None
+    for at, token in enumerate(tokens):
+        if token[0] == '"':
+            marks = token.count("%") + (marks if form else 0)
+            form = form or token
+        elif form and token == "," and tokens[at + 1] == "{" and tokens[at + 2] != "}":
+            values, depth = 1, 0
+            for inner in tokens[at + 1 :]:
+                depth += (inner in ("(", "[", "{")) - (inner in (")", "]", "}"))
+                values += inner == "," and depth == 1
+                if depth == 0:
+                    break
+            if marks and values != marks:
+                yield form
+            form = None
+        else:
+            form = None
 
 
 def circles_of(graph):
@@ -150,6 +173,15 @@ def main():
             f"src/{name}: move its `#include <...>` to src/{SYSTEM_HEADERS[1]}"
             for name in parts
             if "#include <" in parts[name] and name not in SYSTEM_HEADERS
+        ],
+    )
+
+    check(
+        "a text has a % for each of its values",
+        [
+            f"src/{name}: {form}: count them"
+            for name, text in parts.items()
+            for form in wrong_forms_of(text)
         ],
     )
 

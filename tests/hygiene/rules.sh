@@ -43,6 +43,11 @@ add json/value.cpp '#include' '#include "json/parse.cpp"'
 broken "a part that includes a part" 'declare what it uses in an internal header'
 add json/value.cpp '#include' '#include <map>'
 broken "a system header in a part" 'src/json/value.cpp: move its .#include <...>. to'
+add json/value.cpp 'inline namespace v0_1 {' '// concat("% of %", {"one"})'
+add json/value.cpp 'inline namespace v0_1 {' \
+  'std::string told() { return concat("% of %", {"one"}); }'
+rejoin
+broken "a text with more marks than values" 'src/json/value.cpp: "% of %": count them'
 add json/json_internal.hpp '#include' '#include "json/other_internal.hpp"'
 printf '#pragma once\n#include "json/json_internal.hpp"\n' > "$copy/src/json/other_internal.hpp"
 rejoin

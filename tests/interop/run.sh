@@ -2,12 +2,13 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm conformance, or all. Their packages
-# come from npm and PyPI in the versions written here, and go into OUT. `docker` is the newest two
-# with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an engine for
-# that, `ssh` the same two with commands over ssh, on a server of their own (helpers/sshd.sh),
-# `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that $SLURM_CONF is that
-# of a Slurm for tests.
+# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm kubernetes conformance, or all. Their
+# packages come from npm and PyPI in the versions written here, and go into OUT. `docker` is the
+# newest two with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an
+# engine for that, `ssh` the same two with commands over ssh, on a server of their own
+# (helpers/sshd.sh), `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that
+# $SLURM_CONF is that of a Slurm for tests, and `kubernetes` in a pod, when
+# CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG say so of a Kubernetes.
 # Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this machine,
 # "SKIPPED: ...".
 set -eu
@@ -18,7 +19,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm kubernetes conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -187,6 +188,13 @@ for client in $clients; do
         python_client "Slurm, Python" python_v2 python_slurm
       else
         skip slurm "needs CODEEXEC_TEST_SLURM=1 and \$SLURM_CONF of a Slurm of the tests"
+      fi
+      ;;
+    kubernetes)
+      if [ -n "${CODEEXEC_TEST_KUBERNETES:-}" ] && [ -n "${KUBECONFIG:-}" ]; then
+        python_client "Kubernetes, Python" python_v2 python_kubernetes
+      else
+        skip kubernetes "needs CODEEXEC_TEST_KUBERNETES=1 and \$KUBECONFIG of one of the tests"
       fi
       ;;
     conformance)

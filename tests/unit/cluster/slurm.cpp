@@ -4,10 +4,8 @@
 
 #include <doctest/doctest.h>
 
-#include "../../helpers/executor_support.hpp"
-#include "../../helpers/support.hpp"
+#include "slurm_helpers.hpp"
 
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,67 +22,6 @@ using codeexec::SlurmOptions;
 using namespace support;
 
 namespace {
-
-using Strings = std::vector<std::string>;
-
-bool has_no_slurm() {
-  if (std::getenv("CODEEXEC_TEST_SLURM")) return false;
-  MESSAGE("SKIPPED: needs CODEEXEC_TEST_SLURM=1 and $SLURM_CONF of a Slurm of the tests");
-  return true;
-}
-
-ProcessResult run_words(const Strings& words) {
-  codeexec::ProcessOptions options;
-  options.argv = words;
-  options.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin",
-                         std::string("SLURM_CONF=") + std::getenv("SLURM_CONF")};
-  options.timeout = safety;
-  return codeexec::run_process(options);
-}
-
-// Those that are not ended yet.
-std::string jobs() { return run_words({"squeue", "-h", "-o", "%A"}).out; }
-
-bool no_job_is_left() {
-  return comes_true([] { return jobs().empty(); });
-}
-
-class Jobs {
- public:
-  TempDir workspace = {};
-  SlurmOptions slurm = {};
-
-  Jobs() {
-    REQUIRE(no_job_is_left());
-    slurm.agent = CODEEXEC_MCP;
-    slurm.on_progress = [this](std::string_view what) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      told_ += std::string(what) + "\n";
-    };
-  }
-  PlaceOptions options() const {
-    PlaceOptions options;
-    const auto engine = codeexec::slurm_jobs(slurm);
-    REQUIRE_MESSAGE(engine, engine.error().message);
-    options.engine = *engine;
-    options.workspace = workspace.path();
-    options.timeout = 2 * safety;
-    return options;
-  }
-  PlaceExecutor executor() const {
-    auto made = PlaceExecutor::create(options());
-    REQUIRE_MESSAGE(made, made.error().message);
-    return *std::move(made);
-  }
-  std::string progress() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return told_;
-  }
-
- private:
-  mutable std::mutex mutex_ = {};
-  std::string told_ = {};
-};
 
 // A job that has all of the node.
 class Everything {
@@ -109,14 +46,8 @@ class Everything {
   std::optional<codeexec::Process> process_ = {};
 };
 
-bool prints(const codeexec::Execution& execution, const std::string& text) {
+bool job_prints(const codeexec::Execution& execution, const std::string& text) {
   return comes_true([&] { return has(execution.read(codeexec::Stream::out, 0).text, text); });
-}
-
-std::string number_of(const Result& result) {
-  const std::string start = "Slurm job ";
-  REQUIRE(begins(result.place, start));
-  return result.place.substr(start.size());
 }
 
 }  // namespace
@@ -154,7 +85,7 @@ TEST_CASE("slurm: bytes come as they are, and lines before they are whole") {
   CHECK(r.succeeded());
   CHECK(out == command.input + std::string("\0\377\r\n\033", 5));
   const codeexec::Execution started = there.start(Command::shell("printf begun; sleep 600"));
-  CHECK(prints(started, "begun"));
+  CHECK(job_prints(started, "begun"));
   started.cancel();
   CHECK(started.wait().outcome == Outcome::cancelled);
 }
@@ -165,7 +96,7 @@ TEST_CASE("slurm: a job that is cancelled is told of, and replaced by another") 
   const PlaceExecutor there = f.executor();
   const codeexec::Execution started =
       there.start(Command::shell("echo $$; setsid sleep 600 & echo $!; wait"));
-  REQUIRE(prints(started, "\n"));
+  REQUIRE(job_prints(started, "\n"));
   const std::string first = jobs().substr(0, jobs().find('\n'));
   REQUIRE(run_words({"scancel", first}).succeeded());
   const Result r = started.wait();
@@ -188,7 +119,7 @@ TEST_CASE("slurm: a job whose time is up is told of") {
   f.slurm.options = {"time=10"};
   const PlaceExecutor there = f.executor();
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
-  REQUIRE(prints(started, "begun\n"));
+  REQUIRE(job_prints(started, "begun\n"));
   const std::string job = jobs().substr(0, jobs().find('\n'));
   REQUIRE(run_words({"scontrol", "update", "jobid=" + job, "EndTime=now"}).succeeded());
   const Result r = started.wait();
@@ -205,7 +136,7 @@ TEST_CASE("slurm: a node that fails is told of") {
   REQUIRE(nodes.succeeded());
   const std::string node = nodes.out.substr(0, nodes.out.find('\n'));
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
-  REQUIRE(prints(started, "begun\n"));
+  REQUIRE(job_prints(started, "begun\n"));
   REQUIRE(run_words({"scontrol", "update", "nodename=" + node, "state=down", "reason=test"})
               .succeeded());
   const Result r = started.wait();

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -33,6 +34,34 @@ using support::make;
 using support::member_names;
 using support::parsed;
 using support::Strings;
+
+TEST_CASE("one record at a time is told, and a command may be run by who is told") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  std::atomic<int> at_once{0};
+  std::atomic<int> most{0};
+  std::atomic<int> records{0};
+  const LocalExecutor* itself = nullptr;
+  options.on_audit = [&](const codeexec::AuditRecord& record) {
+    const int number = ++records;
+    if (record.result->command == "echo inner") return;
+    const int now = ++at_once;
+    if (now > most) most = now;
+    if (number == 1) CHECK(itself->run("echo inner").out == "inner\n");
+    std::this_thread::yield();
+    --at_once;
+  };
+  const LocalExecutor here = make(options);
+  itself = &here;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) here.run("true");
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(records == 41);
+  CHECK(most == 1);
+}
 
 TEST_CASE("every command leaves one record, through callback and file alike") {
   const support::TempDir place;

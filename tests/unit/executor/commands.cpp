@@ -25,6 +25,13 @@ using support::Strings;
 
 // what a command is -------------------------------------------------------------------------------
 
+TEST_CASE("one command in one line") {
+  const Result result = codeexec::run("echo hello; exit 3");
+  CHECK(result.out == "hello\n");
+  CHECK(result.exit_code == 3);
+  CHECK(codeexec::run("sudo ls").outcome == Outcome::refused);
+}
+
 TEST_CASE("empty and blank commands succeed and do nothing") {
   const LocalExecutor here = make({});
   for (const char* script : {"", "   ", "\n\n", "# nothing"}) {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -64,6 +65,20 @@ class Event {
 bool is_running(pid_t pid) { return ::kill(pid, 0) == 0; }
 
 }  // namespace
+
+TEST_CASE("a started command can be waited for with poll()") {
+  const LocalExecutor here = make({});
+  Command command = Command::program({"cat"});
+  command.keep_input_open = true;
+  const Execution execution = here.start(command);
+  pollfd entry = {execution.descriptor(), POLLIN, 0};
+  REQUIRE(entry.fd >= 0);
+  CHECK(::poll(&entry, 1, 0) == 0);
+  execution.close_input();
+  CHECK(::poll(&entry, 1, static_cast<int>(milliseconds(safety).count())) == 1);
+  CHECK(execution.done());
+  CHECK(here.start(Command::shell("sudo ls")).descriptor() == -1);
+}
 
 TEST_CASE("a run() is cancelled from another thread, and its tree dies") {
   const LocalExecutor here = make({});

@@ -115,3 +115,21 @@ TEST_CASE("ssh: a workspace that is only there") {
   REQUIRE(!lost);
   CHECK(has(lost.error().message, "box"));
 }
+
+TEST_CASE("ssh: a workspace is copied there and back") {
+  if (SshServer::is_missing()) return;
+  SshServer server;
+  PlaceOptions options = server.options();
+  options.workspace_mode = codeexec::PlaceWorkspace::copy;
+  std::string bytes(std::size_t{20} << 20, 'x');
+  for (std::size_t i = 0; i < bytes.size(); i += 4099) bytes[i] = static_cast<char>(i / 4099);
+  write_file(server.workspace / "large", bytes);
+  const PlaceExecutor there = make_place(options);
+  const Result r = there.run("sha256sum large; cat large large > larger; echo small > small");
+  REQUIRE_MESSAGE(r.succeeded(), r.message);
+  CHECK(r.notes.empty());
+  CHECK(read_file(server.workspace / "larger") == bytes + bytes);
+  CHECK(read_file(server.workspace / "small") == "small\n");
+  CHECK(there.run("rm l*; ls").out == "small\n");
+  CHECK(!exists(server.workspace / "large"));
+}

@@ -269,6 +269,8 @@ TEST_CASE("policy: S10: nothing is planted that runs later or lets somebody in")
            "sed -i s/a/b/ /etc/pam.d/common-auth",
            "sed -i.bak s/a/b/ /etc/ssh/sshd_config",
            "sed --in-place s/a/b/ /etc/passwd",
+           "sed 's/a/b/w /etc/passwd' f",
+           "sed 's/a/b\\\nc/w /etc/passwd' f",
            "perl -i -pe 's/a/b/' /etc/passwd",
            "perl -pi -e 's/a/b/' /etc/sudoers",
            "patch /etc/passwd < x",

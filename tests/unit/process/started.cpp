@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
 #include <signal.h>
 
 #include <atomic>
@@ -49,6 +50,30 @@ TEST_CASE("a started process runs on its own and gives its result to every waite
     CHECK(process->wait_for(milliseconds(0)));
     CHECK(process->wait().out == "out\n");
     CHECK(!process->signal(SIGTERM));
+  }
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("a descriptor becomes readable when a started process has ended") {
+  const LeftoverCheck leaks;
+  {
+    ProcessOptions options = program({"cat"});
+    options.keep_input_open = true;
+    auto process = Process::start(options);
+    REQUIRE(process);
+    pollfd entry = {process->descriptor(), POLLIN, 0};
+    REQUIRE(entry.fd >= 0);
+    CHECK(process->descriptor() == entry.fd);
+    CHECK(::poll(&entry, 1, 0) == 0);
+    process->close_input();
+    CHECK(::poll(&entry, 1, static_cast<int>(milliseconds(safety).count())) == 1);
+    CHECK(process->done());
+
+    auto ended = Process::start(shell("exit 3"));
+    REQUIRE(ended);
+    CHECK(ended->wait().exit_code == 3);
+    entry.fd = ended->descriptor();
+    CHECK(::poll(&entry, 1, 0) == 1);
   }
   CHECK(leaks.clean());
 }

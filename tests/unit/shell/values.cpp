@@ -83,6 +83,7 @@ TEST_CASE("shell: variables that the script sets") {
       {"declare X=a; w $X", "declare X=a ; w a"},
       {"X=(a 'b c'); w \"${X[@]}\"", "[X=<a b c>] ; w a <b c>"},
       {"X=(a b); w ${X[1]} ${X[0]} $X", "[X=<a b>] ; w b a a"},
+      {"X[1]=(); w ${X[@]}", "[X=<>] ; w @"},
       {"X=(rm -rf /); \"${X[@]}\"", "[X=<rm -rf />] ; rm -rf /"},
       {"printf -v X %s rm; $X a", "printf -v X %s rm ; rm a"},
       {"X=(a\nb # c\n)", "[X=<a b>]"},

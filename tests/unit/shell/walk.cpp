@@ -64,6 +64,9 @@ TEST_CASE("shell: walk follows the strings it is given") {
           {"both; w 4", "both ; w 1 ; w 2 ; w 3 ; w 4"},
           {"echo a | w", "echo a ; w <- echo a"},
           {"v a | w b | u c", "v a ; w b <- v a ; u c <- w b"},
+          // A filter lets through what the command before it writes, also behind another pipeline.
+          {"v a | cat | w b", "v a ; cat <- v a ; w b <- v a"},
+          {"{ v a | w b; u c; } | cat | w d", "v a ; w b <- v a ; u c ; cat ; w d <- u c"},
           {"w; v", "w ; v"},
           {"sh -c \"w $X\"", "sh -c <w @> ; w @"},
           {"sh -c 'w \"a'; w b", "sh -c <w \"a> !parse"},

@@ -213,7 +213,16 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"place-host", {"", "-oProxyCommand=true"}},
       {"place-agent-path", {""}},
       {"slurm-option", {"", "--mem=1G", "-p", "1", "Mem=1"}},
-      {"place-workspace", {"", "copy", "Remote"}},
+      {"kubernetes-option", {"", "--context=lab", "-n", "1", "Context=lab"}},
+      {"kubernetes-limit", {"", "memory", "memory=", "=1Gi"}},
+      {"kubernetes-image", {""}},
+      {"kubernetes-claim", {""}},
+      {"kubernetes-pod-template", {""}},
+      {"kubernetes-warm-pool", {""}},
+      {"kubernetes-lifetime", {"abc", "0", "-5", "", "1.5"}},
+      {"place-workspace", {"", "copied", "Remote"}},
+      {"place-copy-exclude", {"", "a\nb"}},
+      {"place-copy-gitignore", {"maybe"}},
       {"place-keep-alive", {"abc", "0", "0.5", "-5", ""}},
       {"keep-env", {"A=B", "", "A*B"}},
       {"protect-paths", {"", "/usr", "../x", "a/../b"}},
@@ -262,10 +271,18 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       here = {"--execution-mode", "docker", "--workspace", place.path()};
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};
-    if (name == "slurm-option" || name == "place-start-timeout")
+    if (name == "slurm-option" || name == "place-start-timeout" || name == "place-pool")
       here = {"--execution-mode", "slurm"};
+    if (begins(name, "kubernetes-")) {
+      here = {"--execution-mode", "kubernetes"};
+      if (name == "kubernetes-option" || name == "kubernetes-limit")
+        here.insert(here.end(), {"--kubernetes-image", "x"});
+    }
     if (name == "place-agent-path" || name == "place-keep-alive" || name == "place-workspace")
       here = {"--execution-mode", "ssh", "--place-host", "nobody.invalid"};
+    if (begins(name, "place-copy-"))
+      here = {"--execution-mode",  "ssh", "--place-host", "nobody.invalid",
+              "--place-workspace", "copy"};
     if (name == "user-id" || name == "max-artifact-size" || ends(name, "s-size") ||
         name == "workspace-size")
       here = {"--profile", "user-container"};

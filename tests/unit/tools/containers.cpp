@@ -65,7 +65,7 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
   }
   check_refused(run_program({"--execution-mode", "srt"}),
                 "Invalid command_line_execution_mode: 'srt'. Must be 'local', 'docker', 'ssh', "
-                "'slurm' or 'command'.");
+                "'slurm', 'kubernetes' or 'command'.");
   check_refused(run_program({"--execution-mode", "docker", "--docker-network-mode", "mesh"}),
                 "Invalid command_line_docker_network_mode: 'mesh'. Must be 'none', 'bridge', or "
                 "'host'.");

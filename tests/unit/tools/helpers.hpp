@@ -86,7 +86,8 @@ inline std::vector<std::pair<std::string, std::string>> options_of_help() {
 inline bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
          name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
-         name == "version" || name == "place";
+         name == "version" || name == "place" || name == "places" || name == "places-remove" ||
+         name == "json";
 }
 
 inline std::string key_of(std::string name) {

@@ -1,7 +1,19 @@
 // Code of interpreters, as far as it starts programs or removes files.
+//
+// Code is read without its grammar: as comments, strings, names and single characters, in one pass.
+// A call is a name of starting_functions or removing_functions, and what stands in its parentheses.
+// Its strings tell what it does; what the code would put into them at run time is a NUL byte:
+//
+//   os.system("rm -rf " + path)              script    rm -rf \0
+//   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
+//   shutil.rmtree("/etc")                    removed   /etc
+//   `ls $dir`                                script    ls \0
+//
+// This finds what is written plainly. Code that hides what it runs is not found: keeping it from
+// harm is the job of the sandbox.
 
-#include "policy/judge_internal.hpp"
 #include "policy/policy_internal.hpp"
+#include "policy/subject_internal.hpp"
 #include "policy/tables_internal.hpp"
 
 #include "base/base_internal.hpp"
@@ -19,7 +31,7 @@ struct CodeFindings {
   std::vector<std::string> removed = {};              // directories, with all they hold
 };
 
-// Finds calls in code by their names, without parsing the language. Reads each byte once.
+// Finds the calls in a piece of code, and what they would start or remove. Reads each byte once.
 class CodeReader {
  public:
   CodeReader(Language language, std::string_view code) : language_(language), code_(code) {}
@@ -193,21 +205,35 @@ class CodeReader {
     read_call(starts, parenthesised);
   }
 
+  // A string within a call, with the letters in front of it: r"..", f'..'
+  std::string read_argument() {
+    bool raw = false, formatted = false;
+    for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
+      raw = raw || (code_[i - 1] | 0x20) == 'r';
+      formatted = formatted || (code_[i - 1] | 0x20) == 'f';
+    }
+    return read_string(raw, formatted);
+  }
+
   // The strings of a call: those of its first list, or all up to its end.
+  //
+  //   next                what happens
+  //   a string            continues the one before, as in "a" "b", if no comma stands between
+  //   [ as first, second  the list begins that holds the words of a command
+  //   ] of this list      the call is judged by what stands before; what follows are options
+  //   , ( [ {             the next string is another one
+  //   a name, + . % $     adds an unknown part to the string before
+  //   ) of the call       the end; without parentheses, also ; and the end of the line
   void read_call(bool starts, bool parenthesised) {
     std::vector<std::string> strings;
-    std::size_t depth = 0, list_depth = 0;
-    bool joined = false;  // the next string continues the one before
-    bool first_is_list = false, simple = true;
+    std::size_t depth = 0, list_depth = 0;  // list_depth: of what is in the list; 0: in none
+    bool joined = false;                    // the next string continues the one before
+    bool first_is_list = false;
+    bool list_was_read = false;
     while (at_ < code_.size()) {
       const char c = code_[at_];
       if (is_quote(c)) {
-        bool raw = false, formatted = false;
-        for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
-          raw = raw || (code_[i - 1] | 0x20) == 'r';
-          formatted = formatted || (code_[i - 1] | 0x20) == 'f';
-        }
-        std::string text = read_string(raw, formatted);
+        std::string text = read_argument();
         if (joined && !strings.empty())
           strings.back() += text;
         else
@@ -227,8 +253,8 @@ class CodeReader {
         if (depth == 0) break;
         if (list_depth != 0 && depth == list_depth) {
           list_depth = 0;
-          if (simple) finish_list(starts, first_is_list, strings);
-          simple = false;
+          if (!list_was_read) finish_list(starts, first_is_list, strings);
+          list_was_read = true;
         }
         --depth;
       } else if (c == ',') {
@@ -241,7 +267,7 @@ class CodeReader {
           strings.back() += '\0';
       }
     }
-    if (simple) finish_call(starts, std::move(strings));
+    if (!list_was_read) finish_call(starts, std::move(strings));
   }
   // A letter in front of a quote: r"..", f'..'
   bool is_prefix(char c) const {
@@ -280,59 +306,57 @@ class CodeReader {
 
 inline namespace inner {
 
-// interpreters -----------------------------------------------------------------------------------
+// interpreters ------------------------------------------------------------------------------------
 
-void Judge::peel_interpreter(const Wrapper& wrapper, const Form& form) {
-  Wrapper verb;
-  if (form.size > 1 && find_wrapper(concat({wrapper.name, " ", form.words[1].text}), verb))
-    return peel(verb, form.from(1));
+void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto language = static_cast<Language>(wrapper.flags[1] - '0');
-  bool has_code = false, from_file = false, prints = false, in_place = false;
+  bool has_code = false;   // given by an option
+  bool from_file = false;  // or in a file that an option names
+  bool prints = false, in_place = false;
   std::size_t i = read_arguments(
       form, wrapper.syntax, Order::stop_at_operand,
       [&](std::string_view name, const Part& argument) {
         if (argument.word && lists_option(wrapper.scripts, name)) {
           has_code = true;
-          read_code(language, argument.text, form, *argument.word);
+          read_code(subject, language, argument.text, form, *argument.word);
         }
         if (has_entry("m f file"sv, name)) from_file = true;
         if (has_entry("p print"sv, name)) prints = true;
         if (name == "i"sv) in_place = true;
       },
       ignore_part);
-  const bool node_prints = prints && language == Language::node;
-  if (!has_code && !from_file && (wrapper.has('f') || node_prints)) {
-    if (i < form.size) read_code(language, form.words[i].text, form, form.words[i]);
-    return;
-  }
   if (has_code || from_file) {
     // perl -i and ruby -i change the files they are given.
     for (; in_place && i < form.size; ++i)
-      use_file(Use::write, part_of(form.words[i]), false, form);
+      use_file(subject, Use::write, part_of(form.words[i]), false, form);
     return;
   }
-  if (i < form.size && form.words[i].text != "-") {
-    use_file(Use::read, part_of(form.words[i]), false, form);
+  const bool operand_is_code = wrapper.has('f') || (prints && language == Language::node);
+  if (operand_is_code) {
+    if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
+  } else if (i < form.size && form.words[i].text != "-") {
+    use_file(subject, Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(language, form.input->text, form, form.words[0]);
+    read_code(subject, language, form.input->text, form, form.words[0]);
   }
 }
 
-void Judge::read_code(Language language, std::string_view code, const Form& form,
-                      const shell::Word& word) {
+void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
+               const shell::Word& word) {
   CodeFindings findings = CodeReader(language, code).read();
   Form started = form.from(0);
   started.code = true;
-  for (std::string& script : findings.scripts) add_payload(started, std::move(script), false);
+  for (std::string& script : findings.scripts)
+    subject.add_payload(started, std::move(script), false);
   for (std::vector<std::string>& command : findings.commands) {
     std::vector<shell::Word> words;
     for (std::string& text : command) words.push_back(word_like(word, std::move(text)));
-    add_form(started, std::move(words));
+    subject.add_form(started, std::move(words));
   }
   for (std::string& path : findings.removed) {
     shell::Word removed = word_like(word, std::move(path));
     removed.home = starts_with(removed.text, "~"sv);
-    use_file(Use::remove_tree, part_of(removed), true, form);
+    use_file(subject, Use::remove_tree, part_of(removed), true, form);
   }
 }
 

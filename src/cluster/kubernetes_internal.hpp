@@ -1,0 +1,62 @@
+// What the parts of Kubernetes share.
+#pragma once
+
+#include "cluster/cluster.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "process/process.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+inline constexpr char claim_kind[] = "sandboxclaims.extensions.agents.x-k8s.io";
+
+// kubectl and the options for it.
+std::vector<std::string> kubectl_words(const KubernetesOptions& options);
+
+// One call of kubectl, of at most 30 seconds.
+ProcessResult call_kubectl(const std::vector<std::string>& words, Pieces more);
+
+// What to do about what kubectl or a status says; empty when that is not known.
+std::string_view kubectl_help(std::string_view said);
+
+// What kubectl said in vain, on one line, and what to do about it.
+std::string kubectl_trouble(std::string_view said);
+
+// What is to be created under that name, on one line.
+Expected<std::string> pod_object(const KubernetesOptions& options, const std::string& name);
+
+// Of an agent, where a label may have it; "agent" when nothing is left of it.
+std::string agent_label(std::string_view agent_id);
+
+enum PodState { pod_waits = 1, pod_ready = 2, pod_ended = 4 };
+
+// Looks at a pod or a claim until it is in one of the states `until`, or the deadline has passed.
+// Returns its state then, and in `why` what Kubernetes says of that.
+struct PodWatch {
+  const std::vector<std::string>& kubectl;
+  const char* kind;
+  const std::string& name;
+  int until;
+  std::string why = {};
+  Json seen = {};  // the object, as it was then
+  Function<void(std::string_view)> on_progress = {};
+
+  Expected<PodState> wait(const std::optional<CancelToken>& cancel,
+                          std::chrono::steady_clock::time_point deadline);
+
+ private:
+  PodState look_at(const Json& event);
+};
+
+// What Kubernetes has warned of last, or nothing.
+std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,148 @@
+// Waiting for a pod, and what its status says.
+
+#include "cluster/kubernetes_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t longest_event = std::size_t{4} << 20;
+
+// "OOMKilled: its message", after what is there already.
+void add_reason(std::string& why, const Json& part) {
+  const std::string& message = part["message"].as_string();
+  const std::string reason =
+      concat({part["reason"].as_string(), message.empty() ? "" : ": ", message});
+  if (reason.empty()) return;
+  append_all(why, {why.empty() ? "" : "; ", printable(utf8_prefix(reason, 500))});
+}
+
+const Json& condition_of(const Json& status, std::string_view type) {
+  for (const Json& condition : status["conditions"].items())
+    if (condition["type"].as_string() == type) return condition;
+  return status["none"];
+}
+
+PodState state_of_pod(const Json& pod, std::string& why) {
+  const Json& status = pod["status"];
+  const std::string& phase = status["phase"].as_string();
+  const bool deleted = !pod["metadata"]["deletionTimestamp"].is_null();
+  bool ended = deleted || phase == "Failed" || phase == "Succeeded";
+  add_reason(why, status);
+  add_reason(why, condition_of(status, "DisruptionTarget"));
+  for (const char* const list : {"initContainerStatuses", "containerStatuses"})
+    for (const Json& container : status[list].items()) {
+      const Json& waiting = container["state"]["waiting"];
+      const std::string& reason = waiting["reason"].as_string();
+      if (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing") {
+        ended = true;
+        add_reason(why, waiting);
+      }
+      // One that has only ended says no more than its pod does.
+      const Json& end = container["state"]["terminated"];
+      if (end["reason"].as_string() != "Completed" && end["exitCode"].as_integer() != 0)
+        add_reason(why, end);
+    }
+  if (deleted) why = why.empty() ? "it was deleted" : concat("it was deleted: %", {why});
+  if (ended && why.empty()) why = "its program has ended";
+  if (ended) return pod_ended;
+  if (condition_of(status, "Ready")["status"].as_string() == "True") return pod_ready;
+  add_reason(why, condition_of(status, phase == "Pending" ? "PodScheduled" : "Ready"));
+  return pod_waits;
+}
+
+PodState state_of_claim(const Json& claim, std::string& why) {
+  const Json& ready = condition_of(claim["status"], "Ready");
+  const std::string& reason = ready["reason"].as_string();
+  add_reason(why, ready);
+  if (!claim["metadata"]["deletionTimestamp"].is_null() || reason == "WarmPoolNotFound" ||
+      reason == "TemplateNotFound" || reason == "ClaimExpired" ||
+      condition_of(claim["status"], "Finished")["status"].as_string() == "True")
+    return pod_ended;
+  return ready["status"].as_string() == "True" ? pod_ready : pod_waits;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+PodState PodWatch::look_at(const Json& event) {
+  why.clear();
+  seen = event["object"];
+  if (event["type"].as_string() == "DELETED") {
+    why = "it was deleted";
+    return pod_ended;
+  }
+  return kind == claim_kind ? state_of_claim(seen, why) : state_of_pod(seen, why);
+}
+
+Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
+                                  std::chrono::steady_clock::time_point deadline) {
+  PodState state = pod_waits;
+  // The API server ends a watch now and then.
+  while (Clock::now() < deadline) {
+    const CancelToken event;
+    bool done = false;
+    std::string held;
+    ProcessOptions call;
+    call.argv = kubectl;
+    add_words(call.argv, {"get", kind, name, "--watch", "--output-watch-events", "-o", "json"});
+    call.environment = own_variables();
+    call.on_output = [&](Stream stream, std::string_view bytes) {
+      if (stream != Stream::out || done) return;
+      held += bytes;
+      std::string_view lines = held;
+      for (std::size_t end; !done && (end = lines.find('\n')) != std::string_view::npos;) {
+        const std::string before = why;
+        if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
+        done = (state & until) != 0;
+        if (!done && on_progress && !why.empty() && why != before)
+          on_progress(concat("Kubernetes: %: %", {name, why}));
+        lines.remove_prefix(end + 1);
+      }
+      held.erase(0, held.size() - lines.size());
+      if (held.size() > longest_event) held.clear();
+      if (done) event.cancel();
+    };
+    auto started =
+        Process::start(std::move(call), [event](const ProcessResult&) { event.cancel(); });
+    if (!started) return with_prefix("cannot start kubectl: ", {}, started.error());
+    const bool heard = wait_for_event(event, cancel, deadline);
+    const bool failed = heard && !done && started->wait_for(std::chrono::seconds(1)) &&
+                        !started->wait().succeeded();
+    const std::string said = started->read(Stream::err, 0).text;
+    // From here on nothing else writes to what is above.
+    { const Process last = std::move(*started); }
+    if (done) return state;
+    if (cancel && cancel->cancelled())
+      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+    if (failed && said.find("(NotFound)") != std::string::npos) {
+      why = "it was deleted";
+      return pod_ended;
+    }
+    if (failed) return make_error(ErrorCode::io, "%", {kubectl_trouble(said)});
+  }
+  return state;
+}
+
+std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
+  const ProcessResult told =
+      call_kubectl(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
+                             concat("type=Warning,involvedObject.name=%", {name}), "-o",
+                             "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
+  std::string_view lines = without_line_ends(told.out);
+  lines.remove_prefix(std::min(lines.rfind('\n') + 1, lines.size()));
+  return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,332 @@
+// Copied workspaces: the wire between the two sides, the end of it there, and the end here.
+
+#include "place/copy_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// What the side of the commands asks of the other: to take what follows, or to send.
+constexpr char copy_takes = 'T';
+constexpr char copy_sends = 'S';
+
+// A side that does nothing for so long is given up.
+Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
+
+}  // namespace
+
+inline namespace inner {
+
+Json copy_options(const PlaceCopyOptions& options) {
+  Json object = Json::object();
+  set_member(object, "files", static_cast<unsigned long long>(options.max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.max_bytes));
+  set_member(object, "exclude", list_of(options.exclude));
+  set_member(object, "gitignore", options.gitignore);
+  return object;
+}
+
+Json copy_ground(std::string_view ground, const Json& options) {
+  Json pair = Json::array();
+  pair.push_back(Json(take_part(ground, '\0')));
+  pair.push_back(options);
+  return pair;
+}
+
+int serve_copy(const Json& ground, int in, int out) {
+  auto root = open_canonical_directory(ground[0].as_string());
+  if (!root) return 1;
+#if defined(__linux__)
+  ::prctl(PR_SET_DUMPABLE, 0);  // as the agent
+#endif
+  CopyTree tree(std::move(*root), ground[1]);
+  CopyWire wire{UniqueFd(::dup(in)), UniqueFd(::dup(out))};
+  char asked = 0;
+  while (wire.get(&asked, 1) && !tree.is_gone()) {
+    if (asked == copy_takes) {
+      if (!tree.take(wire)) return 1;
+      continue;
+    }
+    const bool ok = tree.scan();
+    const std::string& problem = tree.report.problem;
+    if (ok ? !tree.send(wire)
+           : !wire.put_numbers({copy_failed, 0, 0, problem.size()}) || !wire.put(problem) ||
+                 !wire.flush())
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace inner
+
+void CopyNames::add(std::string_view path) {
+  constexpr std::size_t shown = 5;
+  if (++count <= shown)
+    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
+}
+
+void CopyReport::add(int number, std::string_view path) {
+  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
+    return names[conflict].add(path);
+  if (number == EROFS) return names[not_writable].add(path);
+  if (error == 0) error = number;
+  names[failed].add(path);
+}
+
+std::string CopyReport::text(std::string_view where, std::string& said) const {
+  constexpr std::string_view texts =
+      "changed both here and there, so each side keeps its own (remove one of them to have the "
+      "other): \n"
+      "not copied, as it is neither a file nor a folder nor a link: \n"
+      "not copied, as it cannot be read: \n"
+      "not copied, as it lies too deep: \n"
+      "not changed here, where it may only be read: \n"
+      "not copied: \n";
+  std::string_view left = texts;
+  std::string all;
+  for (int kind = 0; kind < kinds; ++kind) {
+    const CopyNames& these = names[kind];
+    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
+    if (kind == failed) append_all(note, ": %", {errno_text(error)});
+    const bool stays = kind >= special && kind <= deep;
+    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
+    if (stays && said.size() < 65536) said += note;
+    append_all(all, {all.empty() ? "" : "; ", note});
+  }
+  return all;
+}
+
+bool CopyWire::put(std::string_view bytes) {
+  sending_ += bytes;
+  return sending_.size() < longest_payload || flush();
+}
+
+bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
+  return put(
+      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
+}
+
+bool CopyWire::flush() {
+  std::string_view left = sending_;
+  while (!left.empty()) {
+    const ssize_t size = write_to_pipe(out_.get(), left);
+    if (size > 0) {
+      left.remove_prefix(static_cast<std::size_t>(size));
+    } else if (errno == EAGAIN) {
+      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return false;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  sending_.clear();
+  return true;
+}
+
+std::string_view CopyWire::get_some(std::size_t most) {
+  while (got_.empty()) {
+    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
+    if (size > 0) {
+      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
+      taken(got_);
+    } else if (size < 0 && errno == EAGAIN) {
+      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return {};
+    } else if (size == 0 || errno != EINTR) {
+      return {};
+    }
+  }
+  const std::string_view some = got_.substr(0, most);
+  got_.remove_prefix(some.size());
+  return some;
+}
+
+bool CopyWire::get(void* bytes, std::size_t size) {
+  auto* to = static_cast<char*>(bytes);
+  while (size != 0) {
+    const std::string_view some = get_some(size);
+    if (some.empty()) return false;
+    std::memcpy(to, some.data(), some.size());
+    to += some.size();
+    size -= some.size();
+  }
+  return true;
+}
+
+Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
+                                                     const std::string& workspace,
+                                                     const PathRules& paths, const Json& options) {
+  auto copy = new_shared<PlaceCopy>(std::move(link));
+  std::string_view ground = copy->link_->ground();
+  copy->here_ = workspace;
+  copy->there_ = std::string(take_part(ground, '\0'));
+  if (!is_canonical_form(copy->there_))
+    return make_error(ErrorCode::io, "% has told a path that is none", {copy->link_->name()});
+  if (auto ok = copy->look_at(workspace, paths, options); !ok) return ok.failure();
+  if (auto ok = copy->begin(); !ok) return ok.failure();
+  return copy;
+}
+
+Expected<void> PlaceCopy::look_at(const std::string& workspace, const PathRules& paths,
+                                  const Json& options) {
+  auto root = open_canonical_directory(workspace);
+  if (!root) return with_prefix("workspace: ", {}, root.error());
+  tree_ = std::make_unique<CopyTree>(std::move(*root), options);
+  tree_->rules = paths;
+  tree_->base = workspace;
+  if (tree_->scan()) return {};
+  return make_error(ErrorCode::limit, "workspace: it cannot be copied: %", {tree_->report.problem});
+}
+
+Expected<void> PlaceCopy::begin() {
+  PlaceRequest request;
+  request.argv.emplace_back();
+  request.has_input = true;
+  request.merge_streams = true;
+  command_ = std::make_unique<PlaceCommand>(link_, std::move(request));
+  ProcessResult failure;
+  if (!command_->launch(false, {}, failure))
+    return make_error(ErrorCode::io, "%", {failure.message});
+  std::string_view nothing;
+  UniqueFd out = command_->take_out();
+  wire_ = std::make_unique<CopyWire>(std::move(out), command_->take_input(nothing));
+  wire_->taken = [command = command_.get()](std::string_view bytes) {
+    command->take(Stream::out, bytes, [](std::string_view) {});
+  };
+  return {};
+}
+
+std::string PlaceCopy::report(std::string_view where) {
+  return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
+}
+
+Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
+                               std::vector<std::string>& notes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tree_->cancel = &cancel;
+  const auto lost = [this] {
+    lost_ = true;
+    return make_error(ErrorCode::io, "workspace: the copy in % was lost", {link_->name()});
+  };
+  if (lost_) return lost();
+  if (!tree_->scan())
+    return make_error(ErrorCode::limit, "workspace: it cannot be copied to %: %",
+                      {link_->name(), tree_->report.problem});
+  if (tree_->has_changes() && (!wire_->put({&copy_takes, 1}) || !tree_->send(*wire_)))
+    return lost();
+  tree_->cancel = nullptr;
+  const int error = tree_->report.error;
+  const std::string note = report("to ");
+  if (cancel && cancel->cancelled())
+    return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+  if (is_full_disk(error)) return make_error(ErrorCode::io, "%", {note});
+  add_note(notes, "%", {note});
+  return {};
+}
+
+std::string PlaceCopy::fetch() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);
+  if (ok && tree_->report.problem.empty()) return report("from ");
+  lost_ = !ok;
+  return concat("what the command changed in the workspace has not come back from %: %",
+                {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
+}
+
+void PlaceCopy::translate(std::string& path) const {
+  if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
+}
+
+// The folder is a line behind a mark.
+std::string PlaceCopy::told_here(std::string text, const std::string& mark) const {
+  const std::string begin = concat("%\n%", {mark, there_});
+  const std::size_t at = text.find(begin);
+  if (at == std::string::npos || at + begin.size() == text.size()) return text;
+  const char next = text[at + begin.size()];
+  if (next == '/' || next == '\n')
+    text.replace(at + begin.size() - there_.size(), there_.size(), here_);
+  return text;
+}
+
+namespace {
+
+// A fetch as a program that runs for a while: in a thread, as the one of all commands must not
+// wait.
+class CopyFetch final : public Carrier {
+ public:
+  explicit CopyFetch(std::shared_ptr<PlaceCopy> copy) : copy_(std::move(copy)) {}
+  CopyFetch(const CopyFetch&) = delete;
+  CopyFetch& operator=(const CopyFetch&) = delete;
+  ~CopyFetch() override { join(); }
+
+  bool launch(bool, const std::optional<CancelToken>&, ProcessResult& failure) override {
+    int error = make_pipe(reader_, writer_) ? 0 : errno;
+    if (error == 0) error = start_thread(&thread_, thread_main, this);
+    has_thread_ = error == 0;
+    if (error == 0) return true;
+    failure.outcome = Outcome::not_started;
+    failure.message = concat("what the command changed has not come back: %", {errno_text(error)});
+    return false;
+  }
+  int exit_descriptor() const override { return -1; }
+  UniqueFd take_out() override { return std::move(reader_); }
+  UniqueFd take_err() override { return {}; }
+  UniqueFd take_input(std::string_view&) override { return {}; }
+  int pid() const override { return -1; }
+  void take(Stream, std::string_view, FunctionRef<void(std::string_view)>) override {}
+  bool ended() const override { return done_.load(); }
+  bool signal(int) override { return false; }
+  void kill() override {}
+  std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
+  void finish(ProcessResult& result) override {
+    join();
+    result.message.swap(note_);
+  }
+
+ private:
+  static void* thread_main(void* self) {
+    auto& fetch = *static_cast<CopyFetch*>(self);
+    fetch.note_ = fetch.copy_->fetch();
+    fetch.done_ = true;
+    fetch.writer_.reset();
+    return nullptr;
+  }
+  void join() {
+    if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
+  }
+
+  const std::shared_ptr<PlaceCopy> copy_;
+  std::string note_ = {};
+  UniqueFd reader_ = UniqueFd();
+  UniqueFd writer_ = UniqueFd();
+  pthread_t thread_ = {};
+  bool has_thread_ = false;
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace
+
+std::optional<ProcessOptions> CopiedCommand::next_measure(const ProcessResult* last) {
+  if (last) note_ = last->message;
+  if (std::exchange(has_fetched_, true)) return {};
+  std::optional<ProcessOptions> options = ProcessOptions();
+  options->carrier = new_shared<CopyFetch>(copy_);
+  return options;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

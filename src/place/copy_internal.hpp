@@ -1,0 +1,271 @@
+// Copied workspaces: the tree of one side, what changed in it, and how that goes to the other.
+//
+// Both sides have the same class, CopyTree, and the same list of paths: the agreed one, which has
+// of each path what the file system of that side says of it. What differs from that list is a
+// change. One side sends its changes and the other one takes them:
+//
+//   note     of one path that is left out, and why
+//   gone     a path, in falling order
+//   put      a path, in rising order, then pieces of its content: the size in 4 bytes, the bytes
+//   done     then the other side answers with the numbers of those that it has not taken
+//   failed   a text: nothing is sent
+//
+// A change is taken where the path is on this side as it was agreed. Where it is not, both have
+// changed it: neither is overwritten, and both sides mark it as their own until they are the same
+// again, or one of them is removed: then the other one is sent. A change is stronger than a
+// removal.
+#pragma once
+
+#include "place/place.hpp"
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// What begins each message, the first of four numbers: its kind, and with copy_put the mode of what
+// it is, 8 bits up. The others are the size, the time of modification and the size of the path, or
+// of a text.
+constexpr std::uint64_t copy_note = 1;
+constexpr std::uint64_t copy_gone = 2;
+constexpr std::uint64_t copy_put = 3;
+constexpr std::uint64_t copy_done = 4;
+constexpr std::uint64_t copy_failed = 5;
+
+// In place of the size of a piece: so many zeros besides; and there is no more of it to be had.
+constexpr std::size_t copy_hole = std::size_t{1} << 24;
+constexpr std::size_t copy_broken = 0xffffffff;
+
+constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
+constexpr int copy_conflict = 0xffff;                  // in place of an errno
+
+// `a` before `b`, when what lies in a folder comes right behind it.
+bool copy_order(std::string_view a, std::string_view b);
+
+// FNV-1a with 64 bits: it tells changes by chance only.
+constexpr std::uint64_t copy_prime = 0x100000001b3;
+std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes);
+int copy_hash_of(int fd, std::uint64_t& hash);  // 0 or errno
+
+// What may be had again later.
+inline bool is_full_disk(int error) { return error == ENOSPC || error == EDQUOT || error == EIO; }
+
+inline std::string_view folder_of(std::string_view path) {
+  return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
+}
+
+// What the other side must know: the options, and in the ground of a question the workspace, too.
+Json copy_options(const PlaceCopyOptions& options);
+Json copy_ground(std::string_view ground, const Json& options);
+
+// There: answers until the input ends.
+int serve_copy(const Json& ground, int in, int out);
+
+}  // namespace inner
+
+// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
+// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
+// not, `#` for a comment. The last one that fits counts.
+class CopyRules {
+ public:
+  // Lines of all files that count for one folder; those above are not read.
+  static constexpr std::size_t most = 1024;
+
+  // The folder that they stand in, with a slash at its end; or empty.
+  void add(std::string_view folder, std::string_view lines);
+  std::size_t size() const { return patterns_.size(); }
+  void cut(std::size_t size) { patterns_.resize(size); }
+  bool excludes(std::string_view path, bool is_folder) const;
+
+ private:
+  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
+};
+
+// At most 120 bytes and the path of each, twice while it is compared.
+struct CopyEntry {
+  std::string path = {};
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  // nanoseconds since 1970
+  std::int64_t changed = 0;   // the same of st_ctime; -1: to be sent again
+  std::uint64_t hash = 0;     // of its content, when that went over the wire
+  std::uint32_t mode = 0;     // with its type; 0: it is not there
+  bool own = false;           // only on this side, or another one there
+  bool is_recent = false;     // its time would be the same after another change
+  bool is_sent = false;       // it is a change
+  bool is_closed = false;     // a folder that cannot be listed
+
+  void set(const struct stat& status);
+};
+
+// Names for a note: how many, and the first few of them.
+struct CopyNames {
+  std::size_t count = 0;
+  std::string text = {};
+  void add(std::string_view path);
+};
+
+// What is to be told of one copy.
+struct CopyReport {
+  enum Kind { conflict, special, unreadable, deep, not_writable, failed, kinds };
+  CopyNames names[kinds] = {};
+  int error = 0;             // of the first that failed
+  std::string problem = {};  // that ended all of it
+
+  void add(int error, std::string_view path);
+  // A note, or nothing. Of what is left out for what it is only what was not `said` before.
+  std::string text(std::string_view where, std::string& said) const;
+};
+
+// Bytes to and from the other side, in the calling thread.
+class CopyWire {
+ public:
+  CopyWire(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
+
+  bool put(std::string_view bytes);
+  bool put_numbers(std::initializer_list<std::uint64_t> numbers);
+  bool flush();
+  bool get(void* bytes, std::size_t size);
+  // Some bytes, at most so many; none when the other side has gone.
+  std::string_view get_some(std::size_t most);
+  // Of a command, which tells its end of the wire how much was taken.
+  Function<void(std::string_view)> taken = {};
+
+ private:
+  bool fill();
+
+  UniqueFd in_;
+  UniqueFd out_;
+  std::string sending_ = {};
+  std::unique_ptr<char[]> buffer_{new char[longest_payload]};
+  std::string_view got_ = {};
+};
+
+// One side. What comes over the wire is hostile: paths and their order, sizes, numbers.
+class CopyTree {
+ public:
+  CopyTree(UniqueFd root, const Json& options);
+
+  // Which paths may be changed by the other side, or seen, and where they lie.
+  PathRules rules = PathRules();
+  std::string base = {};
+  const std::optional<CancelToken>* cancel = nullptr;  // of what is sent
+  CopyReport report = CopyReport();
+
+  // Finds what is there. False: it is too much, or cannot be read, as report.problem says.
+  bool scan();
+  bool has_changes() const { return changes_ != 0; }
+  // False: the other side has gone, or speaks another language.
+  bool send(CopyWire& wire);
+  bool take(CopyWire& wire);
+  bool is_gone() const;  // the folder
+
+  static constexpr std::string_view partial = ".codeexec-part-";
+
+ private:
+  Permission permission(std::string_view path) const {
+    return rules.restricted() ? rules.permission(concat("%/%", {base, path})) : Permission::write;
+  }
+  bool list_folder(int folder, std::string& path, int depth);
+  bool list_name(int folder, const std::string& name, std::string& path, int depth);
+  void read_rules(int folder, std::string_view path);
+  void compare();
+  bool is_same(const CopyEntry& now, CopyEntry& agreed) const;
+  bool send_file(CopyWire& wire, CopyEntry& entry, int fd);
+  bool send_one(CopyWire& wire, CopyEntry& entry);
+  bool take_refusals(CopyWire& wire);
+  // An errno, copy_conflict or 0; a wire that is lost is told by `lost`.
+  int take_one(CopyWire& wire, CopyEntry& entry, bool& lost);
+  static int take_link(CopyWire& wire, std::string& target, bool& lost);
+  int take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost);
+  int put_file(CopyEntry& entry, int parent, const char* part, int fd);
+  int put_folder(CopyEntry& entry, int parent);
+  bool may_replace(CopyEntry& entry, int parent, bool& is_there);
+  void remove(const std::string& path);
+  UniqueFd open_folder(std::string_view path) const;
+  int open_parent(std::string_view path);
+  CopyEntry* find(std::string_view path);
+  void keep(CopyEntry&& entry);
+  void finish_folders();
+  void merge();
+
+  UniqueFd root_;
+  std::uint64_t most_files_;
+  std::uint64_t most_bytes_;
+  bool gitignore_;
+  CopyRules excluded_ = CopyRules();
+  CopyRules ignored_ = CopyRules();
+  std::vector<CopyEntry> agreed_ = {};
+  std::vector<CopyEntry> found_ = {};
+  std::vector<CopyEntry> gone_ = {};
+  std::vector<CopyEntry> added_ = {};    // to what is agreed
+  std::vector<CopyEntry> folders_ = {};  // whose rights are set when all is in them
+  std::uint64_t bytes_ = 0;
+  std::uint64_t changes_ = 0;
+  const std::string part_ = concat({partial, random_hex(8)});  // a file that is not whole yet
+  UniqueFd parent_ = UniqueFd();                               // of what is put
+  std::string parent_path_ = {};
+};
+
+// The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
+class PlaceCopy {
+ public:
+  static Expected<std::shared_ptr<PlaceCopy>> open(std::shared_ptr<PlaceLink> link,
+                                                   const std::string& workspace,
+                                                   const PathRules& paths, const Json& options);
+  explicit PlaceCopy(std::shared_ptr<PlaceLink> link) : link_(std::move(link)) {}
+
+  // The workspace of this side.
+  Expected<void> look_at(const std::string& workspace, const PathRules& paths, const Json& options);
+  const std::string& workspace() const { return there_; }
+  // The other end has gone: what is there is not known any more.
+  bool is_lost() const { return lost_.load(); }
+  const std::shared_ptr<PlaceLink>& link() const { return link_; }
+  // Before a command: what has changed here goes there.
+  Expected<void> send(const std::optional<CancelToken>& cancel, std::vector<std::string>& notes);
+  // After it: what has changed there comes here. A note, or nothing.
+  std::string fetch();
+  // A path that begins with the workspace, as the other side has it.
+  void translate(std::string& path) const;
+  // What a session was told, with its folder as it is here.
+  std::string told_here(std::string text, const std::string& mark) const;
+
+ private:
+  Expected<void> begin();
+  std::string report(std::string_view where);
+
+  mutable std::mutex mutex_ = {};
+  const std::shared_ptr<PlaceLink> link_;
+  std::string here_ = {};
+  std::string there_ = {};
+  std::unique_ptr<PlaceCommand> command_ = {};
+  std::unique_ptr<CopyWire> wire_ = {};
+  std::unique_ptr<CopyTree> tree_ = {};
+  std::string said_ = {};
+  std::atomic<bool> lost_{false};
+};
+
+// A command in a place with a copy. It is over when what it changed has come here.
+class CopiedCommand final : public PlaceCommand {
+ public:
+  CopiedCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request,
+                std::shared_ptr<PlaceCopy> copy)
+      : PlaceCommand(std::move(link), std::move(request)), copy_(std::move(copy)) {}
+  bool ended() const override { return has_fetched_ && PlaceCommand::ended(); }
+  bool is_lost() const override { return !has_fetched_ && PlaceCommand::ended(); }
+  std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
+  const std::string& note() const { return note_; }
+
+ private:
+  const std::shared_ptr<PlaceCopy> copy_;
+  std::string note_ = {};
+  bool has_fetched_ = false;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,375 @@
+// One side of a copied workspace: what lies in it, and what of that has changed.
+
+#include "place/copy_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "base/platform_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr int most_depth = 128;  // a descriptor each
+constexpr std::size_t longest_copied_path = 4095;
+constexpr std::size_t longest_rules = std::size_t{64} << 10;
+
+std::int64_t copy_time(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1000000000 + time.tv_nsec;
+}
+
+bool copy_lies_in(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
+}
+
+// Clocks of file systems go on by one tick of the kernel, of 10 ms at most.
+bool is_recent_time(std::int64_t changed) {
+  constexpr std::int64_t tick = 10000000;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return changed > copy_time(now) - 2 * tick;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool copy_order(std::string_view a, std::string_view b) {
+  const std::size_t size = std::min(a.size(), b.size());
+  std::size_t at = 0;
+  while (at < size && a[at] == b[at]) ++at;
+  if (at == size) return a.size() < b.size();
+  const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c); };
+  return rank(a[at]) < rank(b[at]);
+}
+
+std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes) {
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * copy_prime;
+  return hash;
+}
+
+int copy_hash_of(int fd, std::uint64_t& hash) {
+  std::unique_ptr<char[]> buffer(new char[longest_payload]);
+  hash = 0;
+  for (;;) {
+    const ssize_t size = ::read(fd, buffer.get(), longest_payload);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return size < 0 ? errno : 0;
+    hash = copy_hash(hash, {buffer.get(), static_cast<std::size_t>(size)});
+  }
+}
+
+}  // namespace inner
+
+void CopyEntry::set(const struct stat& status) {
+  mode = static_cast<std::uint32_t>(status.st_mode & (S_IFMT | 0777));
+  size = S_ISDIR(status.st_mode) ? 0 : static_cast<std::uint64_t>(status.st_size);
+#if defined(__APPLE__)
+  modified = copy_time(status.st_mtimespec);
+  changed = copy_time(status.st_ctimespec);
+#else
+  modified = copy_time(status.st_mtim);
+  changed = copy_time(status.st_ctim);
+#endif
+  is_recent = S_ISREG(status.st_mode) && is_recent_time(changed);
+}
+
+CopyTree::CopyTree(UniqueFd root, const Json& options)
+    : root_(std::move(root)),
+      most_files_(static_cast<std::uint64_t>(options["files"].as_integer())),
+      most_bytes_(static_cast<std::uint64_t>(options["size"].as_integer())),
+      gitignore_(options["gitignore"].as_bool()) {
+  for (const std::string& pattern : texts_in(options["exclude"])) excluded_.add({}, pattern);
+}
+
+bool CopyTree::is_gone() const {
+  struct stat status {};
+  return ::fstat(root_.get(), &status) != 0 || status.st_nlink == 0;
+}
+
+bool CopyTree::scan() {
+  found_.clear();
+  found_.reserve(agreed_.size());
+  gone_.clear();
+  bytes_ = changes_ = 0;
+  ignored_.cut(0);
+  report = CopyReport();
+  std::string path;
+  if (!list_folder(root_.get(), path, 0)) return false;
+  compare();
+  return true;
+}
+
+void CopyTree::read_rules(int folder, std::string_view path) {
+  const UniqueFd file(
+      ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  std::string lines(longest_rules, '\0');
+  std::size_t size = 0;
+  while (size < lines.size()) {
+    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  lines.resize(size);
+  ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
+}
+
+bool CopyTree::list_folder(int folder, std::string& path, int depth) {
+  TextMap names;  // for their order alone
+  UniqueFd listed(
+      above_standard_streams(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  int error = listed ? 0 : errno;
+  if (listed)
+    error = for_each_entry(std::move(listed), [&](const char* name) {
+      if (!starts_with(name, partial)) names[name];
+      return names.size() <= most_files_;
+    });
+  if (error != 0) {
+    if (path.empty()) report.problem = concat("it cannot be read: %", {errno_text(error)});
+    report.names[CopyReport::unreadable].add(path);
+    if (!found_.empty()) found_.back().is_closed = true;
+    return !path.empty();
+  }
+  const std::size_t rules_before = ignored_.size();
+  if (gitignore_) read_rules(folder, path);
+  const std::size_t size = path.size();
+  for (const auto& [name, nothing] : names) {
+    if (size != 0) path += '/';
+    path += name;
+    if (!list_name(folder, name, path, depth)) return false;
+    path.resize(size);
+  }
+  ignored_.cut(rules_before);
+  return true;
+}
+
+bool CopyTree::list_name(int folder, const std::string& name, std::string& path, int depth) {
+  struct stat status {};
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  const bool is_folder = S_ISDIR(status.st_mode);
+  CopyEntry entry;
+  entry.path = path;
+  if (excluded_.excludes(path, is_folder) || ignored_.excludes(path, is_folder) ||
+      permission(path) == Permission::none) {
+    found_.push_back(std::move(entry));  // what was agreed of it is forgotten
+    return true;
+  }
+  entry.set(status);
+  const bool lies_deep = path.size() > longest_copied_path || (is_folder && depth >= most_depth);
+  const bool is_file = S_ISREG(status.st_mode);
+  if (lies_deep || (!is_folder && !is_file && !S_ISLNK(status.st_mode))) {
+    report.names[lies_deep ? CopyReport::deep : CopyReport::special].add(path);
+    entry.mode = 0;
+    found_.push_back(std::move(entry));
+    return true;
+  }
+  if (is_file) bytes_ += entry.size;
+  found_.push_back(std::move(entry));
+  if (found_.size() > most_files_ || bytes_ > most_bytes_) {
+    report.problem = found_.size() > most_files_
+                         ? concat("it has more than % files (place_copy_files)", {most_files_})
+                         : concat("it has more than % bytes (place_copy_size)", {most_bytes_});
+    return false;
+  }
+  if (!is_folder) return true;
+  const UniqueFd below(
+      ::openat(folder, name.c_str(), open_directory_flags | O_NOFOLLOW | O_CLOEXEC));
+  if (below) return list_folder(below.get(), path, depth + 1);
+  found_.back().is_closed = true;
+  report.names[CopyReport::unreadable].add(path);
+  return true;
+}
+
+bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
+  if (now.mode != agreed.mode || agreed.changed < 0) return false;
+  if (S_ISDIR(now.mode)) return true;
+  if (now.size != agreed.size || now.modified != agreed.modified || now.changed != agreed.changed)
+    return false;
+  if (!agreed.is_recent) return true;
+  // It may have changed within the tick in which it was agreed.
+  const UniqueFd folder = open_folder(folder_of(now.path));
+  const UniqueFd file(::openat(folder.get(), std::string(base_name(now.path)).c_str(),
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  std::uint64_t hash = 0;
+  if (!file || copy_hash_of(file.get(), hash) != 0 || hash != agreed.hash) return false;
+  agreed.is_recent = now.is_recent;
+  return true;
+}
+
+// Merges what was found with what was agreed, both in order.
+void CopyTree::compare() {
+  std::vector<CopyEntry> next;
+  next.reserve(found_.size());
+  std::string forgotten;  // a path that is left out, with all below it
+  std::string closed;
+  auto old = agreed_.begin();
+  const auto pass = [&](std::string_view before) {
+    for (; old != agreed_.end() && (before.empty() || copy_order(old->path, before)); ++old) {
+      if (!forgotten.empty() && copy_lies_in(old->path, forgotten)) continue;
+      const bool kept = !closed.empty() && copy_lies_in(old->path, closed);
+      if (!kept) ++changes_;
+      (kept ? next : gone_).push_back(std::move(*old));
+    }
+  };
+  for (CopyEntry& entry : found_) {
+    pass(entry.path);
+    const bool known = old != agreed_.end() && old->path == entry.path;
+    if (entry.mode == 0) {
+      forgotten = entry.path;
+      if (known) ++old;
+      continue;
+    }
+    if (entry.is_closed) closed = entry.path;
+    if (known && is_same(entry, *old)) {
+      next.push_back(std::move(*old));
+    } else {
+      entry.is_sent = true;
+      ++changes_;
+      next.push_back(std::move(entry));
+    }
+    if (known) ++old;
+  }
+  pass({});
+  found_.swap(next);
+  agreed_.clear();
+  if (changes_ == 0) agreed_.swap(found_);
+}
+
+bool CopyTree::send(CopyWire& wire) {
+  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
+  for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
+    if (const CopyNames& names = report.names[kind]; names.count != 0)
+      if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
+          !wire.put(names.text))
+        return false;
+  std::size_t sent = 0;
+  while (sent < gone_.size() && !stopped()) {
+    const std::string& path = gone_[gone_.size() - ++sent].path;
+    if (!wire.put_numbers({copy_gone, 0, 0, path.size()}) || !wire.put(path)) return false;
+  }
+  bool stops = stopped();
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    stops = stops || stopped();
+    if (stops) {
+      entry.changed = -1;
+      entry.is_sent = false;
+    } else if (!send_one(wire, entry)) {
+      return false;
+    }
+  }
+  if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
+    return false;
+  if (changes_ == 0) return true;
+  // What was not sent is found to be gone again.
+  gone_.resize(gone_.size() - sent);
+  agreed_.swap(found_);
+  added_.swap(gone_);
+  merge();
+  return true;
+}
+
+bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
+  UniqueFd folder = open_folder(folder_of(entry.path));
+  const std::string name(base_name(entry.path));
+  UniqueFd file;
+  char target[longest_copied_path + 1];
+  ssize_t size = 0;
+  int error = folder ? 0 : errno;
+  struct stat status {};
+  if (error == 0 && S_ISREG(entry.mode)) {
+    file.reset(
+        ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file || ::fstat(file.get(), &status) != 0) error = errno;
+    if (error == 0 && !S_ISREG(status.st_mode)) error = ENOENT;
+    if (error == 0) entry.set(status);
+  } else if (error == 0 && S_ISLNK(entry.mode)) {
+    size = ::readlinkat(folder.get(), name.c_str(), target, sizeof target);
+    if (size < 0) error = errno;
+  }
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL) {
+    // It has gone meanwhile, as is found the next time.
+    entry.is_sent = false;
+    entry.changed = -1;
+    return true;
+  }
+  if (error != 0) {
+    report.names[CopyReport::unreadable].add(entry.path);
+    entry.is_sent = false;
+    entry.own = true;
+    return true;
+  }
+  if (!wire.put_numbers({copy_put | entry.mode << 8, entry.size,
+                         static_cast<std::uint64_t>(entry.modified), entry.path.size()}) ||
+      !wire.put(entry.path))
+    return false;
+  entry.own = false;
+  if (file) return send_file(wire, entry, file.get());
+  if (!S_ISLNK(entry.mode)) return true;
+  const std::string_view text(target, static_cast<std::size_t>(size));
+  return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
+}
+
+// As much as it had when it was looked at: what is written meanwhile is found the next time.
+bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
+  std::unique_ptr<char[]> buffer(new char[longest_payload]);
+  entry.hash = 0;
+  std::uint64_t left = entry.size;
+  while (left != 0) {
+    if (cancel && *cancel && (*cancel)->cancelled()) {
+      entry.changed = -1;
+      return wire.put(number_bytes(copy_broken));
+    }
+    const std::size_t most =
+        static_cast<std::size_t>(std::min<std::uint64_t>(left, longest_payload));
+    const ssize_t size = ::read(fd, buffer.get(), most);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      report.names[CopyReport::unreadable].add(entry.path);
+      entry.own = true;
+      return wire.put(number_bytes(copy_broken));
+    }
+    if (size == 0) break;
+    const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
+    entry.hash = copy_hash(entry.hash, bytes);
+    left -= bytes.size();
+    // What is all zeros has no place on a disk where it was written with care.
+    const bool empty = bytes.size() == most && bytes[0] == '\0' &&
+                       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+    if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
+              : !wire.put(number_bytes(bytes.size())) || !wire.put(bytes))
+      return false;
+  }
+  return wire.put(number_bytes(0));
+}
+
+// In rising order of the paths that were put: of what was not taken, its number and why.
+bool CopyTree::take_refusals(CopyWire& wire) {
+  std::uint64_t number = 0;
+  std::uint64_t refusal[2];
+  if (!wire.get(refusal, sizeof refusal)) return false;
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    entry.is_sent = false;
+    if (number++ != refusal[0]) continue;
+    const int error = static_cast<int>(refusal[1] & 0xffff);
+    if (entry.changed >= 0 && !entry.own) {
+      report.add(error, entry.path);
+      if (is_full_disk(error))
+        entry.changed = -1;
+      else
+        entry.own = true;
+    }
+    if (!wire.get(refusal, sizeof refusal)) return false;
+  }
+  return refusal[0] == copy_end;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,108 @@
+// The verdict of a case, and variables that its script never sets.
+
+#include "policy/case_internal.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+#include "shell/shell_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+RuleTexts texts_of(Rule rule) {
+  RuleTexts result;
+  std::string_view rest = all_rule_texts;
+  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
+    take_part(rest, '\0');
+  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
+  return result;
+}
+
+std::size_t Case::rank_of(Rule rule) const {
+  if (terms.rules & bit(rule)) return static_cast<std::size_t>(rule);
+  // A block list would mean nothing if its commands could hide in what is not known.
+  const bool hides = rule == Rule::opaque_shell_input || rule == Rule::unknown_command;
+  return hides && !terms.blocked.empty() ? blocked_rank : no_rank;
+}
+
+void Case::refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+  const RuleTexts row = texts_of(rule);
+  refuse_as(rank_of(rule), row.texts[0],
+            concat("Potentially dangerous command detected: % (%); %",
+                   {row.texts[1], detail, row.texts[3]}),
+            begin, end);
+}
+
+void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
+                     std::size_t begin, std::size_t end) {
+  rank = new_rank;
+  verdict = refusal(name, std::move(message), begin, end);
+}
+
+std::string_view Case::written(const shell::Word& word) const {
+  const std::size_t begin = std::min(word.begin, script.size());
+  return script.substr(begin, std::max(word.end, begin) - begin);
+}
+
+// variables that the script never sets ------------------------------------------------------------
+
+void UnsetVariables::note(const shell::Command& command) {
+  for (const shell::Assignment& assignment : command.assignments)
+    names_.push_back(hash_of_name(assignment.name));
+  if (command.words.empty()) return;
+  const std::string_view name = command.words[0].text;
+  const bool tests = has_entry("[ [[ test"sv, name);
+  trapped_ |= name == "trap"sv;
+  if (has_entry("source ."sv, name)) trust_all();
+  for (const shell::Word& word : command.words) {
+    // A script that tests a variable knows that it may be empty.
+    if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
+    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
+                                                       word.text.find('u') != std::string::npos)))
+      trust_all();
+  }
+}
+
+bool UnsetVariables::is_set(std::uint16_t name) const {
+  for (const std::uint32_t known : names_)
+    if (known == name) return true;
+  return false;
+}
+
+void UnsetVariables::check_removal(const Case& judged, const shell::Command& command,
+                                   const Part& part) {
+  constexpr std::size_t most = 16;
+  const shell::Word& word = *part.word;
+  if (!word.unset || command.defined || all_trusted_ || removals_.size() == most) return;
+  // Take the variable, which is the only unknown part, out of the word. Nothing but / or /* is
+  // left of a dangerous one.
+  const std::size_t at = word.text.find('\0');
+  std::string text = word.text;
+  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
+  text.erase(at, 1);
+  PathText path;
+  enter(path, text, false);
+  const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
+  if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
+  if (is_set(word.unset)) return;
+  for (std::string_view names = given_variables; !names.empty();)
+    if (hash_of_name(take_part(names, ' ')) == word.unset) return;
+  removals_.push_back({word.unset, word.begin, word.end,
+                       concat("% is % then", {shown(judged.written(word)), text_of(path)})});
+}
+
+void UnsetVariables::finish(Case& judged) const {
+  for (const Removal& removal : removals_)
+    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_set(removal.name)))
+      judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,145 @@
+// The case: one script, what the policy asks of it, and what has been found in it so far.
+//
+// All objections to a script are collected, and the one whose rule comes first is the verdict. The
+// number of a rule is its rank, and Case::rank is the rank of the verdict so far. A check asks
+// Case::wants() first, so that nothing is computed for an objection that would not count:
+//
+//   0 ... rule_count - 1   the sanitizer's rules, in their order
+//   blocked_rank           a pattern of the block list matches
+//   allowed_rank           no pattern of the allow list matches
+//   no_rank                no objection
+#pragma once
+
+#include "policy/policy.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "regex/regex.hpp"
+#include "regex/regex_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+inline Verdict refusal(std::string_view rule, std::string message, std::size_t begin,
+                       std::size_t end) {
+  Verdict verdict;
+  verdict.allowed = false;
+  verdict.rule = std::string(rule);
+  verdict.message = std::move(message);
+  verdict.begin = begin;
+  verdict.end = end;
+  return verdict;
+}
+
+// For a message: a command in one line, cut after 100 bytes.
+inline std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 100;
+  std::string line(utf8_prefix(text, longest));
+  std::replace(line.begin(), line.end(), '\0', '?');
+  line = printable(line);
+  if (text.size() > longest) line += "...";
+  return line;
+}
+
+// What a policy was compiled to, as far as judging a script needs it.
+struct Terms {
+  std::uint32_t rules = 0;  // the bits of those in force
+  const std::list<Regex>& allowed;
+  bool allow_usual = false;
+  const std::list<Regex>& blocked;
+  std::string_view allowed_message = {};
+
+  bool allows_all() const { return allowed.empty() && !allow_usual; }
+};
+
+inline constexpr std::size_t blocked_rank = rule_count;
+inline constexpr std::size_t allowed_rank = rule_count + 1;
+inline constexpr std::size_t no_rank = rule_count + 2;
+
+// A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
+// different ways is walked twice, once for each of them, and both walks share one case.
+struct Case {
+  const Terms& terms;
+  std::string_view script = {};
+  PathText start = {};     // where the script will run; relative: not known
+  bool workspace = false;  // a project lies there: what is in it may be removed
+
+  // The walk that is going on.
+  shell::Dialect dialect = shell::Dialect::bash;
+  Judgement* collected = nullptr;  // gets its commands and files; null: the caller wants none
+  // Where the first walk found [[ ]] and (( )). A POSIX shell reads parts of them as commands, as
+  // `$a == b` in [[ -f x && $a == b ]]: a command there may have any name.
+  std::vector<NumberRange> tests = {};
+
+  // Findings.
+  std::size_t rank = no_rank;
+  Verdict verdict = {};
+  bool understood = true;    // see Judgement::complete
+  bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
+  std::size_t judged_words = 0;
+  std::size_t generated_bytes = 0;
+
+  std::size_t rank_of(Rule rule) const;
+  // False: the rule is off, or an objection that comes before it is known.
+  bool wants(Rule rule) const { return rank_of(rule) < rank; }
+  // Makes this the verdict. Call it only where wants() is true.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
+                 std::size_t begin, std::size_t end);
+
+  // The bytes of the script that a word was read from.
+  std::string_view written(const shell::Word& word) const;
+  bool in_test(const shell::Word& word) const {
+    return is_in_ranges(tests, static_cast<std::uint32_t>(word.begin), word.end);
+  }
+
+  // Wrappers around wrappers, globs and xargs multiply what there is to judge. These bound the time
+  // and the memory; false: the bound is reached.
+  bool charge_words(std::size_t count) {
+    judged_words += count + 1;
+    if (judged_words > max_judged_words) too_complex = true;
+    return !too_complex;
+  }
+  bool charge_bytes(std::size_t count) {
+    generated_bytes += count + 1;
+    if (generated_bytes > max_generated_bytes) too_complex = true;
+    return !too_complex;
+  }
+};
+
+// Finds `rm -r "$x"/*` where the script never sets x: it is then `rm -r /*`. Such removals are kept
+// until the walk is over, as the handler of a trap runs after the assignments that follow it.
+class UnsetVariables {
+ public:
+  // Notes assignments, tests of variables, set -u, and files that are sourced.
+  void note(const shell::Command& command);
+  // From here on, any variable may be set, or the shell stops at one that is not.
+  void trust_all() { all_trusted_ = true; }
+  void check_removal(const Case& judged, const shell::Command& command, const Part& part);
+  // After the last command of the walk.
+  void finish(Case& judged) const;
+
+ private:
+  struct Removal {
+    std::uint16_t name = 0;  // a hash; see shell::Word::unset
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::string detail = {};
+  };
+  bool is_set(std::uint16_t name) const;
+
+  std::list<Removal> removals_ = {};
+  std::vector<std::uint32_t> names_ = {};  // hashes of those that were set or tested so far
+  bool all_trusted_ = false;
+  bool trapped_ = false;
+};
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

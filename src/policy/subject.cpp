@@ -1,0 +1,181 @@
+// A command that is judged: its words, its paths, its forms and its payloads.
+
+#include "policy/policy_internal.hpp"
+#include "policy/rules_internal.hpp"
+#include "policy/subject_internal.hpp"
+#include "policy/tables_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
+bool is_element(std::string_view text) {
+  const std::size_t open = text.find('[');
+  if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
+  const std::size_t equals = text.find('=', open);
+  return equals != std::string_view::npos &&
+         (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
+}
+
+}  // namespace
+
+inline namespace inner {
+
+Form Subject::whole() const {
+  Form form;
+  form.words = command.words.data();
+  form.size = command.words.size();
+  form.code = command.tolerant;
+  form.holes = command.holes;
+  form.input = &command.input;
+  return form;
+}
+
+void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
+                     std::string_view follows) {
+  judged.refuse(rule, place.begin, place.end, concat({shown(join(form)), follows}));
+}
+
+void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+  judged.understood = false;
+  if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
+  judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
+                concat("%: %", {shown(judged.written(word)), why}));
+}
+
+void Subject::refuse_unknown(const Form& form) {
+  judged.understood = false;
+  const shell::Word& word = form.words[0];
+  if (form.code || form.holes || command.defined || !judged.wants(Rule::unknown_command)) return;
+  const std::string_view text = judged.written(word);
+  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
+  judged.refuse(Rule::unknown_command, word.begin, word.end, shown(text));
+}
+
+// paths -------------------------------------------------------------------------------------------
+
+const PathText& Subject::base() {
+  if (!has_base_) {
+    enter(base_, command.work_dir.text, command.work_dir.home);
+    has_base_ = true;
+  }
+  return base_;
+}
+
+PathText Subject::path_of(const Part& part) {
+  PathText path = base();
+  enter(path, part.text, part.home());
+  return path;
+}
+
+bool Subject::is_own_path(const Part& part) {
+  if (!is_relative(part) || !judged.terms.blocked.empty() ||
+      part.text.find('/') == std::string_view::npos)
+    return false;
+  const PathText path = path_of(part);
+  for (const std::string_view name : path.names)
+    if (is_unknown(name)) return false;
+  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
+  return judged.workspace && is_within(path, judged.start);
+}
+
+bool Subject::removal_is_protected(const Part& part, const PathText& path) {
+  // The directory one is in is removed by its contents: `find . -delete` is `rm -rf *`.
+  const bool contents = is_relative(part) && path.names == base().names && path.root == base().root;
+  return is_kept(path, contents, part.glob());
+}
+
+bool Subject::is_kept(const PathText& path, bool contents, bool glob) const {
+  if (judged.workspace && is_within(path, judged.start) &&
+      (contents || path.names.size() > judged.start.names.size()))
+    return false;
+  return is_protected(path, contents, glob);
+}
+
+// forms and payloads ------------------------------------------------------------------------------
+
+void Subject::add_form(const Form& form) {
+  if (form.size == 0) return;
+  if (form.level > max_peeled_levels)
+    judged.too_complex = true;
+  else
+    forms.push_back(form);
+}
+
+void Subject::add_form(Form form, std::vector<shell::Word> words) {
+  std::size_t bytes = 0;
+  for (const shell::Word& word : words) bytes += word.text.size() + sizeof word;
+  if (!judged.charge_bytes(bytes)) return;
+  generated.push_back(std::move(words));
+  form.words = generated.back().data();
+  form.size = generated.back().size();
+  add_form(form);
+}
+
+void Subject::add_payload(const Form& form, std::string text, bool same_shell,
+                          std::size_t first_argument) {
+  if (!judged.charge_bytes(text.size() + form.input->text.size())) return;
+  shell::Payload payload;
+  payload.text = same_shell ? std::move(text) : concat({environment, text});
+  payload.same_shell = same_shell;
+  payload.tolerant = form.code;
+  payload.holes = form.holes;
+  payload.input = *form.input;
+  for (std::size_t i = first_argument; i < form.size; ++i)
+    payload.arguments.push_back(shell::Word(form.words[i]));
+  payloads.push_back(std::move(payload));
+}
+
+// words that the script does not have -------------------------------------------------------------
+
+shell::Word word_like(const shell::Word& place, std::string text) {
+  shell::Word word;
+  word.text = std::move(text);
+  word.begin = place.begin;
+  word.end = place.end;
+  return word;
+}
+
+shell::Word unknown_word(const shell::Word& place) {
+  shell::Word word = word_like(place, std::string(1, '\0'));
+  word.split = true;
+  return word;
+}
+
+shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
+                        const shell::Word& by) {
+  std::size_t at = mark.empty() ? std::string::npos : word.text.find(mark);
+  if (at == std::string::npos) return word;
+  shell::Word result = by;
+  result.begin = word.begin;
+  result.end = word.end;
+  result.home = by.home && at == 0;
+  if (word.text.size() == mark.size()) return result;
+  result.text.clear();
+  std::size_t from = 0;
+  for (; at != std::string::npos; at = word.text.find(mark, from)) {
+    if (!judged.charge_bytes(by.text.size())) return word;
+    result.text.append(word.text, from, at - from).append(by.text);
+    from = at + mark.size();
+  }
+  result.text.append(word.text, from, std::string::npos);
+  return result;
+}
+
+void add_replaced(Subject& subject, const Form& form, std::string_view mark,
+                  const shell::Word& by) {
+  std::vector<shell::Word> words;
+  for (std::size_t i = 0; i < form.size; ++i)
+    words.push_back(replace_all(subject.judged, form.words[i], mark, by));
+  subject.add_form(form, std::move(words));
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,191 @@
+// The subject: one simple command of a script, while it is judged; and what judges it.
+//
+// A command is judged in all its forms. The first form is the command as it stands; what it starts
+// (env, timeout, xargs, find -exec ...) is a form of the same command, one level deeper:
+//
+//   timeout 5 env A=b sudo id      level 0
+//             env A=b sudo id      level 1
+//                     sudo id      level 2
+//
+// A text that it would hand to a shell (bash -c, ssh HOST) is a payload: the walk reads it next,
+// and the commands in it become subjects of their own.
+//
+// The functions below are called with a subject and one of its forms. They refuse what the rules
+// forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
+// of programs; no two parts call each other in a circle.
+#pragma once
+
+#include "policy/case_internal.hpp"
+#include "policy/policy_internal.hpp"
+#include "policy/tables_internal.hpp"
+#include "policy/wrapper_table_internal.hpp"
+
+#include "base/base_internal.hpp"
+#include "shell/shell.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
+
+// One simple command while it is judged: its forms, and the payloads that the walk reads next.
+// Lives as long as the visit of the command; pointers in its forms lead into it.
+struct Subject {
+  Subject(Case& of, UnsetVariables& watched, const shell::Visit& visit)
+      : judged(of),
+        command(visit.command),
+        producer(visit.producer),
+        variables(watched),
+        payloads(visit.payloads) {}
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  Case& judged;
+  const shell::Command& command;
+  const shell::Command* producer;  // the command that writes into its pipe, or null
+  UnsetVariables& variables;
+  std::vector<shell::Payload>& payloads;
+  std::string environment = {};             // assignments that env makes, for the shells it starts
+  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
+  std::list<Form> forms = {};
+  std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
+
+  // The command as it stands.
+  Form whole() const;
+
+  // Refuses at a word; the message shows the form and what follows.
+  void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
+  // A shell would read what is not known before it runs.
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
+  // The name of the program is not known.
+  void refuse_unknown(const Form& form);
+
+  // Where relative paths of the command begin.
+  const PathText& base();
+  PathText path_of(const Part& part);
+  // Whether it leads below the place where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
+  bool removal_is_protected(const Part& part, const PathText& path);
+  // `contents`: what is in the directory, not it itself.
+  bool is_kept(const PathText& path, bool contents, bool glob) const;
+
+  void add_form(const Form& form);
+  // The same, with words that are not in the script.
+  void add_form(Form form, std::vector<shell::Word> words);
+  // The words of the form from `first_argument` on are $0, $1 ...
+  void add_payload(const Form& form, std::string text, bool same_shell,
+                   std::size_t first_argument = no_word);
+
+ private:
+  bool has_base_ = false;
+  PathText base_ = {};
+};
+
+inline bool is_relative(const Part& part) {
+  return !part.text.empty() && part.text[0] != '/' && !part.home();
+}
+
+// A word that stands where another one does, for messages.
+shell::Word word_like(const shell::Word& place, std::string text);
+shell::Word unknown_word(const shell::Word& place);
+// A word in which `mark` is replaced by the text of another.
+shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
+                        const shell::Word& by);
+// The form with all its words replaced so.
+void add_replaced(Subject& subject, const Form& form, std::string_view mark, const shell::Word& by);
+
+// file_uses.cpp: files ----------------------------------------------------------------------------
+
+void use_redirection(Subject& subject, const shell::Redirection& redirection);
+// Judges what a program does with a file, and collects it.
+void use_file(Subject& subject, Use use, const Part& part, bool recursive, const Form& form);
+// Refuses to write to places that commands do not write to.
+void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form);
+// `tree`: with all that is below.
+void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
+                   const Form& form);
+
+// operands.cpp, programs.cpp: programs by the tables ----------------------------------------------
+
+void judge_files(Subject& subject, const FileProgram& program, const Form& form);
+void check_refused(Subject& subject, const Form& form, std::string_view name);
+
+// nested_shells.cpp: texts that a shell reads -----------------------------------------------------
+
+void judge_shell(Subject& subject, const Form& form);
+// eval, source, trap and alias.
+void judge_builtin(Subject& subject, const Form& form, std::string_view name);
+// What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
+// name of the shell.
+void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
+// A script, and the words from `first` on as its arguments.
+void run_words(Subject& subject, const Form& form, std::string script, std::size_t first,
+               const shell::Word& word);
+// A script, and the words from `first_argument` on as $0, $1 ...
+void run_string(Subject& subject, const Form& form, const Part& part,
+                std::size_t first_argument = no_word);
+// The argument of an option that is a script, or has one behind a name: ProxyCommand=...
+void run_option(Subject& subject, const Form& form, const Part& part);
+// A script that may have any holes.
+void run_guess(Subject& subject, Form form, std::string_view script);
+// Whether a text has no known part.
+bool is_blank_or_unknown(std::string_view text);
+
+// interpreters.cpp: code in other languages -------------------------------------------------------
+
+void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
+               const shell::Word& word);
+
+// wrapped_languages.cpp: programs with a language of their own ------------------------------------
+
+// A setting of git: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What is typed into another terminal.
+void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
+
+// The words of find that name where it begins: [first, last).
+struct FindRoots {
+  std::size_t first = 1;
+  std::size_t last = 1;
+};
+FindRoots roots_of(const Form& form);
+// Whether find picks what it finds by name, path, time or owner.
+bool has_test(const Form& form, std::size_t first);
+void peel_find(Subject& subject, const Form& form);
+// Whether the program is a file that find finds. It may be any program.
+bool is_found(const Form& form);
+// Refuses it, unless it lies below the workspace.
+void judge_found(Subject& subject, const Form& form);
+void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// wrappers.cpp: programs that start another one ---------------------------------------------------
+
+void peel(Subject& subject, const Wrapper& wrapper, Form form);
+// Variables that make later commands run something: those of git and of pagers, and the files and
+// functions that shells start with.
+void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
+                    std::string_view name, std::string_view value);
+
+// lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
+
+void check_blocked(Subject& subject, const Form& form);
+void check_allowed(Subject& subject);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

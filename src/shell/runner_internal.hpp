@@ -1,0 +1,334 @@
+// The walker: goes through the tree in the order of execution.
+//
+//   ShellWalk ........ what there is once: budget, tree, variables, functions, bodies, traps
+//   ShellRunner ...... runs nodes in one place: a ShellPlace says what they are part of
+//     ShellSimple .... one simple command: words, assignments, redirections, and what it does
+//       ShellExpander  its words             (words_internal.hpp)
+//       ShellBuiltin   a builtin             (builtins_internal.hpp)
+//       ShellPrinter   what a command prints (builtins_internal.hpp)
+//   ShellNames ....... functions and aliases, and the calls of functions
+//   ShellBodies ...... what bodies of functions and loops did when they ran before
+//
+// A subshell, the left side of a pipe, a body that is recorded: each is another place, and runs by
+// a copy of the runner with that place. So nothing has to be put back behind it.
+#pragma once
+
+#include "shell/budget_internal.hpp"
+#include "shell/scopes_internal.hpp"
+#include "shell/shell.hpp"
+#include "shell/tree_internal.hpp"
+#include "shell/values_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+class ShellRunner;
+
+// A command that may write into a pipe; nothing: it was not reported.
+using KeptCommand = std::shared_ptr<const shell::Command>;
+
+// Where commands stand: what they are part of, and where their streams lead.
+struct ShellPlace {
+  shell::Input* input;   // standard input; exec changes it for all that shares it
+  ShellPrinted* output;  // standard output
+  const shell::Command* producer = nullptr;  // of `input`
+  std::uint64_t producer_id = 0;             // no two commands share one
+  KeptCommand* keep = nullptr;  // where a command is kept for the one behind it in the pipeline
+  unsigned parallel = 0;        // pipelines and background lists around
+  unsigned shells = 0;          // started by the script, around it
+  // These five are reported with each command: see shell::Command.
+  bool pipeline = false;
+  bool background = false;
+  bool defined = false;
+  bool tolerant = false;
+  bool holes = false;
+  bool handler = false;  // in a handler of a trap, when the script has ended
+};
+
+// What a body depends on beside variables.
+struct ShellSurroundings {
+  shell::Input input = {};
+  std::uint64_t definitions = 0;
+  std::uint64_t producer = 0;
+  unsigned flags = 0;
+  bool operator==(const ShellSurroundings& other) const {
+    return flags == other.flags && definitions == other.definitions && producer == other.producer &&
+           input.kind == other.input.kind && input.text == other.input.text &&
+           input.glob == other.input.glob && input.home == other.input.home;
+  }
+};
+
+// What a body did.
+struct ShellEffects {
+  ShellChanges changes = {};
+  ShellChanges between = {};  // values that were overwritten, if it may be left in the middle
+  std::vector<std::string> carried = {};  // changed after it had been read
+};
+
+// Remembers what bodies of functions and loops did. Where a body would find the same arguments,
+// variables and surroundings, it is not run again, as its commands have been reported:
+//
+//   run() -- find() -- found --> recall(): its effects, and what it printed
+//                 \--- not ----> the nodes run in a frame, under a recording of what they read;
+//                                remember(), unless it depends on what is not recorded
+//
+// At most max_memories of one body are kept, and Limits::max_text / 4 bytes for all.
+class ShellBodies {
+ public:
+  // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
+  // a function's arguments, or what the variable of a for loop has.
+  ShellEffects run(ShellRunner& runner, ShellRange nodes, std::string_view name,
+                   const ShellVariable& given);
+
+ private:
+  static constexpr std::size_t max_memories = 64;      // of one body
+  static constexpr std::size_t max_remembered = 4096;  // bytes of the input
+
+  struct Memory {
+    explicit Memory(ShellBudget& budget) : output(&budget) {}
+    std::uint32_t body = 0;
+    ShellSurroundings here = {};
+    ShellVariable given = {};
+    ShellVariables read = {};
+    ShellEffects effects = {};
+    ShellPrinted output;
+    KeptCommand kept = {};
+  };
+
+  const Memory* find(ShellRunner& runner, const Memory& wanted);
+  static ShellEffects recall(ShellRunner& runner, const Memory& memory);
+  // Runs the nodes; what they did comes into `memory`.
+  static void record(ShellRunner& runner, ShellRange nodes, std::string_view name, Memory& memory,
+                     ShellRecording& recording);
+  // Moves the one element of `fresh` to the others.
+  void remember(std::list<Memory> fresh, std::size_t limit);
+
+  std::map<std::uint32_t, std::list<Memory>> memories_ = {};
+  std::size_t bytes_ = 0;
+};
+
+// Keeps the functions and aliases of the script, and calls functions. A recursion is followed
+// until a call has the arguments of one that is running, and at most max_activations deep; then
+// what the function may change is not known any more.
+class ShellNames {
+ public:
+  // A function that the script itself defines, outside of branches: others may call it before.
+  void expect(std::string_view name) { later_[std::string(name)]; }
+  void define(ShellRunner& runner, std::uint32_t index, const ShellNode& node);
+  // After unset -f. `certain`: the name is known.
+  void forget(ShellRunner& runner, const std::string& name, bool certain);
+  bool any_forgotten() const { return lost_; }
+  // Whether it calls a function that the script has surely defined by then.
+  bool is_own(ShellRunner& runner, const shell::Command& command);
+  bool is_fork_bomb(const ShellPlace& place, const shell::Command& command) const;
+  // Calls the function of that name. False: there is none.
+  bool run_function(ShellRunner& runner, const shell::Command& command);
+  // Within a function, what is declared is its own.
+  void make_local(ShellScopes& scopes, std::string_view name);
+  // How many functions are running, and the local variables of the innermost.
+  std::size_t calls() const { return activations_.size(); }
+  std::size_t locals() const { return calls() == 0 ? 0 : activations_.back().locals.size(); }
+  // Takes what is local to the innermost out of the changes of its body.
+  void drop_locals(ShellChanges& changes, std::uint64_t frame) const;
+
+  void set_alias(ShellScopes& scopes, const std::string& name, std::string value);
+  // An alias's text, with the rest of the command behind it. False: it is none.
+  bool run_alias(ShellRunner& runner, const ShellNode& node, const shell::Command& command);
+  bool in_alias() const { return !running_aliases_.empty(); }
+
+ private:
+  static constexpr std::size_t max_former = 3;       // values after an early return
+  static constexpr std::size_t max_activations = 3;  // of a recursive function
+  static constexpr std::size_t max_locals = 64;
+
+  // A function that is running.
+  struct Activation {
+    std::string name = {};
+    std::vector<std::string> arguments = {};
+    unsigned parallel = 0;
+    ShellChanges locals = {};     // and what they were before
+    std::size_t frames = 0;       // around it
+    ShellVariables carried = {};  // what it had changed where it called itself
+    bool recurs = false;          // such a call was not followed
+  };
+  using Bodies = std::vector<std::uint32_t>;
+
+  // Whether a name is that of a function is kept like a variable, as branches and subshells have
+  // it: its value is the mark of the shell that has defined it.
+  static void mark_own(ShellRunner& runner, std::string_view name, bool own);
+  static std::string own_key(std::string_view name) { return concat("(%", {name}); }
+  static char own_mark(const ShellRunner& runner);
+
+  void call(const ShellRunner& caller, const shell::Command& command, const Bodies& bodies);
+  void call_once(ShellRunner& runner, std::uint32_t function, const ShellVariable& arguments);
+  // A function that calls itself as before: the call is not followed, but what it may change is
+  // not known from then on.
+  static void end_recursion(const ShellRunner& caller, Activation& activation);
+
+  std::map<std::string, Bodies, std::less<>> functions_ = {};
+  std::map<std::string, Bodies, std::less<>> later_ = {};
+  bool lost_ = false;  // by unset -f of a name that is not known
+  std::list<Activation> activations_ = {};
+  TextMap aliases_ = {};
+  std::vector<std::string> running_aliases_ = {};
+};
+
+// All that there is once in a walk.
+struct ShellWalk {
+  ShellWalk(const shell::Options& options, FunctionRef<void(const shell::Visit&)> visitor)
+      : budget(options), visit(visitor) {}
+
+  const ShellNode& node(std::uint32_t index) const { return syntax.nodes[index]; }
+  std::uint32_t item(ShellRange range, std::size_t i) const {
+    return syntax.lists[range.begin + i];
+  }
+
+  ShellBudget budget;
+  FunctionRef<void(const shell::Visit&)> visit;
+  ShellSyntax syntax = {};
+  ShellScopes scopes{budget};
+  ShellNames names = {};
+  ShellBodies bodies = {};
+  struct Trap {
+    std::string text = {};
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::list<Trap> traps = {};
+  ShellPrinted nowhere{nullptr};  // output that nothing reads
+  bool lastpipe = false;          // the script speaks of it: the end of a pipeline may run in it
+  std::size_t here_begin = 0;     // the node that runs
+  std::size_t here_end = 0;
+};
+
+// Runs nodes in one place, taking every branch. What runs elsewhere, runs by a copy of the runner
+// whose place differs; only variables are shared.
+class ShellRunner {
+ public:
+  explicit ShellRunner(ShellWalk& shared, shell::Input& input)
+      : walk(shared), place{&input, &shared.nowhere} {}
+
+  void run(std::uint32_t index);
+  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
+  void run_text(std::string text, const shell::Command& command, bool tolerant);
+  // Expands a string for the commands in it.
+  void run_expansion_text(std::string_view text);
+  // The same, if it has substitutions.
+  void run_substitutions(std::string_view text);
+  // For those in arithmetic: bash evaluates variables in it, and the subscripts they contain.
+  void run_arithmetic_text(std::string_view text);
+  // For those in subscripts: builtins that take names of variables evaluate them, as in
+  // unset 'a[$(command)]'.
+  void run_subscripts(const shell::Command& command);
+  // For those in a value: bash evaluates subscripts where it takes values for arithmetic or for a
+  // name, and expands some variables by itself.
+  void run_value(std::string_view name, const ShellValue& value);
+  // Handlers see what the variables are in the end, too.
+  void run_traps();
+
+  void assign(std::string_view name, ShellValue value);
+  // The variable, or the array of name[subscript], has any value from here on.
+  void assign_unknown(std::string_view text);
+
+  // The one string that a word makes.
+  ShellText expand_single(std::uint32_t index);
+  // The fields that words make.
+  void expand_words(ShellRange range, std::vector<shell::Word>& out, bool single = false);
+  // What $(list) writes.
+  ShellText output_of(std::uint32_t index);
+  // Runs the list of a process substitution; gives what can be read from it.
+  shell::Input input_from_process(const ShellPart& part);
+
+  // Completes the command and hands it to the visitor; follows what that gives back.
+  shell::Command report(const ShellNode& node, shell::Command command);
+  // Variables that decide which program or library runs: setting them is reported as an assignment,
+  // however it is done.
+  static bool steers_programs(std::string_view name);
+  void report_assignment(const ShellNode& node, std::string_view name,
+                         const ShellVariable& variable);
+
+  ShellSurroundings surroundings() const;
+
+  ShellWalk& walk;
+  ShellPlace place;
+
+ private:
+  static constexpr std::size_t max_parts = 16;  // of a loop over more values
+
+  void run_background(std::uint32_t index, const ShellNode& node);
+  void run_foreground(std::uint32_t index, const ShellNode& node);
+  void run_compound(const ShellNode& node);
+  // Runs what may or may not run; gives what it changed.
+  ShellChanges run_branch(std::uint32_t index);
+  // After &&, commands run in a state that knows all before them; after ||, that of the failure of
+  // some of them.
+  void run_and_or(const ShellNode& node);
+  void run_if(const ShellNode& node);
+  void run_case(const ShellNode& node);
+  // Runs a loop's parts until nothing new can come of another round: what a round changes and an
+  // earlier part of the next one reads is not known from then on. `variable` is what that of a for
+  // loop has in each round.
+  void run_rounds(const ShellNode& node, const ShellVariable& variable);
+  void run_for(const ShellNode& node);
+  void run_pipeline(const ShellNode& node);
+  void run_coprocess(const ShellNode& node);
+  // [[ ]] and (( )) run no program, but are reported as commands of these names.
+  void run_test(const ShellNode& node);
+  // In a shell of its own.
+  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
+  // Runs a string that a command hands to a shell.
+  void follow(shell::Payload payload, const shell::Command& command);
+};
+
+// A simple command.
+class ShellSimple {
+ public:
+  ShellSimple(ShellRunner& runner, const ShellNode& node)
+      : runner_(runner), walk_(runner.walk), node_(node) {}
+
+  // Tells it once for each choice of values. Each starts from the same state, and what they change
+  // is merged.
+  void run();
+  void expand_redirections(std::vector<shell::Redirection>& out, shell::Input& input);
+  // True if one of the redirections is that of standard output.
+  bool redirects_output() const;
+
+ private:
+  void run_once();
+  // Whether an assignment in front of the command is for it alone.
+  bool is_temporary(std::string_view name) const;
+  void run_assignment(const ShellAssignment& assignment, shell::Command& command);
+  // What NAME+=value makes of the variable.
+  ShellValue appended(const ShellAssignment& assignment, ShellValue value);
+  // What NAME[subscript]=value makes of it.
+  ShellValue with_element(const ShellAssignment& assignment, ShellValue value);
+  // NAME=(elements), behind those that `array` has.
+  ShellValue with_elements(const ShellAssignment& assignment, ShellValue array);
+  // An element that is written as [subscript]=text. False: it is not.
+  bool put_subscripted(std::uint32_t index, ShellValue& array);
+  // What a command that has been reported does to the shell, and what it writes.
+  void run_effects(const shell::Command& command);
+
+  ShellRunner& runner_;
+  ShellWalk& walk_;
+  const ShellNode& node_;
+};
+
+inline std::size_t size(ShellRange range) { return range.end - range.begin; }
+inline shell::Input unknown_input() {
+  shell::Input input;
+  input.kind = shell::Input::Kind::unknown;
+  return input;
+}
+// A builtin that POSIX finds before a function.
+bool is_special_builtin(std::string_view name);
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec

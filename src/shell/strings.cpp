@@ -1,0 +1,203 @@
+// The walker: strings that are run, and what a command is reported with.
+
+#include "shell/budget_internal.hpp"
+#include "shell/parser_internal.hpp"
+#include "shell/runner_internal.hpp"
+#include "shell/scopes_internal.hpp"
+#include "shell/shell.hpp"
+#include "shell/tree_internal.hpp"
+#include "shell/values_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// A command is handed to the visitor at once. The visitor may give strings that the command runs,
+// as `sh -c STRING`; each is parsed into the same tree, and run before the walk goes on.
+
+shell::Command ShellRunner::report(const ShellNode& node, shell::Command command) {
+  ShellBudget& budget = walk.budget;
+  if (budget.stopped()) return command;
+  command.begin = node.begin;
+  command.end = node.end;
+  command.depth = budget.depth;
+  command.pipeline = place.pipeline;
+  command.background = place.background;
+  command.defined = place.defined;
+  command.tolerant = place.tolerant;
+  command.holes = place.holes;
+  command.widened = walk.scopes.widened();
+  const ShellValue& directory = walk.scopes.value_of(work_dir_key);
+  if (!directory.elements.empty()) {
+    budget.charge(directory.elements[0].text.size());
+    command.work_dir.text = directory.elements[0].text;
+    command.work_dir.home = directory.elements[0].home;
+    command.work_dir.assumed = directory.elements[0].assumed;
+  }
+  command.own = walk.names.is_own(*this, command);
+  command.fork_bomb = walk.names.is_fork_bomb(place, command);
+  if (!budget.count_command(command.begin)) return command;
+  if (place.keep != nullptr) *place.keep = new_shared<shell::Command>(command);
+  std::vector<shell::Payload> payloads;
+  walk.visit({command, place.producer, payloads});
+  for (shell::Payload& payload : payloads)
+    if (!budget.stopped()) follow(std::move(payload), command);
+  return command;
+}
+
+bool ShellRunner::steers_programs(std::string_view name) {
+  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
+}
+
+void ShellRunner::report_assignment(const ShellNode& node, std::string_view name,
+                                    const ShellVariable& variable) {
+  for (const ShellValue& value : variable.values) {
+    shell::Command command;
+    shell::Assignment assignment;
+    assignment.name = std::string(name);
+    if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
+    assignment.value.begin = node.begin;
+    assignment.value.end = node.end;
+    command.assignments.push_back(std::move(assignment));
+    report(node, std::move(command));
+  }
+}
+
+// `sh -c STRING name a b` is a shell of its own: $0 is name, $1 and $2 are a and b, and what it
+// changes ends with it. `eval` and the like are in the same shell, and write where it writes.
+
+void ShellRunner::follow(shell::Payload payload, const shell::Command& command) {
+  ShellScopes& scopes = walk.scopes;
+  ShellRunner inner(*this);
+  inner.place.input = &payload.input;
+  inner.place.tolerant = place.tolerant || payload.tolerant;
+  inner.place.holes = place.holes || payload.holes;
+  const bool tolerant = inner.place.tolerant || inner.place.holes;
+  if (payload.same_shell) return inner.run_text(std::move(payload.text), command, tolerant);
+  inner.place.output = &walk.nowhere;
+  ++inner.place.shells;
+  scopes.open_frame();
+  ShellValue arguments = empty_array();
+  for (std::size_t i = 1; i < payload.arguments.size(); ++i)
+    arguments.elements.push_back(shell_text_of(payload.arguments[i]));
+  if (!payload.arguments.empty())
+    scopes.assign("0"sv, scalar_value(shell_text_of(payload.arguments[0])));
+  scopes.assign(positional_key, std::move(arguments));
+  inner.run_text(std::move(payload.text), command, tolerant);
+  scopes.take_frame();
+}
+
+void ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
+  ShellBudget& budget = walk.budget;
+  if (!budget.enter(command.begin)) return;
+  const bool is_known = !has_nul(text);
+  // Strings that are run count together, and more than once where they are run so.
+  walk.syntax.most_simple = 4 * budget.options.limits.max_written;
+  walk.syntax.texts.push_back(std::move(text));
+  const auto begin = static_cast<std::uint32_t>(command.begin);
+  const auto end = static_cast<std::uint32_t>(command.end);
+  ShellParser parser(walk.syntax, budget.options, walk.syntax.texts.back(), {begin, end, false},
+                     budget.depth);
+  const std::uint32_t root = parser.parse();
+  shell::Outcome& outcome = budget.outcome;
+  outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
+  if (root != no_index) run(root);
+  // What unknown parts make of a string is not for the parser to say.
+  tolerant = tolerant || !is_known;
+  if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) &&
+      !budget.stopped()) {
+    outcome.complete = false;
+    outcome.error = parser.error();
+    outcome.error.message =
+        concat("in the string that this command runs: %", {parser.error().message});
+  }
+  budget.leave();
+}
+
+// Strings that the shell expands by itself.
+//
+// bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a
+// string that may be expanded so is run as an argument of the command `:`.
+
+namespace {
+
+bool has_subscript(std::string_view text) {
+  const std::size_t open = text.find('[');
+  return open != std::string_view::npos && open > 0 && is_name_char(text[open - 1]);
+}
+
+}  // namespace
+
+void ShellRunner::run_expansion_text(std::string_view text) {
+  shell::Command command;
+  command.begin = walk.here_begin;
+  command.end = walk.here_end;
+  run_text(concat(": \"%\"", {text}), command, true);
+}
+
+void ShellRunner::run_substitutions(std::string_view text) {
+  if (text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos)
+    run_expansion_text(text);
+}
+
+void ShellRunner::run_arithmetic_text(std::string_view text) {
+  const bool assigns = text.find('=') != std::string_view::npos ||
+                       text.find("++") != std::string_view::npos ||
+                       text.find("--") != std::string_view::npos;
+  run_substitutions(text);
+  for (std::size_t at = 0; at < text.size() && !walk.budget.stopped();) {
+    std::size_t end = at;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    if (end > at && is_name_start(text[at])) {
+      const std::string_view name = text.substr(at, end - at);
+      const ShellValue value = walk.scopes.value_of(name);
+      for (const ShellText& element : value.elements) run_substitutions(element.text);
+      if (assigns) assign_unknown(name);
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+void ShellRunner::run_subscripts(const shell::Command& command) {
+  for (const shell::Word& word : command.words)
+    if (has_subscript(word.text)) run_substitutions(word.text);
+}
+
+void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
+  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
+  for (const ShellText& element : value.elements)
+    if (expanded || (walk.budget.bash() && has_subscript(element.text)))
+      run_substitutions(element.text);
+}
+
+void ShellRunner::assign(std::string_view name, ShellValue value) {
+  if (is_name(name)) run_value(name, value);
+  walk.scopes.assign(name, std::move(value));
+}
+
+void ShellRunner::assign_unknown(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find('['));
+  if (is_name(name)) assign(name, walk.scopes.unknown);
+}
+
+void ShellRunner::run_traps() {
+  ShellRunner inner(*this);
+  inner.place.handler = true;
+  for (const ShellWalk::Trap& trap : walk.traps) {
+    if (walk.budget.stopped()) return;
+    shell::Command command;
+    command.begin = trap.begin;
+    command.end = trap.end;
+    inner.run_text(trap.text, command, false);
+  }
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
