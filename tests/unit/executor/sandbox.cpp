@@ -472,8 +472,11 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
       "Commands can change files only below " + place.path() +
       " and in $HOME and $TMPDIR (not /tmp), and read only these, the system and its tools "
       "(options allowed_paths, read_only)|";
-  for (const char* script : {"touch /tmp/codeexec-test-not-there/x /tmp/x", "ls /", "echo > /tmp/x",
-                             "echo 'x: Permission denied'; false"}) {
+  const support::TempDir outside;
+  const std::string file = outside / "x";
+  for (const std::string& script :
+       {"touch " + outside / "not-there/x" + " " + file, "echo > " + file, std::string("ls /"),
+        std::string("echo 'x: Permission denied'; false")}) {
     CAPTURE(script);
     CHECK(notes_of(here, script) == files);
   }
