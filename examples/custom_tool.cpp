@@ -35,7 +35,7 @@ int main() {
   tool.name = "count_words";
   tool.description = "Counts the words of a text.";
   tool.parameters = {text};
-  tool.annotations.read_only = true;
+  tool.read_only = true;
   tool.handler = count_words;
 
   auto here = codeexec::LocalExecutor::create({});

@@ -4,7 +4,7 @@
 //   c++ -std=c++17 -I. examples/in_process.cpp -o in_process -pthread
 //
 // Prints what was run and refused, the ticks as they come, that the ticker was cancelled, and what
-// a background shell printed.
+// a job in the background printed.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
@@ -18,7 +18,7 @@ int main() {
   options.timeout = std::chrono::seconds(10);
   options.policy.blocked = {"git push.*"};
   options.on_audit = [](const codeexec::AuditRecord& record) {
-    std::printf("audit: %s\n", record.to_json().dump().c_str());
+    std::printf("audit: %s\n", to_json(record).dump().c_str());
   };
   auto here = codeexec::LocalExecutor::create(options);
   if (!here) {
@@ -64,20 +64,20 @@ int main() {
   const codeexec::Result result = running.wait();
   std::printf("%s\n", result.summary().c_str());
 
-  // In the background: a server, a training. Nothing waits for it but who wants to; it ends with
-  // `shells` at the latest.
-  codeexec::BackgroundShells shells(*here);
-  const auto shell = shells.start(
+  // In the background: a server, a training. Nothing has to wait for it; it ends with `jobs`
+  // at the latest.
+  codeexec::Jobs jobs(*here);
+  const auto job = jobs.start(
       codeexec::Command::shell("for i in 1 2 3; do echo epoch $i; sleep 0.1; done; sleep 600"));
-  if (!shell) {
-    std::fprintf(stderr, "%s\n", shell.error().message.c_str());
+  if (!job) {
+    std::fprintf(stderr, "%s\n", job.error().message.c_str());
     return 1;
   }
-  codeexec::ShellWait third;
+  codeexec::Jobs::Wait third;
   third.pattern = *codeexec::Regex::compile("epoch 3");
-  const auto waited = shells.wait(shell->id, third);
-  std::printf("%s", shells.read(shell->id)->out.text.c_str());
-  const auto killed = shells.kill(shell->id);
+  const auto waited = jobs.wait(job->id, third);
+  std::printf("%s", jobs.read(job->id)->out.text.c_str());
+  const auto killed = jobs.kill(job->id);
   if (!waited || !killed) return 1;
   return result.outcome == codeexec::Outcome::cancelled ? 0 : 1;
 }

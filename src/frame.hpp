@@ -46,7 +46,8 @@
 //   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
 //   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
 //   executor, never a rule that silently does not apply.
-//   Linear time in the size of the input, for patterns, JSON and buffers.
+//   Linear time in the size of the input, for patterns, JSON and buffers. Only the names of a large
+//   object are sorted.
 //
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
@@ -92,7 +93,7 @@
 //   executor     needs: base json policy paths files environment sandbox process    the one gate
 //   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
-//   shells       needs: base regex process executor                   background commands
+//   jobs         needs: base regex process executor                   background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
@@ -135,7 +136,7 @@
 #include "executor/executor.hpp"
 #include "place/place.hpp"
 #include "cluster/cluster.hpp"
-#include "shells/shells.hpp"
+#include "jobs/jobs.hpp"
 #include "code/code.hpp"
 #include "docker/docker.hpp"
 #include "mcp/mcp.hpp"
@@ -237,6 +238,9 @@
 #include "sandbox/tree_grants.cpp"
 #include "sandbox/tool_grants.cpp"
 #include "sandbox/cgroup.cpp"
+#include "sandbox/limits.cpp"
+#include "sandbox/plan.cpp"
+#include "sandbox/fitting.cpp"
 #include "sandbox/builder.cpp"
 
 #include "process/start.cpp"
@@ -247,10 +251,10 @@
 #include "process/reap.cpp"
 #include "process/capture.cpp"
 #include "process/redactor.cpp"
-#include "process/carrier.cpp"
 #include "process/child.cpp"
 #include "process/child_output.cpp"
-#include "process/child_end.cpp"
+#include "process/local_run.cpp"
+#include "process/remote.cpp"
 #include "process/process.cpp"
 
 #include "executor/command.cpp"
@@ -259,7 +263,9 @@
 #include "executor/guard.cpp"
 #include "executor/watch.cpp"
 #include "executor/session.cpp"
+#include "executor/slots.cpp"
 #include "executor/words.cpp"
+#include "executor/advice.cpp"
 #include "executor/gate.cpp"
 #include "executor/private_home.cpp"
 #include "executor/spill.cpp"
@@ -276,22 +282,21 @@
 #include "place/copy_rules.cpp"
 #include "place/copy_tree.cpp"
 #include "place/copy_take.cpp"
-#include "place/copy_folder.cpp"
 #include "place/copy.cpp"
 #include "place/place_executor.cpp"
 #include "place/pool.cpp"
 #include "place/ground.cpp"
 #include "place/owner.cpp"
 
+#include "cluster/calls.cpp"
 #include "cluster/slurm.cpp"
-#include "cluster/kubectl.cpp"
 #include "cluster/pod_object.cpp"
 #include "cluster/pod_watch.cpp"
 #include "cluster/kubernetes.cpp"
 #include "cluster/kubernetes_rights.cpp"
 
-#include "shells/shell.cpp"
-#include "shells/shells.cpp"
+#include "jobs/job.cpp"
+#include "jobs/jobs.cpp"
 
 #include "code/markdown.cpp"
 #include "code/language.cpp"
@@ -301,13 +306,13 @@
 #include "docker/env_file.cpp"
 #include "docker/credentials.cpp"
 #include "docker/options.cpp"
+#include "docker/plan.cpp"
 #include "docker/container.cpp"
 #include "docker/create.cpp"
 #include "docker/remove.cpp"
 #include "docker/exec.cpp"
 #include "docker/container_executor.cpp"
 #include "docker/manager.cpp"
-#include "docker/doctor.cpp"
 #include "docker/users.cpp"
 
 #include "mcp/protocol.cpp"
@@ -340,6 +345,7 @@
 #include "tools/arguments.cpp"
 #include "tools/executors.cpp"
 #include "tools/check.cpp"
+#include "tools/doctor.cpp"
 #include "tools/places.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"

@@ -4,7 +4,7 @@
 #   (no option)    everything that this machine can: the tests of the sections, the hygiene tests of
 #                  the header, and the official MCP clients when Node.js and Python are here
 #   --only NAME    the unit tests of one section alone (tests/unit/NAME), or of one of its files
-#                  (--only tools/fair_use), or of several: --only process,shells. It installs what
+#                  (--only tools/fair_use), or of several: --only process,jobs. It installs what
 #                  builds them and uses the build of the other runs; with --docker, the tests of
 #                  containers, too
 #   --quick        without the MCP clients
@@ -339,11 +339,15 @@ stop_engine() {
   docker=no
   in_engine stop || true
 }
-no_engine() {
-  echo "== docker: $1; the end of $2:"
-  tail -n 40 "$2"
-  echo "docker: $1" >> "$build/failures.txt"
+# not_there SUBJECT WHAT LOG: says that it is missing, which is a failure.
+not_there() {
+  echo "== $1: $2; the end of $3:"
+  tail -n 40 "$3"
+  echo "$1: $2" >> "$build/failures.txt"
   failed=$((failed + 1))
+}
+no_engine() {
+  not_there docker "$@"
   engine_legs=
 }
 start_engine() {
@@ -379,10 +383,7 @@ start_slurm() {
     slurm_legs=$all_legs
     echo "== clusters: a Slurm runs"
   else
-    echo "== clusters: Slurm does not start; the end of $build/slurm.log:"
-    tail -n 20 "$build/slurm.log"
-    echo "clusters: Slurm does not start" >> "$build/failures.txt"
-    failed=$((failed + 1))
+    not_there clusters "Slurm does not start" "$build/slurm.log"
   fi
 }
 # A Kubernetes for them.
@@ -409,10 +410,7 @@ start_kubernetes() {
     kubernetes_legs=$all_legs
     echo "== clusters: a Kubernetes runs"
   else
-    echo "== clusters: Kubernetes does not start; the end of $build/kubernetes.log:"
-    tail -n 20 "$build/kubernetes.log"
-    echo "clusters: Kubernetes does not start" >> "$build/failures.txt"
-    failed=$((failed + 1))
+    not_there clusters "Kubernetes does not start" "$build/kubernetes.log"
   fi
 }
 # give_engine LEG

@@ -18,7 +18,13 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// What kind of thing went wrong; the message says the rest. `name()` gives the enumerator's name.
+// The version of the implementation that this program is linked with, such as "0.1.0": what its
+// CODEEXEC_VERSION_STRING was. It differs from that of the including file when the two are of
+// different releases.
+const char* version() noexcept;
+
+// What kind of thing went wrong; the message says the rest. As of each enumeration that has one,
+// name() gives the name of the enumerator, and "" for a value that is none; from_name() reads it.
 enum class ErrorCode {
   invalid_argument,   // an option or argument has a value it cannot have
   not_found,          // a path, program, name or handle that does not exist
@@ -89,6 +95,12 @@ class [[nodiscard]] Expected {
   T* operator->() { return &checked(); }
   const T* operator->() const { return &const_cast<Expected*>(this)->checked(); }
 
+  // The value, moved out of it; what a move leaves of a T stays. A failed one aborts, as above.
+  T take() { return std::move(checked()); }
+  // The value, or `other` of a failed one.
+  T value_or(T other) const& { return has_value() ? *value_ : std::move(other); }
+  T value_or(T other) && { return has_value() ? std::move(*value_) : std::move(other); }
+
   // The error of a failed one; a default Error otherwise.
   const Error& error() const noexcept { return failure_; }
   // The same for another Expected, which then shares the error and does not copy it.
@@ -123,6 +135,25 @@ class [[nodiscard]] Expected<void> {
  private:
   detail::SharedError failure_ = {};
 };
+
+namespace detail {
+
+// An Error when no value has the name, and none when `value` is the one that has it. `name_of`
+// gives "" behind the last value.
+SharedError find_name(std::string_view text, const char* (*name_of)(int), int& value);
+
+}  // namespace detail
+
+// The value with this name(): from_name<Network>("none"). `-` stands for `_`, too: "best-effort".
+//   Errors: invalid_argument, with the names that there are.
+template <class E>
+Expected<E> from_name(std::string_view text) {
+  int value = 0;
+  const auto name_of = [](int place) { return name(static_cast<E>(place)); };
+  auto problem = detail::find_name(text, name_of, value);
+  if (problem) return problem;
+  return static_cast<E>(value);
+}
 
 template <class Signature>
 class FunctionRef;
@@ -215,6 +246,9 @@ class CancelToken {
 
 // A duration that never ends, where a limit may be switched off.
 inline constexpr std::chrono::milliseconds no_limit = std::chrono::milliseconds::max();
+
+// No bound, where a number of bytes, files or processes is one and may be left out.
+inline constexpr std::uint64_t no_bound = 0;
 
 // True when the bytes are well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no
 // surrogates, nothing above U+10FFFF).

@@ -158,6 +158,10 @@ bool all_are(std::string_view text, bool (*test)(char));
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
 
+// The name of an enumeration's value by a list of all names in their order, with a NUL behind each
+// but the last; "" for a value that is not among them.
+const char* name_in(const char* names, int value) noexcept;
+
 // Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
 // a third of an array of texts.
 bool has_entry(std::string_view list, std::string_view entry);
@@ -210,8 +214,8 @@ GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c = '\0'
 // again, so it takes no more time than the product of the two sizes.
 bool glob_matches(std::string_view pattern, std::string_view name);
 
-// FNV-1a with 64 bits, in hexadecimal digits. It need not withstand anybody: who can choose the
-// content can choose the name, too.
+// FNV-1a with 64 bits, in hexadecimal digits. It need not resist attacks: an attacker who chooses
+// the content can choose the name, too.
 std::string content_digits(std::string_view content);
 
 // Secrets are masked in what commands print; shorter ones would hit by chance.

@@ -79,26 +79,18 @@ SharedError with_message(Error error, std::string message) {
   return error;
 }
 
+const char* name_in(const char* names, int value) noexcept {
+  for (; value > 0 && *names; --value) names += std::strlen(names) + 1;
+  return value == 0 ? names : "";
+}
+
 }  // namespace inner
 
+const char* version() noexcept { return CODEEXEC_VERSION_STRING; }
+
 const char* name(ErrorCode code) noexcept {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::permission_denied:
-      return "permission_denied";
-    case ErrorCode::parse:
-      return "parse";
-    case ErrorCode::limit:
-      return "limit";
-    case ErrorCode::unsupported:
-      return "unsupported";
-    case ErrorCode::io:
-      break;
-  }
-  return "io";
+  return name_in("invalid_argument\0not_found\0permission_denied\0parse\0limit\0unsupported\0io\0",
+                 static_cast<int>(code));
 }
 
 struct detail::SharedError::Counted {
@@ -126,6 +118,18 @@ const Error& detail::SharedError::error() const noexcept {
 
 void detail::SharedError::drop() noexcept {
   if (--shared_->users == 0) delete shared_;
+}
+
+detail::SharedError detail::find_name(std::string_view text, const char* (*name_of)(int),
+                                      int& value) {
+  std::string wanted(text);
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  std::string names;
+  for (value = 0; *name_of(value); ++value) {
+    if (wanted == name_of(value)) return {};
+    append_all(names, {value > 0 ? ", " : "", name_of(value)});
+  }
+  return make_error(ErrorCode::invalid_argument, "% is not one of %", {in_quotes(text), names});
 }
 
 void detail::used_without_value(const Error& error) {

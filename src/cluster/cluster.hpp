@@ -75,7 +75,7 @@ struct KubernetesOptions {
 //   Errors: invalid_argument for options that are none or do not go together.
 Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& options);
 
-// The pods, or with a warm_pool the claims, that kubernetes_pods() has made for anybody in that
+// The pods, or with a warm_pool the claims, that kubernetes_pods() has made for any user in that
 // namespace and that are there still. With `remove_left` those of programs of this machine that
 // have ended are deleted, and no others.
 //   Errors: io, with what kubectl said; the first one that cannot be deleted ends it.

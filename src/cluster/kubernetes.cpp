@@ -1,11 +1,15 @@
 // Pods of Kubernetes.
 //
-// A shell creates the pod, reads standard input until that ends, and deletes the pod: it outlives
-// this program when that is killed. `kubectl get --watch` tells when the pod is ready, and `kubectl
-// exec` starts the agent in it.
+// A shell creates the pod, reads standard input until that ends, and deletes the pod, even if this
+// program was killed. `kubectl get --watch` reports when the pod is ready, and `kubectl exec`
+// starts the agent in it.
+//
+//   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
+//     ^                 |  not ready in time: the pod stays, and the next command waits again
+//     +---- failed -----+
 
 #include "cluster/cluster.hpp"
-#include "cluster/kubernetes_internal.hpp"
+#include "cluster/cluster_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -38,7 +42,7 @@ class KubernetesPods final : public PlaceEngine {
  public:
   explicit KubernetesPods(const KubernetesOptions& options)
       : options_(options),
-        kubectl_(kubectl_words(options)),
+        kubectl_(with_long_options("kubectl", options.options)),
         kind_(options.warm_pool.empty() ? "pod" : claim_kind) {}
   ~KubernetesPods() override;
   Expected<Way> reach(const std::optional<CancelToken>& cancel) override;
@@ -53,8 +57,6 @@ class KubernetesPods final : public PlaceEngine {
                               Clock::time_point deadline, std::string& why) const;
   SharedError not_started(PodState state, std::string why);
   void forget();
-  void delete_leftovers() const;
-  void report(const char* form, Pieces values) const;
 
   const KubernetesOptions options_;
   const std::vector<std::string> kubectl_;
@@ -71,10 +73,6 @@ KubernetesPods::~KubernetesPods() {
   if (owner_ == ::getpid()) forget();
 }
 
-void KubernetesPods::report(const char* form, Pieces values) const {
-  if (options_.on_progress) options_.on_progress(concat(form, values));
-}
-
 void KubernetesPods::forget() {
   if (holder_) {
     holder_->close_input();
@@ -82,15 +80,6 @@ void KubernetesPods::forget() {
   }
   holder_.reset();
   was_up_ = false;
-}
-
-// Those of programs on this machine that have ended.
-void KubernetesPods::delete_leftovers() const {
-  const auto found = kubernetes_places(options_, true);
-  if (!found) return report("cannot look for what programs have left: %", {found.error().message});
-  for (const FoundPlace& place : *found)
-    if (place.was_removed)
-      report("deleted %, which a program that has ended had left", {printable(place.name)});
 }
 
 Expected<void> KubernetesPods::make() {
@@ -116,8 +105,7 @@ Expected<void> KubernetesPods::make() {
 
 Expected<void> KubernetesPods::wait_until_made(const Cancel& cancel, Clock::time_point deadline) {
   if (!wait_for_event(heard_, cancel, deadline)) {
-    if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
     forget();
     return make_error(ErrorCode::io, "Kubernetes has not answered in % s",
                       {seconds_text(options_.start_timeout)});
@@ -130,7 +118,7 @@ Expected<void> KubernetesPods::wait_until_made(const Cancel& cancel, Clock::time
   return make_error(ErrorCode::io, "Kubernetes gives no pod: %", {kubectl_trouble(said)});
 }
 
-// Until it is ready or has ended. What was ready once must be so now.
+// Waits until it is ready or has ended. One that was ready before is only looked at.
 Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
                                             const Cancel& cancel, Clock::time_point deadline,
                                             std::string& why) const {
@@ -140,11 +128,12 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   why = std::move(watch.why);
   if (state && *state == pod_ready && kind == claim_kind) {
     // A sandbox of a pool says which pod it has.
-    name = watch.seen["status"]["sandbox"]["name"].as_string();
+    name = watch.seen["status"sv]["sandbox"sv]["name"sv].as_string();
     const ProcessResult told =
-        call_kubectl(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
+        call_cluster(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
                                 "jsonpath={.metadata.annotations.agents\\.x-k8s\\.io/pod-name}"});
-    if (!told.succeeded()) return make_error(ErrorCode::io, "%", {kubectl_trouble(told.err)});
+    if (!told.succeeded())
+      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(told))});
     if (!told.out.empty()) name = told.out;
     return wait_for("pod", name, cancel, deadline, why);
   }
@@ -168,10 +157,7 @@ PlaceEngine::Way KubernetesPods::way() const {
   way.name = concat("Kubernetes pod %", {printable(pod_)});
   way.transport = kubectl_;
   add_words(way.transport, {"exec", "-i", "-q", pod_, "--"});
-  if (options_.agent.empty())
-    add_words(way.transport, {"sh"});
-  else
-    add_words(way.transport, {options_.agent, "--place"});
+  add_agent(way.transport, options_.agent);
   way.account = [kubectl = kubectl_, pod = pod_] {
     PodWatch watch = {kubectl, "pod", pod, pod_ended};
     const auto now = watch.wait({}, later(Clock::now(), account_time));
@@ -200,7 +186,9 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
     if (is_new)
       if (auto ok = make(); !ok) return ok.failure();
     if (auto ok = wait_until_made(cancel, deadline); !ok) return ok.failure();
-    if (is_new) delete_leftovers();
+    if (is_new)
+      report_removed(options_.on_progress, kubernetes_places(options_, true),
+                     "cannot look for what programs have left: ", "deleted ");
     pod_ = name_;
     const auto seen = wait_for(kind_, pod_, cancel, deadline, why);
     if (!seen) return with_prefix("Kubernetes: ", {}, seen.error());
@@ -217,14 +205,14 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {
-  const std::vector<std::string> kubectl = kubectl_words(options);
+  const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
   const char* const kind = options.warm_pool.empty() ? "pod" : claim_kind;
-  const ProcessResult listed = call_kubectl(
+  const ProcessResult listed = call_cluster(
       kubectl, {"get", kind, "-l", "app.kubernetes.io/managed-by=codeexec", "-o", "json"});
   const auto list = Json::parse(listed.out);
   if (!listed.succeeded() || !list)
     return make_error(ErrorCode::io, "Kubernetes lists nothing: %",
-                      {kubectl_trouble(listed.err.empty() ? listed.message : listed.err)});
+                      {kubectl_trouble(complaint_of(listed))});
   const ProgramIdentity own = own_identity();
   std::vector<FoundPlace> found;
   for (const Json& item : (*list)["items"sv].items()) {
@@ -233,18 +221,19 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
     place.name = metadata["name"sv].as_string();
     place.agent = metadata["labels"sv]["codeexec/agent"sv].as_string();
     place.age = age_since(metadata["creationTimestamp"sv].as_string());
-    ProgramIdentity maker = owner_in(metadata["annotations"sv]["codeexec/owner"sv].as_string());
+    std::string_view owner = metadata["annotations"sv]["codeexec/owner"sv].as_string();
+    ProgramIdentity maker = take_owner(owner);
     place.maker = maker_of(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
     const bool is_going = !metadata["deletionTimestamp"sv].is_null();
     place.state = is_going ? "deleted" : in_lower_case(item["status"sv]["phase"sv].as_string());
-    if (remove_left && place.maker == Maker::gone && !is_going) {
-      const ProcessResult removed =
-          call_kubectl(kubectl, {"delete", kind, place.name, "--now", "--wait=false"});
+    if (remove_left && place.maker == PlaceMaker::gone && !is_going) {
+      const ProcessResult removed = call_cluster(
+          kubectl, {"delete", kind, place.name, "--now", "--wait=false", "--ignore-not-found"});
       if (!removed.succeeded())
         return make_error(ErrorCode::io, "Kubernetes does not delete %: %",
-                          {printable(place.name), kubectl_trouble(removed.err)});
+                          {printable(place.name), kubectl_trouble(complaint_of(removed))});
       place.was_removed = true;
     }
     found.push_back(std::move(place));
@@ -257,7 +246,7 @@ Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& 
     return make_error(ErrorCode::invalid_argument, what, values);
   };
   for (const std::string& word : options.options)
-    if (word.empty() || word[0] < 'a' || word[0] > 'z' || has_nul(word))
+    if (!is_long_option(word))
       return wrong(
           "kubernetes_option must be an option of kubectl without `--` and with its value in the "
           "same word, such as context=lab, and not %",

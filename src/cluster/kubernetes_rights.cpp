@@ -1,7 +1,7 @@
 // What the user of kubectl needs in the cluster.
 
 #include "cluster/cluster.hpp"
-#include "cluster/kubernetes_internal.hpp"
+#include "cluster/cluster_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -23,11 +23,10 @@ constexpr std::string_view rules_of_claims =
 }  // namespace
 
 std::string kubernetes_rights(const KubernetesOptions& options) {
-  const std::vector<std::string> kubectl = kubectl_words(options);
-  const ProcessResult version = call_kubectl(kubectl, {"version", "-o", "json"});
+  const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
+  const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
-    return concat("FAIL kubectl: %\n",
-                  {kubectl_trouble(version.err.empty() ? version.message : version.err)});
+    return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
   std::string told = "ok   kubectl\n";
   std::string role =
       "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
@@ -44,7 +43,7 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
       std::string_view of = what;
       const std::string_view kind = take_part(of, '/');
       const ProcessResult may =
-          call_kubectl(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
+          call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
       append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }

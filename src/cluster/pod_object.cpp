@@ -1,6 +1,6 @@
 // The pod, or the claim for one, that Kubernetes is asked for.
 
-#include "cluster/kubernetes_internal.hpp"
+#include "cluster/cluster_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -35,13 +35,13 @@ Expected<Json> object_of(const KubernetesOptions& options) {
   }
   if (!options.pod_template.empty()) {
     const ProcessResult read =
-        call_kubectl(kubectl_words(options),
+        call_cluster(with_long_options("kubectl", options.options),
                      {"create", "--dry-run=client", "-o", "json", "-f", options.pod_template});
     if (!read.succeeded())
       return make_error(ErrorCode::io, "kubernetes_pod_template: %",
-                        {kubectl_trouble(read.err.empty() ? read.message : read.err)});
+                        {kubectl_trouble(complaint_of(read))});
     auto object = Json::parse(read.out);
-    if (!object || (*object)["kind"].as_string() != "Pod")
+    if (!object || (*object)["kind"sv].as_string() != "Pod")
       return make_error(ErrorCode::invalid_argument,
                         "kubernetes_pod_template: % must hold one Pod and nothing else",
                         {in_quotes(options.pod_template)});
@@ -83,9 +83,9 @@ std::string agent_label(std::string_view agent_id) {
 Expected<std::string> pod_object(const KubernetesOptions& options, const std::string& name) {
   auto object = object_of(options);
   if (!object) return object.failure();
-  Json metadata = (*object)["metadata"];
-  Json labels = metadata["labels"];
-  Json annotations = metadata["annotations"];
+  Json metadata = (*object)["metadata"sv];
+  Json labels = metadata["labels"sv];
+  Json annotations = metadata["annotations"sv];
   set_member(labels, "app.kubernetes.io/managed-by", "codeexec");
   set_member(labels, "codeexec/agent", agent_label(options.agent_id));
   set_member(annotations, "codeexec/owner", owner_text(own_identity()));
@@ -95,8 +95,8 @@ Expected<std::string> pod_object(const KubernetesOptions& options, const std::st
   // It goes where kubectl's other calls look for it.
   for (const char* const other : {"generateName", "namespace"}) set_member(metadata, other, Json());
   set_member(*object, "metadata", std::move(metadata));
-  if (options.warm_pool.empty() && (*object)["spec"]["activeDeadlineSeconds"].is_null()) {
-    Json spec = (*object)["spec"];
+  if (options.warm_pool.empty() && (*object)["spec"sv]["activeDeadlineSeconds"sv].is_null()) {
+    Json spec = (*object)["spec"sv];
     set_member(spec, "activeDeadlineSeconds", static_cast<long long>(options.lifetime.count()));
     set_member(*object, "spec", std::move(spec));
   }

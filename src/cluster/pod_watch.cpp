@@ -1,6 +1,6 @@
-// Waiting for a pod, and what its status says.
+// Waiting for a pod, what its status says, and what to do about the errors of kubectl.
 
-#include "cluster/kubernetes_internal.hpp"
+#include "cluster/cluster_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -15,68 +15,104 @@ namespace {
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
-// "OOMKilled: its message", after what is there already.
+// What kubectl says, in lower case, and after a tab what to do about it, a line each. The first
+// that is found counts.
+constexpr std::string_view kubernetes_troubles =
+    "kubectl: not found|kubectl: command not found\tinstall kubectl here, or set PATH\n"
+    "exceeded quota\tthe namespace has no room: ask for less (kubernetes_limit), or end others\n"
+    "must specify\tthe namespace wants limits (kubernetes_limit)\n"
+    "violates podsecurity\tthe namespace allows only pods with less rights\n"
+    "forbidden\tthis user may not do that: --doctor prints the Role that is needed\n"
+    "unauthorized|must be logged in\tkubectl must log in first\n"
+    "context was not found|does not exist\t`kubectl config get-contexts` lists them "
+    "(kubernetes_option)\n"
+    "namespaces \"\t`kubectl get namespaces` lists them (kubernetes_option)\n"
+    "resource mapping not found|doesn't have a resource type\tagent-sandbox v1beta1 is not "
+    "installed there\n"
+    "unknown flag\t`kubectl options` lists them (kubernetes_option)\n"
+    "refused|unable to connect\tnothing answers there: is the cluster up, and the context right?\n"
+    "errimageneverpull\tthe node does not have the image, and may not get it\n"
+    "errimagepull|imagepullbackoff\tis its name right, and may the node get it?\n"
+    "invalidimagename\tan image is called registry/name:tag (kubernetes_image)\n"
+    "runasnonroot\tthe image has no such user: it must run as another than root\n"
+    "warmpoolnotfound\t`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)\n"
+    "outof\tthe node has too little of that: ask for less (kubernetes_limit)\n";
+
+// Adds "OOMKilled: its message".
 void add_reason(std::string& why, const Json& part) {
-  const std::string& message = part["message"].as_string();
+  const std::string& message = part["message"sv].as_string();
   const std::string reason =
-      concat({part["reason"].as_string(), message.empty() ? "" : ": ", message});
+      concat({part["reason"sv].as_string(), message.empty() ? "" : ": ", message});
   if (reason.empty()) return;
   append_all(why, {why.empty() ? "" : "; ", printable(utf8_prefix(reason, 500))});
 }
 
 const Json& condition_of(const Json& status, std::string_view type) {
-  for (const Json& condition : status["conditions"].items())
-    if (condition["type"].as_string() == type) return condition;
-  return status["none"];
+  for (const Json& condition : status["conditions"sv].items())
+    if (condition["type"sv].as_string() == type) return condition;
+  return status["none"sv];
 }
 
 PodState state_of_pod(const Json& pod, std::string& why) {
-  const Json& status = pod["status"];
-  const std::string& phase = status["phase"].as_string();
-  const bool deleted = !pod["metadata"]["deletionTimestamp"].is_null();
+  const Json& status = pod["status"sv];
+  const std::string& phase = status["phase"sv].as_string();
+  const bool deleted = !pod["metadata"sv]["deletionTimestamp"sv].is_null();
   bool ended = deleted || phase == "Failed" || phase == "Succeeded";
   add_reason(why, status);
   add_reason(why, condition_of(status, "DisruptionTarget"));
   for (const char* const list : {"initContainerStatuses", "containerStatuses"})
     for (const Json& container : status[list].items()) {
-      const Json& waiting = container["state"]["waiting"];
-      const std::string& reason = waiting["reason"].as_string();
+      const Json& waiting = container["state"sv]["waiting"sv];
+      const std::string& reason = waiting["reason"sv].as_string();
       if (!reason.empty() && reason != "ContainerCreating" && reason != "PodInitializing") {
         ended = true;
         add_reason(why, waiting);
       }
       // One that has only ended says no more than its pod does.
-      const Json& end = container["state"]["terminated"];
-      if (end["reason"].as_string() != "Completed" && end["exitCode"].as_integer() != 0)
+      const Json& end = container["state"sv]["terminated"sv];
+      if (end["reason"sv].as_string() != "Completed" && end["exitCode"sv].as_integer() != 0)
         add_reason(why, end);
     }
   if (deleted) why = why.empty() ? "it was deleted" : concat("it was deleted: %", {why});
   if (ended && why.empty()) why = "its program has ended";
   if (ended) return pod_ended;
-  if (condition_of(status, "Ready")["status"].as_string() == "True") return pod_ready;
+  if (condition_of(status, "Ready")["status"sv].as_string() == "True") return pod_ready;
   add_reason(why, condition_of(status, phase == "Pending" ? "PodScheduled" : "Ready"));
   return pod_waits;
 }
 
 PodState state_of_claim(const Json& claim, std::string& why) {
-  const Json& ready = condition_of(claim["status"], "Ready");
-  const std::string& reason = ready["reason"].as_string();
+  const Json& ready = condition_of(claim["status"sv], "Ready");
+  const std::string& reason = ready["reason"sv].as_string();
   add_reason(why, ready);
-  if (!claim["metadata"]["deletionTimestamp"].is_null() || reason == "WarmPoolNotFound" ||
+  if (!claim["metadata"sv]["deletionTimestamp"sv].is_null() || reason == "WarmPoolNotFound" ||
       reason == "TemplateNotFound" || reason == "ClaimExpired" ||
-      condition_of(claim["status"], "Finished")["status"].as_string() == "True")
+      condition_of(claim["status"sv], "Finished")["status"sv].as_string() == "True")
     return pod_ended;
-  return ready["status"].as_string() == "True" ? pod_ready : pod_waits;
+  return ready["status"sv].as_string() == "True" ? pod_ready : pod_waits;
 }
 
 }  // namespace
 
 inline namespace inner {
 
+std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
+
+std::string kubectl_trouble(std::string_view said) {
+  // The error is the last line, behind a log of attempts.
+  std::string_view last;
+  for (std::string_view rest = said; !rest.empty();) {
+    const std::string_view line = take_part(rest, '\n');
+    if (!line.empty()) last = line;
+  }
+  const std::string_view help = kubectl_help(said);
+  return concat({printable(utf8_prefix(last, 1000)), help.empty() ? "" : "; ", help});
+}
+
 PodState PodWatch::look_at(const Json& event) {
   why.clear();
-  seen = event["object"];
-  if (event["type"].as_string() == "DELETED") {
+  seen = event["object"sv];
+  if (event["type"sv].as_string() == "DELETED") {
     why = "it was deleted";
     return pod_ended;
   }
@@ -118,11 +154,10 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
     const bool failed = heard && !done && started->wait_for(std::chrono::seconds(1)) &&
                         !started->wait().succeeded();
     const std::string said = started->read(Stream::err, 0).text;
-    // From here on nothing else writes to what is above.
+    // When it has gone, its callback no longer writes to `held`, `state` and `done`.
     { const Process last = std::move(*started); }
     if (done) return state;
-    if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
     if (failed && said.find("(NotFound)") != std::string::npos) {
       why = "it was deleted";
       return pod_ended;
@@ -134,7 +169,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
 
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
   const ProcessResult told =
-      call_kubectl(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
+      call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
                              concat("type=Warning,involvedObject.name=%", {name}), "-o",
                              "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
   std::string_view lines = without_line_ends(told.out);

@@ -5,6 +5,7 @@
 // the job, beside which others may run.
 
 #include "cluster/cluster.hpp"
+#include "cluster/cluster_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -22,7 +23,6 @@ namespace {
 constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
 constexpr std::string_view name_start = "codeexec-";
-constexpr std::chrono::seconds call_timeout(30);
 
 // What Slurm says, and what to do about it: see help_in().
 constexpr std::string_view slurm_troubles =
@@ -45,8 +45,6 @@ class SlurmJobs final : public PlaceEngine {
   Way way() const;
   Expected<void> ask_for_job();
   SharedError refusal() const;
-  void cancel_leftovers() const;
-  void report(const char* form, Pieces values) const;
 
   const SlurmOptions options_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no job
@@ -55,18 +53,6 @@ class SlurmJobs final : public PlaceEngine {
   CancelToken ended_ = {};  // salloc
   std::string job_ = {};
 };
-
-// Of a call of one of Slurm's programs.
-ProcessResult asked(const std::vector<std::string>& words) {
-  ProcessOptions call;
-  call.argv = words;
-  call.environment = own_variables();
-  // Times are numbers. The first variable of a name is the one that counts.
-  call.environment.insert(call.environment.begin(), "SLURM_TIME_FORMAT=%s");
-  call.timeout = call_timeout;
-  call.max_output = std::size_t{16} << 20;
-  return run_process(call);
-}
 
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
@@ -84,23 +70,9 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
-void SlurmJobs::report(const char* form, Pieces values) const {
-  if (options_.on_progress) options_.on_progress(concat(form, values));
-}
-
-// Those of programs on this machine that have ended.
-void SlurmJobs::cancel_leftovers() const {
-  const auto found = slurm_places(true);
-  if (!found) return report("%", {found.error().message});
-  for (const FoundPlace& place : *found)
-    if (place.was_removed)
-      report("cancelled Slurm job %, which a program that has ended had left", {place.name});
-}
-
 Expected<void> SlurmJobs::ask_for_job() {
   ProcessOptions call;
-  call.argv = words_of({"salloc"});
-  for (const std::string& word : options_.options) call.argv.push_back(concat("--%", {word}));
+  call.argv = with_long_options("salloc", options_.options);
   add_words(
       call.argv,
       {"--kill-command", "--job-name",
@@ -140,7 +112,7 @@ SharedError SlurmJobs::refusal() const {
 // A controller that does not answer says nothing of the job.
 Expected<PlaceEngine::Way> SlurmJobs::current() {
   if (job_.empty() || holder_->done()) return PlaceEngine::current();
-  const ProcessResult told = asked(words_of({"squeue", "-h", "-j", job_, "-o", "%t"}));
+  const ProcessResult told = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
   if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
   return way();
 }
@@ -152,10 +124,7 @@ PlaceEngine::Way SlurmJobs::way() const {
   way.whole_lines = true;
   way.transport = words_of({"srun", "--jobid", job_, "--overlap", "--nodes=1", "--ntasks=1",
                             "--export=PATH,HOME,USER,LOGNAME,SHELL,LANG"});
-  if (options_.agent.empty())
-    add_words(way.transport, {"sh"});
-  else
-    add_words(way.transport, {options_.agent, "--place"});
+  add_agent(way.transport, options_.agent);
   way.ended = ended_;
   return way;
 }
@@ -169,12 +138,11 @@ Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& ca
   if (!holder_ || holder_->done()) {
     holder_.reset();
     job_.clear();
-    cancel_leftovers();
+    report_removed(options_.on_progress, slurm_places(true), "", "cancelled Slurm job ");
     if (auto ok = ask_for_job(); !ok) return ok.failure();
   }
   if (!wait_for_event(heard_, cancel, later(Clock::now(), options_.start_timeout))) {
-    if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
     return make_error(ErrorCode::io,
                       "Slurm has not started a job in % s: it waits in the queue and stays there; "
                       "try again later",
@@ -195,9 +163,10 @@ Expected<PlaceEngine::Way> SlurmJobs::reach(const std::optional<CancelToken>& ca
 
 Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
   const ProgramIdentity own = own_identity();
-  const ProcessResult listed = asked({"squeue", "-h", "--me", "-o", "%A;%T;%V;%k;%j"});
-  if (!listed.succeeded())
-    return slurm_error("Slurm lists no jobs", listed.err.empty() ? listed.message : listed.err);
+  // Times are printed as numbers.
+  const ProcessResult listed =
+      call_cluster({}, {"squeue", "-h", "--me", "-o", "%A;%T;%V;%k;%j"}, {"SLURM_TIME_FORMAT=%s"});
+  if (!listed.succeeded()) return slurm_error("Slurm lists no jobs", complaint_of(listed));
   std::vector<FoundPlace> found;
   for (std::string_view rest = listed.out; !rest.empty();) {
     std::string_view line = take_part(rest, '\n');
@@ -206,20 +175,18 @@ Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
     place.state = in_lower_case(take_part(line, ';'));
     const std::string begun(take_part(line, ';'));
     if (take_part(line, ';') != comment_start) continue;
-    ProgramIdentity maker;
-    for (std::string* const part :
-         {&maker.host, &maker.boot, &maker.space, &maker.pid, &maker.start})
-      *part = take_part(line, ';');
+    ProgramIdentity maker = take_owner(line);
     if (starts_with(line, name_start)) place.agent = line.substr(name_start.size());
     const long long since = std::strtoll(begun.c_str(), nullptr, 10);
     place.age = std::chrono::seconds(since > 0 ? ::time(nullptr) - since : -1);
     place.maker = maker_of(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
-    if (remove_left && place.maker == Maker::gone && place.state != "completing") {
-      const ProcessResult removed = asked(words_of({"scancel", place.name}));
+    if (remove_left && place.maker == PlaceMaker::gone && place.state != "completing") {
+      const ProcessResult removed = call_cluster({}, {"scancel", place.name});
       if (!removed.succeeded())
-        return slurm_error(concat("Slurm does not cancel job %", {place.name}), removed.err);
+        return slurm_error(concat("Slurm does not cancel job %", {place.name}),
+                           complaint_of(removed));
       place.was_removed = true;
     }
     found.push_back(std::move(place));
@@ -229,7 +196,7 @@ Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
 
 Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
   for (const std::string& word : options.options)
-    if (word.empty() || word[0] < 'a' || word[0] > 'z' || has_nul(word))
+    if (!is_long_option(word))
       return make_error(ErrorCode::invalid_argument,
                         "slurm_option must be an option of salloc without `--` and with its value "
                         "in the same word, such as mem=4G, and not %",

@@ -1,4 +1,7 @@
-// One container: its life, its health, its log.
+// One container: the turn, the log, and questions to the engine.
+//
+// take_turn() and end_turn() are a lock that can be waited for with a cancel token, and that a
+// thread may hold while the engine works. `mutex` guards the members and is held for moments only.
 
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
@@ -17,7 +20,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
+PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own) {
   return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
                    label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
                    label_of(container, "codeexec.start"sv)},
@@ -25,10 +28,11 @@ Maker maker_of_container(const Json& container, const ProgramIdentity& own) {
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of_container(container, own) == Maker::running &&
+  return maker_of_container(container, own) == PlaceMaker::running &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
+// Two texts may come to one plain name, so that names that must differ get digits besides.
 std::string plain_name(std::string_view text, std::size_t longest) {
   std::string result;
   for (const char c : text.substr(0, longest))
@@ -39,6 +43,7 @@ std::string plain_name(std::string_view text, std::size_t longest) {
   return result.empty() ? "agent" : result;
 }
 
+// Files that commands make in the workspace then belong to its owner.
 std::string user_of(const ContainerOptions& options) {
   if (!options.user.empty()) return options.user;
   uid_t user = ::geteuid();
@@ -58,19 +63,21 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
-ContainerHealth health_of(const Json& container) {
+ContainerInfo info_of(const Json& container) {
   const Json& state = container["State"sv];
-  ContainerHealth health;
-  health.exists = !container.is_null();
-  health.status = state["Status"sv].as_string();
-  health.running = state["Running"sv].as_bool();
-  health.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
-  health.error = printable(state["Error"sv].as_string());
-  health.started_at = state["StartedAt"sv].as_string();
-  health.finished_at = state["FinishedAt"sv].as_string();
-  health.oom_killed = state["OOMKilled"sv].as_bool();
-  health.pid = static_cast<int>(state["Pid"sv].as_integer());
-  return health;
+  ContainerInfo info;
+  info.id = container["Id"sv].as_string();
+  info.created = container["Created"sv].as_string();
+  info.exists = !container.is_null();
+  info.status = state["Status"sv].as_string();
+  info.running = state["Running"sv].as_bool();
+  info.exit_code = static_cast<int>(state["ExitCode"sv].as_integer());
+  info.error = printable(state["Error"sv].as_string());
+  info.started_at = state["StartedAt"sv].as_string();
+  info.finished_at = state["FinishedAt"sv].as_string();
+  info.oom_killed = state["OOMKilled"sv].as_bool();
+  info.pid = static_cast<int>(state["Pid"sv].as_integer());
+  return info;
 }
 
 double number_with_unit(std::string_view text) {
@@ -89,46 +96,24 @@ double number_with_unit(std::string_view text) {
 
 }  // namespace inner
 
-Container::State::State(ContainerOptions given)
-    : options(std::move(given)),
-      name(concat(
-          "codeexec-%-%",
-          {plain_name(options.agent_id, 24),
-           options.persistent ? content_digits(concat({options.agent_id, std::string_view("\0", 1),
-                                                       options.instance_id}))
-                                    .substr(0, 8)
-                              : random_hex(4)})),
-      user(user_of(options)) {
-  std::vector<std::string> words = configuration({});
-  const PackageOptions& packages = options.packages;
-  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
-    words.insert(words.end(), list->begin(), list->end());
-    words.emplace_back();
-  }
-  words.push_back(wanted_there().dump());
-  words.emplace_back(CODEEXEC_VERSION_STRING);
-  digits = content_digits(joined(words, "\n"sv));
+Container::Container(ContainerOptions given) : ContainerPlan(std::move(given)) {
   events->redactor = Redactor(options.secrets);
 }
 
-Container::State::~State() {
+Container::~Container() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
   if (made && begin_removal()) (void)finish_removal();
 }
 
-Container::Container(ContainerOptions options) : state_(new_shared<State>(std::move(options))) {}
-
-const ContainerOptions& Container::options() const noexcept { return state_->options; }
-
-const std::string& Container::name() const noexcept { return state_->name; }
-
 // Needs the mutex.
-bool Container::State::is_up() const {
+bool Container::is_up() const {
   return running && (options.persistent || (lifeline && !lifeline->done()));
 }
 
-Expected<void> Container::State::take_turn(const std::optional<CancelToken>& cancel) {
+// Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
+// its end; all that wait are woken, and one of them gets the next turn.
+Expected<void> Container::take_turn(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   while (busy) {
     const CancelToken ended = turn_ended;
@@ -142,7 +127,7 @@ Expected<void> Container::State::take_turn(const std::optional<CancelToken>& can
   return {};
 }
 
-void Container::State::end_turn(bool is_running) {
+void Container::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
   in_use = in_use || is_running;
@@ -152,12 +137,14 @@ void Container::State::end_turn(bool is_running) {
   ended.cancel();
 }
 
-void Container::State::forget() {
+void Container::forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   running = false;
 }
 
-Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel) {
+// Two threads may both find that it is not up. The second waits for the turn, finds it up then, and
+// asks the engine nothing.
+Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   const auto is_known = [this] {
     const std::lock_guard<std::mutex> lock(mutex);
     return is_up();
@@ -173,7 +160,7 @@ Expected<void> Container::State::ensure(const std::optional<CancelToken>& cancel
   return done;
 }
 
-Expected<std::string> Container::State::incarnation(const std::optional<CancelToken>& cancel) {
+Expected<std::string> Container::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
     if (started_at) return *started_at;
@@ -181,20 +168,14 @@ Expected<std::string> Container::State::incarnation(const std::optional<CancelTo
   const auto found = look(cancel);
   if (!found) return found.failure();
   const std::lock_guard<std::mutex> lock(mutex);
-  started_at = health_of(*found).started_at;
+  started_at = info_of(*found).started_at;
   return *started_at;
 }
 
-ProcessOptions Container::State::incarnation_call() const {
-  return engine_call(options.engine,
-                     words_of({"container", "inspect", "--format",
-                               "{{if .State.Running}}{{json .State.StartedAt}}{{end}}", name}),
-                     options.engine.call_timeout);
-}
-
-void Container::State::Log::add(std::string_view event) {
+// An event may hold lines of a command's output, which must not look like events of ours.
+void Container::Log::add(std::string_view event) {
   const std::lock_guard<std::mutex> lock(mutex);
-  // Lines of an event after its first are indented, so that none can pass for another event.
+  // Lines after the first have no time, and begin with a blank.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
   std::string told = utc_timestamp();
@@ -204,75 +185,58 @@ void Container::State::Log::add(std::string_view event) {
   lines.add(told);
 }
 
-void Container::State::tell(std::string_view event) {
+// For the log and for the user's callback.
+void Container::tell(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
 }
 
-void Container::State::add_note(std::string note) {
+void Container::add_note(std::string note) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (notes.size() < 16) notes.push_back(std::move(note));
 }
 
-std::vector<std::string> Container::State::take_notes() {
+std::vector<std::string> Container::take_notes() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(notes, {});
 }
 
-Expected<Json> Container::State::look(const std::optional<CancelToken>& cancel) const {
+Expected<Json> Container::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
   return found;
 }
 
-// A /tmp that is a directory of the host is left as it is.
-bool Container::State::has_own_tmp() const {
-  return std::none_of(options.mounts.begin(), options.mounts.end(),
-                      [](const Mount& mount) { return mount.target == "/tmp"; });
-}
-
-Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) const {
-  return state_->ensure(cancel);
-}
-
-Expected<ContainerHealth> Container::health() const {
-  auto found = state_->look();
-  if (!found) return found.failure();
-  return health_of(*found);
-}
-
-Json ContainerInfo::to_json() const {
-  return Json::object({{"id", id},
-                       {"name", name},
-                       {"image", image},
-                       {"created", created},
-                       {"status", health.status},
-                       {"running", health.running},
-                       {"exit_code", health.exit_code},
-                       {"error", health.error},
-                       {"started_at", health.started_at},
-                       {"finished_at", health.finished_at},
-                       {"oom_killed", health.oom_killed},
-                       {"pid", health.pid}});
+Json to_json(const ContainerInfo& info) {
+  return Json::object({{"id", info.id},
+                       {"name", info.name},
+                       {"image", info.image},
+                       {"created", info.created},
+                       {"status", info.status},
+                       {"running", info.running},
+                       {"exit_code", info.exit_code},
+                       {"error", info.error},
+                       {"started_at", info.started_at},
+                       {"finished_at", info.finished_at},
+                       {"oom_killed", info.oom_killed},
+                       {"pid", info.pid}});
 }
 
 Expected<ContainerInfo> Container::info() const {
-  auto found = state_->look();
+  const auto found = look();
   if (!found) return found.failure();
-  ContainerInfo info;
-  info.id = (*found)["Id"sv].as_string();
-  info.name = state_->name;
-  info.image = state_->options.image;
-  info.created = (*found)["Created"sv].as_string();
-  info.health = health_of(*found);
+  ContainerInfo info = info_of(*found);
+  info.name = name;
+  info.image = options.image;
   return info;
 }
 
+// The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
 Expected<ContainerStats> Container::stats() const {
-  auto told = ask_engine(state_->options.engine,
+  auto told = ask_engine(options.engine,
                          words_of({"stats", "--no-stream", "--format",
-                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", state_->name}),
-                         state_->options.engine.call_timeout, "measure the container");
+                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
+                         options.engine.call_timeout, "measure the container");
   if (!told) return told.failure();
   std::string_view rest = *told;
   const auto next = [&rest](char end) {
@@ -287,35 +251,6 @@ Expected<ContainerStats> Container::stats() const {
   stats.pids = static_cast<std::uint64_t>(next('\n'));
   return stats;
 }
-
-Expected<void> Container::stop() const {
-  return state_->options.persistent ? state_->stop() : remove();
-}
-
-Expected<void> Container::remove() const { return remove_all({*this}); }
-
-Expected<void> Container::remove_all(const std::vector<Container>& containers) {
-  // In one order for all callers, because each holds the turns of all.
-  std::vector<State*> states;
-  for (const Container& container : containers) {
-    State* const state = container.state_.get();
-    std::size_t at = 0;
-    while (at < states.size() && std::less<State*>()(states[at], state)) ++at;
-    if (at == states.size() || states[at] != state)
-      states.insert(states.begin() + static_cast<std::ptrdiff_t>(at), state);
-  }
-  for (State* const state : states) (void)state->begin_removal();
-  Expected<void> result;
-  for (State* const state : states) {
-    auto removed = state->finish_removal();
-    if (result) result = std::move(removed);
-  }
-  return result;
-}
-
-Expected<void> Container::save_log(const std::string& path) const { return state_->save_log(path); }
-
-void Container::log(std::string_view event) const { state_->log(event); }
 
 }  // namespace v0_1
 }  // namespace codeexec

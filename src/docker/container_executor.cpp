@@ -9,6 +9,8 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
 #include "paths/paths.hpp"
 #include "place/place_internal.hpp"
 #include "process/process.hpp"
@@ -17,11 +19,13 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// Held by one at a time: whoever comes meanwhile waits for the same agent.
+// One thread at a time connects; the others wait, and get the same connection. A connection holds
+// as long as its container was not started again, which the time of its start shows. When the
+// engine says that the container is gone or asleep, ensure() mends that, and one more try follows.
 Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
-  Container::State& state = *container.state_;
+  Container& state = *container;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (int tries = 1;; ++tries) {
     if (link_ && link_->is_lost()) {
@@ -44,12 +48,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     // become root.
     wanted.transport = state.agent_call(state.options.sudo ? "0:0" : state.user);
     wanted.connect_timeout = state.options.start_timeout;
-    wanted.keep_alive = std::chrono::seconds(30);
-    wanted.in_container = true;
-    wanted.gitconfig = gitconfig;
-    wanted.environment = &settings.environment;
-    wanted.keeps_capabilities = state.options.sudo;
-    if (state.options.sudo) wanted.user = state.user;
+    wanted.hello = hello();
     // The engine answers that while it starts the agent.
     wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
     auto opened = PlaceLink::open(wanted, cancel);
@@ -74,11 +73,25 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
   }
 }
 
+Json ContainerExecutor::Place::hello() const {
+  const Container& state = *container;
+  Json wanted = new_hello(std::chrono::seconds(30));
+  set_member(wanted, "container", true);
+  set_member(wanted, "keeps", state.options.sudo);
+  set_member(wanted, "gitconfig", gitconfig);
+  set_member(wanted, "sandbox", to_json(SandboxOptions()));
+  if (state.options.sudo) set_member(wanted, "user", state.user);
+  if (const auto resolved = settings.environment.resolve({}))
+    if (const char* const home = value_of(resolved->variables, "HOME"sv))
+      set_member(wanted, "home", home);
+  return wanted;
+}
+
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
   const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
-  // What is not mounted is not there.
+  // Without roots, the workspace is mounted: a container sees nothing that is not.
   if (general.roots.empty())
     general.roots.push_back({general.workspace.empty() ? "." : general.workspace});
   ContainerOptions wanted = options.container;
@@ -89,10 +102,10 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
-  Container container(std::move(wanted));
-  if (auto ok = executor.set_up(general, container.options().secrets); !ok) return ok.failure();
+  auto container = new_shared<Container>(std::move(wanted));
+  if (auto ok = executor.set_up(general, container->options.secrets); !ok) return ok.failure();
   std::vector<std::string> writable;
-  for (const Mount& mount : container.options().mounts)
+  for (const Mount& mount : container->options.mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
   if (auto ok = check_out_of_reach(general, writable); !ok) return ok.failure();
 
@@ -100,7 +113,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   variables.keep.clear();
   variables.keep_all = false;
   variables.workspace = executor.workspace();
-  variables.set = container.options().environment;
+  variables.set = container->options.environment;
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
@@ -112,10 +125,34 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   return executor;
 }
 
-const Container& ContainerExecutor::container() const noexcept { return place_->container; }
+const std::string& ContainerExecutor::container_name() const noexcept {
+  return place_->container->name;
+}
+
+const ContainerOptions& ContainerExecutor::container_options() const noexcept {
+  return place_->container->options;
+}
+
+Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
+  return place_->container->ensure(cancel);
+}
+
+Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
+
+Expected<ContainerStats> ContainerExecutor::stats() const { return place_->container->stats(); }
+
+Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
+
+Expected<void> ContainerExecutor::remove() const { return place_->container->remove(); }
+
+Expected<void> ContainerExecutor::save_log(const std::string& path) const {
+  return place_->container->save_log(path);
+}
+
+void ContainerExecutor::log(std::string_view event) const { place_->container->log(event); }
 
 std::string ContainerExecutor::describe_place() const {
-  const ContainerOptions& options = container().options();
+  const ContainerOptions& options = container_options();
   const bool online = network(options) != "none";
   std::vector<std::string> installed;
   for (const auto* list :
@@ -154,12 +191,14 @@ std::string ContainerExecutor::describe_place() const {
   return to_utf8(text);
 }
 
+// Called by the gate, once the command is allowed. A container that cannot be had is a Result with
+// the outcome not_started or cancelled, and the step "container".
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
-  const Container& container = place_->container;
-  auto request = PlaceCommand::request_for(command, admission, place_->settings);
-  if (!request) return request.failure();
-  if (!*request) return {};
-  if (container.options().network == ContainerNetwork::none)
+  const std::shared_ptr<Container>& container = place_->container;
+  PlaceRequest request;
+  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  if (!ok || !admission.admitted()) return ok;
+  if (container->options.network == ContainerNetwork::none)
     admission.ending.network = Network::none;
   std::string incarnation;
   auto link = place_->connect(command.cancel, incarnation);
@@ -169,17 +208,16 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
       admission.result.outcome = Outcome::cancelled;
     return {};
   }
-  for (std::string& note : container.state_->take_notes())
+  for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
-  auto exec =
-      new_shared<Exec>(*link, std::move(**request), container.state_, std::move(incarnation));
+  auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
-  admission.process.carrier = std::move(exec);
-  admission.process.secrets = container.options().secrets;
-  admission.result.container = container.name();
+  admission.remote = std::move(exec);
+  admission.process.secrets = container->options.secrets;
+  admission.result.container = container->name;
   admission.home = place_;
-  admission.ending.log = [log = container.state_->events](const Result& told,
-                                                          const ProcessResult& ended) {
+  // The container's log gets the head and the tail of each output.
+  admission.ending.log = [log = container->events](const Result& told, const ProcessResult& ended) {
     Result result = told;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;

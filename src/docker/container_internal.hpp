@@ -1,8 +1,38 @@
 // One container, and the commands in it.
 //
-// A container's first process is an agent, see the room `place`, which prepares it and reads its
-// standard input for ever: whoever holds the other end keeps the container alive. An exec in it is
-// a second agent, which starts all commands, as their user, and ends them when it loses its input.
+// Two agents of the room `place` work in a container:
+//
+//   this program                          the container
+//   lifeline ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//                                         container, then reads its input until that ends.
+//   PlaceLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
+//                                         commands, and kills them when its input ends.
+//
+// When this program dies, both inputs end. The commands are killed, the first process returns, and
+// the engine removes the container, which was made with --rm. In a persistent container the engine
+// holds the input of the first process, and nothing is removed.
+//
+// The life of a container, as Container::ensure() drives it:
+//
+//            look for a container of that name, if there may be one
+//               |                 |                         |
+//             none     ours, for the same agent          another's: an error
+//               |                 |
+//               |      same options, and it runs or can be started, unpaused?
+//               |         |no                               |yes: reuse()
+//               |         | used by another program: error  |
+//               |         | else clear() removes it         |
+//               v         v                                 |
+//            create():  `run` ............ get_image() when `run` finds no image
+//                       the agent ........ folders, user, mounts are checked: check_answer()
+//                       install() ........ packages, once for each container
+//               |                                           |
+//               v                                           v
+//            running  <---- forget(): a command found it gone; the next ensure() looks again
+//               |
+//               +-- stop() ----> a persistent one is killed and stays; others are removed
+//               +-- remove() --> the log is saved, then `rm -f`
+//               +-- the last executor goes: as remove(), unless it is persistent
 #pragma once
 
 #include "docker/docker.hpp"
@@ -23,46 +53,88 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// Whether the program that made a container still runs.
-Maker maker_of_container(const Json& container, const ProgramIdentity& own);
+// Whether the program that made a container still runs, by the labels of the container.
+PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own);
 
-// Whether the program that made a container still runs, as far as can be seen from here, and is
-// not this one.
+// True if another program made it, and that program still runs as far as can be seen from here.
 bool has_other_maker(const Json& container, const ProgramIdentity& own);
 
 // A text as a part of a name: letters, digits, _ . and -, at most so many.
 std::string plain_name(std::string_view text, std::size_t longest);
 
-// Who commands run as: the owner of the first directory that they may write to.
+// The user of commands, as UID:GID: the owner of the first directory that they may write to.
 std::string user_of(const ContainerOptions& options);
 
 bool is_number(std::string_view text);
 
-ContainerHealth health_of(const Json& container);
+// Reads the answer of `inspect`. The caller sets the name and the image.
+ContainerInfo info_of(const Json& container);
 
 // "1.5MiB", "12.3kB", "0.25%": the number, times its unit, and no more than fits into an integer.
 double number_with_unit(std::string_view text);
 
 // Where an agent that is not the image's own is mounted.
 inline constexpr char agent_target[] = "/.codeexec-mcp";
-// Files in the folders that a container has at their own paths, while it is made. Where it does not
-// have these, its engine is of another machine, which has other folders there. A folder that this
-// program cannot write to is not compared.
+// Files with random content in the mounted folders, while a container is made. If the container
+// does not see them, its engine is on another machine, which has other folders at these paths. A
+// folder that this program cannot write to is not compared.
 using Nonces = std::list<Nonce>;
 
-// Runs an installer, and kills it when standard input ends: when this program gives up on it, or
-// dies.
+// Runs an installer, and kills it when standard input ends: this program has given up or died.
 inline constexpr char install_script[] =
     "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL -$$; } & w=$!; exec 3<&-; "
     "\"$@\"; r=$?; kill -KILL $w; exit $r";
 
 }  // namespace inner
 
-// Whoever makes, mends, stops or removes it has the turn, and holds no lock meanwhile: the others
-// wait for the end of the turn or for their cancel.
-struct Container::State {
-  // What happened in it. The end of a command is told from the thread for started commands, which
-  // must never be the last to hold the container: removing it waits for that thread.
+// The plan of a container: its options, its name, and the words for the engine and the agent that
+// follow from them. Calls no engine itself. (Not in `inner`, like Container below:
+// ContainerExecutor has members of these types.)
+struct ContainerPlan {
+  // `given` must be complete().
+  explicit ContainerPlan(ContainerOptions given);
+
+  // The arguments of `run` that the options make, with the command. `version` is what the engine's
+  // program prints for `version`, as podman is asked for some things in other words; or empty.
+  std::vector<std::string> configuration(std::string_view version) const;
+  // Adds those that say whose container it is.
+  void add_labels(std::vector<std::string>& words) const;
+  // Whether it was made for the same agent, by whatever program of ours.
+  bool is_own(const Json& container) const;
+  SharedError foreign() const;  // the error, where another container has the name
+  // The exec that is an agent of that user.
+  ProcessOptions agent_call(std::string_view as) const;
+  // Asks the engine when the container was started, in quotes; nothing when it does not run.
+  ProcessOptions incarnation_call() const;
+  // The frame for an agent that prepares the container.
+  std::string preparation(const Nonces& nonces) const;
+  Nonces make_nonces() const;
+  // A /tmp that is a directory of the host is left as it is.
+  bool has_own_tmp() const;
+  // Whether its first process is root's: commands of root could kill that.
+  bool held_by_root() const;
+
+  const ContainerOptions options;
+  const std::string name;
+  const std::string user;      // of its commands, for `exec --user`
+  double cpus = options.cpus;  // that the engine takes
+  std::string digits = {};     // of all that makes its kind
+
+ private:
+  const char* agent_program() const;
+  Json wanted_there() const;
+};
+
+// One container of the engine, which executors share. Its members keep it in the state that they
+// are asked for, by calls of the engine's program, and keep a log of what happened in it.
+//
+// Calls of the engine take seconds, so that no lock is held meanwhile. A member that changes the
+// container takes the turn first; the others wait for the end of the turn or for their cancel.
+// `running` is what is known, and may be out of date: forget() resets it.
+class Container : public ContainerPlan {
+ public:
+  // The log. The thread for started commands adds the end of a command, and so shares the log
+  // alone: it must never be the last to hold the container, as removing that waits for this thread.
   struct Log {
     void add(std::string_view event);
     std::mutex mutex = {};
@@ -70,59 +142,47 @@ struct Container::State {
     Redactor redactor = {};
   };
 
-  explicit State(ContainerOptions given);
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  // `given` must be complete(). Asks no engine.
+  explicit Container(ContainerOptions given);
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
   // Removes one that is not persistent.
-  ~State();
+  ~Container();
 
-  // Makes sure that it runs. Nothing is asked of the engine when that is known.
+  // Makes sure that it runs. Asks the engine nothing when that is known.
   Expected<void> ensure(const std::optional<CancelToken>& cancel);
-  // What was known of it is in doubt: the next ensure() asks the engine.
+  // Puts in doubt that it runs: the next ensure() asks the engine.
   void forget();
   void log(std::string_view event) { events->add(event); }
   Expected<void> save_log(const std::string& path);
-  // When the container was started that is there, as its engine has it: all that ran before that is
-  // ended. Asks the engine when that is not known. Empty: there is none.
+  // The time when the container was started, as its engine has it. Commands of an earlier time have
+  // ended. Asks the engine when that is not known. Empty: there is no container.
   Expected<std::string> incarnation(const std::optional<CancelToken>& cancel);
-  // Asks the engine for that, in quotes; nothing when it does not run.
-  ProcessOptions incarnation_call() const;
-  // The exec that an agent of that user is.
-  ProcessOptions agent_call(std::string_view as) const;
-  // For the next result: a command could not know it. At most 16 are kept.
+  // Keeps a note for the next result, which cannot know it otherwise. At most 16 are kept.
   void add_note(std::string note);
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
+  Expected<ContainerInfo> info() const;
+  Expected<ContainerStats> stats() const;
   Expected<void> stop();
-  // Both together remove it. The first takes the turn and lets the engine begin; false when that
-  // has failed, which the second tells.
+  Expected<void> remove();
+  // Removes several at the same time. Returns the first error, after all were tried.
+  static Expected<void> remove_all(std::vector<Container*> containers);
+  // Both together remove it, so that several can be removed at the same time. The first takes the
+  // turn and lets the engine begin; the second waits, returns the error of both and ends the turn.
   bool begin_removal();
   Expected<void> finish_removal();
 
-  const ContainerOptions options;
-  const std::string name;
-  const std::string user;  // of its commands, for `exec --user`
   const std::shared_ptr<Log> events = new_shared<Log>();
 
  private:
   bool is_up() const;
   Expected<void> take_turn(const std::optional<CancelToken>& cancel);
   void end_turn(bool is_running);
-  // What the engine said of it.
+  // The error of a removal, by the end of the engine's program.
   Expected<void> removed(const ProcessResult& result) const;
-  bool has_own_tmp() const;
-  bool held_by_root() const;
-  const char* agent_program() const;
-  Nonces make_nonces() const;
-  Json wanted_there() const;
-  std::string preparation(const Nonces& nonces) const;
   Expected<Json> ask_agent(std::string_view as, const Nonces& nonces,
                            const std::optional<CancelToken>& cancel) const;
-  // By what the engine's program says of its `version`.
-  std::vector<std::string> configuration(std::string_view version) const;
-  void add_labels(std::vector<std::string>& words) const;
-  bool is_own(const Json& container) const;
-  SharedError foreign() const;
   Expected<void> make(const std::optional<CancelToken>& cancel);
   Expected<void> check_unused(const Json& found) const;
   bool lower_cpus(std::string_view refusal);
@@ -136,7 +196,7 @@ struct Container::State {
                               const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
-  // Whether the packages are installed; those that are not required may be missing.
+  // True if all are installed; false if some are missing that are not required.
   Expected<bool> install(const char* kind, const char* script,
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
@@ -149,27 +209,31 @@ struct Container::State {
   }
 
   const pid_t owner = ::getpid();
-  std::string digits = {};  // of all that makes its kind
   mutable std::mutex mutex = {};
   bool running = false;  // as far as is known
   bool made = false;     // there may be one
   bool in_use = false;   // this object has made or found it before
-  bool busy = false;     // somebody has the turn
+  bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
   std::optional<Process> lifeline = {};        // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
-  double cpus = options.cpus;                  // that the engine takes
-  // Between the two steps of a removal: the engine's call, and what has failed before it.
+  // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
   Expected<void> unremoved = {};
   std::vector<std::string> notes = {};
 };
 
-// A command in a container, and what the engine does for one whose agent does not answer.
+// A command in a container. Its agent starts and kills it. If the agent is lost, the engine kills
+// the container, unless that has ended or was started again meanwhile:
+//
+//   agent lost -> inspect: same start time? -yes-> kill -> ended: "had to be killed"
+//                          | no, or gone
+//                          +-> ended: "its container was stopped"
+
 class ContainerExecutor::Exec final : public PlaceCommand {
  public:
-  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest request,
-       std::shared_ptr<Container::State> container, std::string incarnation)
+  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest&& request,
+       std::shared_ptr<Container> container, std::string incarnation)
       : PlaceCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
@@ -177,17 +241,17 @@ class ContainerExecutor::Exec final : public PlaceCommand {
     return PlaceCommand::launch(true, cancel, failure);
   }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
-  // Of one whose agent is lost: not before nothing of it is left.
+  // When its agent is lost, it has ended once none of its processes can be left.
   bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
   bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
-  std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
+  std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
  private:
   void wait_for_start(std::unique_lock<std::mutex>& lock,
                       const std::optional<CancelToken>& cancel) override;
 
-  const std::shared_ptr<Container::State> container_;
+  const std::shared_ptr<Container> container_;
   const std::string incarnation_;  // of the container, when this was started
   bool killing_ = false;
   bool measured_ = false;
@@ -195,14 +259,16 @@ class ContainerExecutor::Exec final : public PlaceCommand {
 };
 
 struct ContainerExecutor::Place {
-  const Container container;
+  const std::shared_ptr<Container> container;
   const PlaceSettings settings;
   std::string facts = {};      // for describe_place()
   std::string gitconfig = {};  // for a home that has none
 
-  Place(Container made, PlaceSettings given)
+  Place(std::shared_ptr<Container> made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
-  // To the agent in the container, which is made first where it is not there.
+  Json hello() const;  // for the agent
+  // Returns the connection to the agent in the container. Makes the container first if it is not
+  // there, and connects anew if the container was started again since.
   Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
                                                std::string& incarnation);
 

@@ -1,4 +1,4 @@
-// One container: how it is made, held and set up.
+// One container: how it is made, held and set up. See container_internal.hpp for the drawing.
 
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
@@ -19,20 +19,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// A path in --mount, which the engine reads as a line of comma-separated values.
-std::string csv_field(std::string_view key, const std::string& path) {
-  if (path.find_first_of(",\"") == std::string::npos) return concat({key, path});
-  std::string field = concat("\"%", {key});
-  for (const char c : path) field.append(c == '"' ? 2 : 1, c);
-  return field + '"';
-}
-
-void add_scratch(std::vector<std::string>& words, std::string_view path, std::uint64_t size) {
-  add_option(words, "--tmpfs"sv, "%:rw,exec,nosuid,nodev,mode=1777", {path});
-  if (size != 0) append_all(words.back(), ",size=%", {size});
-}
-
-// What the agent that a call starts answers, when it has; then `told` is cancelled.
+// Reads the answer of the agent that a call starts. The result is empty until the answer is whole;
+// then `told` is cancelled. An agent that prints more than `longest` without one is not heard.
 std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
   constexpr std::size_t longest = std::size_t{64} << 10;
   auto answer = new_shared<std::optional<Json>>();
@@ -49,117 +37,9 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 
 }  // namespace
 
-// Commands of root could kill a first process that is root's, too.
-bool Container::State::held_by_root() const {
-  return user != "0" && user != "root" && !starts_with(user, "0:"sv);
-}
-
-const char* Container::State::agent_program() const {
-  return options.agent.empty() ? "codeexec-mcp" : agent_target;
-}
-
-ProcessOptions Container::State::agent_call(std::string_view as) const {
-  return engine_call(options.engine,
-                     words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
-                     no_limit);
-}
-
-Nonces Container::State::make_nonces() const {
-  Nonces nonces;
-  for (const Mount& mount : options.mounts)
-    if (mount.permission != Permission::none && mount.target == mount.source &&
-        !nonces.emplace_back(mount.source).problem().empty())
-      nonces.pop_back();
-  return nonces;
-}
-
-// The arguments of `run` that the options make, with the command.
-std::vector<std::string> Container::State::configuration(std::string_view version) const {
-  // In the first line it is the program; its engine may be one that another program speaks to.
-  constexpr std::string_view podman = "Podman Engine";
-  const bool is_podman = version.substr(0, version.find('\n')).find(podman) != std::string::npos;
-  std::vector<std::string> words =
-      words_of({"--init", "--user", held_by_root() ? "0:0" : "65534:65534", "--network",
-                network(options), "--pull", "never", "--ulimit", "nofile=4096:4096", "--ulimit",
-                "core=0:0", "--stop-signal", "KILL"});
-  if (!options.sudo) add_words(words, {"--cap-drop", "ALL", "--security-opt", "no-new-privileges"});
-  // Without a number for swap, the engine allows as much of it again.
-  if (options.memory != 0)
-    for (const char* option : {"--memory", "--memory-swap"})
-      add_option(words, option, "%b", {options.memory});
-  if (cpus > 0)
-    add_option(words, "--cpus"sv, "%",
-               {seconds_text(std::chrono::milliseconds(std::llround(cpus * 1000)))});
-  add_option(words, "--pids-limit"sv, "%",
-             {options.pids == 0 ? "-1" : std::to_string(options.pids)});
-  if (options.shm_size != 0) add_option(words, "--shm-size"sv, "%b", {options.shm_size});
-  // Users of a rootless podman are others in its containers, unless it is told to keep them.
-  if (is_podman && ::geteuid() != 0) add_words(words, {"--userns", "keep-id"});
-  if (*options.read_only_root) {
-    add_words(words, {"--read-only"});
-    if (has_own_tmp()) add_scratch(words, "/tmp"sv, options.tmp_size);
-  }
-  for (const auto& [path, size] : options.scratch) add_scratch(words, path, size);
-  for (const std::string& word : options.engine_options) words.push_back(concat("--%", {word}));
-  for (const Mount& mount : options.mounts) {
-    // A directory that is kept away is covered by an empty one, which podman would fill with what
-    // it covers. Docker's program knows no word against that, and passes on what it does not know
-    // in --tmpfs alone; a name that this misunderstands is an error.
-    if (mount.permission == Permission::none && !is_podman &&
-        version.find(podman) != std::string::npos)
-      add_option(words, "--tmpfs"sv, "%:ro,mode=0555,notmpcopyup", {mount.target});
-    else if (mount.permission == Permission::none)
-      add_option(words, "--mount"sv, "type=tmpfs,%,tmpfs-mode=0555,ro%",
-                 {csv_field("dst="sv, mount.target), is_podman ? ",notmpcopyup" : ""});
-    else
-      add_option(words, "--mount"sv, "type=bind,%,%%",
-                 {csv_field("src="sv, mount.source), csv_field("dst="sv, mount.target),
-                  mount.permission == Permission::write ? "" : ",readonly"});
-  }
-  if (!options.agent.empty())
-    add_option(words, "--mount"sv, "type=bind,%,dst=%,readonly",
-               {csv_field("src="sv, options.agent), agent_target});
-  if (!options.cache.empty())
-    add_option(words, "--mount"sv, "type=volume,src=codeexec-cache-%,dst=%%",
-               {options.cache, cache_folder, is_podman ? "" : ",volume-label=codeexec.managed=1"});
-  add_words(words, {"--entrypoint", agent_program(), options.image, "--place", "--agent-id", name});
-  return words;
-}
-
-void Container::State::add_labels(std::vector<std::string>& words) const {
-  const ProgramIdentity program = own_identity();
-  const std::string agent = to_utf8(options.agent_id);
-  const std::string instance = to_utf8(options.instance_id);
-  for (const auto& [label, value] :
-       {std::pair<const char*, std::string_view>("managed", "1"),
-        std::pair<const char*, std::string_view>("kind",
-                                                 options.persistent ? "persistent" : "ephemeral"),
-        std::pair<const char*, std::string_view>("user", agent),
-        std::pair<const char*, std::string_view>("instance", instance),
-        std::pair<const char*, std::string_view>("cfg", digits),
-        std::pair<const char*, std::string_view>("ns", program.space),
-        std::pair<const char*, std::string_view>("host", program.host),
-        std::pair<const char*, std::string_view>("boot", program.boot),
-        std::pair<const char*, std::string_view>("pid", program.pid),
-        std::pair<const char*, std::string_view>("start", program.start)})
-    add_option(words, "--label"sv, "codeexec.%=%", {label, value});
-}
-
-// Whether it was made for the same agent, by whatever program of ours.
-bool Container::State::is_own(const Json& container) const {
-  return label_of(container, "codeexec.managed"sv) == "1" &&
-         label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
-         label_of(container, "codeexec.instance"sv) == to_utf8(options.instance_id);
-}
-
-SharedError Container::State::foreign() const {
-  return make_error(ErrorCode::invalid_argument,
-                    "there is a container % that was not made for this agent: remove or rename it, "
-                    "or set another agent_id or instance_id",
-                    {name});
-}
-
-Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) {
+// Tries up to three times: between a look and a `run`, another program may make a container of the
+// same name, or remove the one that was found. Such a race is seen as a conflict of names.
+Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
   const bool died = lifeline && lifeline->done();
@@ -198,9 +78,9 @@ Expected<void> Container::State::make(const std::optional<CancelToken>& cancel) 
   }
 }
 
-// One that another program works in is not taken from it. An agent is an exec, so that this is also
-// known of programs that have only found the container.
-Expected<void> Container::State::check_unused(const Json& found) const {
+// Fails if another program works in the container: it must not be taken away. A program that made
+// it is known by the labels; one that has only found it is known by its agent, which is an exec.
+Expected<void> Container::check_unused(const Json& found) const {
   const ProgramIdentity own = own_identity();
   if (label_of(found, "codeexec.pid"sv) == own.pid &&
       label_of(found, "codeexec.start"sv) == own.start)
@@ -213,7 +93,7 @@ Expected<void> Container::State::check_unused(const Json& found) const {
 }
 
 // An engine refuses more processors than its machine has, and says how many these are.
-bool Container::State::lower_cpus(std::string_view refusal) {
+bool Container::lower_cpus(std::string_view refusal) {
   constexpr std::string_view words = "ange of CPUs is from 0.01 to ";
   const std::size_t at = refusal.find(words);
   if (at == std::string_view::npos) return false;
@@ -225,10 +105,10 @@ bool Container::State::lower_cpus(std::string_view refusal) {
   return true;
 }
 
-// Removes what stands in the way, or waits until whoever removes it already, such as the engine by
-// itself, is through; of that the engine tells only those who ask.
-Expected<void> Container::State::clear(const std::string& id,
-                                       const std::optional<CancelToken>& cancel) {
+// Removes the container that has the name. If its removal is under way already, by the engine or by
+// another program, waits for the end of that: there is no event for it, so the engine is asked
+// again.
+Expected<void> Container::clear(const std::string& id, const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds pause(100);
   const CancelToken never;
   const Clock::time_point deadline = later(Clock::now(), options.engine.call_timeout);
@@ -243,11 +123,10 @@ Expected<void> Container::State::clear(const std::string& id,
 }
 
 // False when it has to be made anew.
-Expected<bool> Container::State::reuse(const Json& found,
-                                       const std::optional<CancelToken>& cancel) {
-  const ContainerHealth health = health_of(found);
+Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
+  const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // Somebody's restart leaves one behind that no longer hangs on its lifeline.
+  // After `docker restart`, a container no longer hangs on its lifeline and would stay for ever.
   if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
@@ -276,7 +155,9 @@ Expected<bool> Container::State::reuse(const Json& found,
   return true;
 }
 
-Expected<void> Container::State::get_image(const std::optional<CancelToken>& cancel) {
+// Pulls the image as image_policy says. Called after `run` has found no image, or before it with
+// ImagePolicy::always.
+Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
   if (options.image_policy != ImagePolicy::always) {
     auto image = inspect(options.engine, "image", options.image, cancel);
     if (!image) return image.failure();
@@ -298,10 +179,12 @@ Expected<void> Container::State::get_image(const std::optional<CancelToken>& can
   return error;
 }
 
-Expected<void> Container::State::create(const std::optional<CancelToken>& cancel) {
+// Makes the container, lets its agent prepare it, and installs packages. On an error the container
+// may be left; make() discards it.
+Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
   if (options.image_policy == ImagePolicy::always)
     if (auto ok = get_image(cancel); !ok) return ok;
-  // What podman is told differently.
+  // Only podman is given some options in other words.
   bool asks_version = ::geteuid() != 0 || !options.cache.empty();
   for (const Mount& mount : options.mounts)
     asks_version = asks_version || mount.permission == Permission::none;
@@ -346,7 +229,7 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
   if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
-      if (!found || health_of(*found).running) return ok;
+      if (!found || info_of(*found).running) return ok;
       // Its first process may have said why it ended.
       const ProcessResult told = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
@@ -360,8 +243,8 @@ Expected<void> Container::State::create(const std::optional<CancelToken>& cancel
 
 // Starts one that lives as long as its standard input is held open, by this process. Its first
 // process prepares it, where that is root's.
-Expected<void> Container::State::hold(const std::vector<std::string>& words,
-                                      const std::optional<CancelToken>& cancel) {
+Expected<void> Container::hold(const std::vector<std::string>& words,
+                               const std::optional<CancelToken>& cancel) {
   const std::string what = concat("make the container %", {name});
   const Nonces nonces = make_nonces();
   const CancelToken told;
@@ -394,52 +277,9 @@ Expected<void> Container::State::hold(const std::vector<std::string>& words,
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
 
-// See prepare_container().
-Json Container::State::wanted_there() const {
-  Json wanted = Json::object();
-  const std::size_t colon = user.find(':');
-  const std::string uid = user.substr(0, colon);
-  const std::string gid = user.substr(colon + 1);  // npos + 1 is 0
-  if (is_number(uid) && is_number(gid) && uid != "0") {
-    set_member(wanted, "uid", uid);
-    set_member(wanted, "gid", gid);
-  }
-  const char* home = "/tmp";
-  for (const auto& [variable, value] : options.environment)
-    if (variable == "HOME") home = value.c_str();
-  set_member(wanted, "home", home);
-  std::vector<std::string> folders;
-  if (has_own_tmp()) folders.push_back("/tmp");
-  if (!options.cache.empty()) folders.emplace_back(cache_folder);
-  for (const auto& scratch : options.scratch) folders.push_back(scratch.first);
-  set_member(wanted, "folders", list_of(folders));
-  std::vector<std::string> programs;
-  constexpr std::pair<std::string_view, const char*> clients[] = {
-      {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
-  for (const Mount& mount : options.mounts)
-    for (const auto& [path, client] : clients)
-      if (options.packages.system.empty() && mount.target == concat({container_home, path}))
-        programs.emplace_back(client);
-  set_member(wanted, "programs", list_of(programs));
-  return wanted;
-}
-
-// The frame for an agent that prepares the container.
-std::string Container::State::preparation(const Nonces& nonces) const {
-  Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
-  set_member(hello, "mounts", own_namespace("mnt"));
-  set_member(hello, "prepare", wanted_there());
-  std::vector<std::string> paths;
-  for (const Nonce& nonce : nonces) paths.push_back(nonce.path());
-  set_member(hello, "nonces", list_of(paths));
-  std::string frame;
-  put_frame(frame, FrameKind::hello, 0, hello.dump());
-  return frame;
-}
-
 // Asks an agent that ends after that.
-Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& nonces,
-                                           const std::optional<CancelToken>& cancel) const {
+Expected<Json> Container::ask_agent(std::string_view as, const Nonces& nonces,
+                                    const std::optional<CancelToken>& cancel) const {
   ProcessOptions call = agent_call(as);
   call.input = preparation(nonces);
   call.timeout = options.start_timeout;
@@ -451,9 +291,10 @@ Expected<Json> Container::State::ask_agent(std::string_view as, const Nonces& no
   return std::move(**answer);
 }
 
-// Without capabilities, root may not see what is in a folder; then the user of commands looks.
-Expected<void> Container::State::check_answer(const Json& answer, const Nonces& nonces,
-                                              const std::optional<CancelToken>& cancel) {
+// Compares the files of make_nonces() with those that the agent found. Root without capabilities
+// may not enter a folder, and answers null for it; then an agent of the commands' user is asked.
+Expected<void> Container::check_answer(const Json& answer, const Nonces& nonces,
+                                       const std::optional<CancelToken>& cancel) {
   if (!answer.find("lacks")) log("not prepared: the engine runs the agent on this machine itself");
   for (const std::string& program : texts_in(answer["lacks"])) {
     add_note(
@@ -485,14 +326,17 @@ Expected<void> Container::State::check_answer(const Json& answer, const Nonces& 
   return {};
 }
 
-Expected<void> Container::State::set_up(const std::optional<CancelToken>& cancel) {
+// For a container that its first process has not prepared: another agent, of root's, does it.
+Expected<void> Container::set_up(const std::optional<CancelToken>& cancel) {
   const Nonces nonces = make_nonces();
   const auto answer = ask_agent("0:0"sv, nonces, cancel);
   if (!answer) return answer.failure();
   return check_answer(*answer, nonces, cancel);
 }
 
-Expected<void> Container::State::install(const std::optional<CancelToken>& cancel) {
+// Installs system, Python and npm packages, in this order. A persistent container has a file that
+// says that all were installed, so that it is not done again.
+Expected<void> Container::install(const std::optional<CancelToken>& cancel) {
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
   const auto by_root = [this](const char* script) {
@@ -524,11 +368,10 @@ Expected<void> Container::State::install(const std::optional<CancelToken>& cance
   return {};
 }
 
-// By root, who owns the programs of the image, so that commands find what is installed and cannot
-// change it.
-Expected<bool> Container::State::install(const char* kind, const char* script,
-                                         const std::vector<std::string>& packages,
-                                         const std::optional<CancelToken>& cancel) {
+// Installs as root, so that commands can use the packages and cannot change them.
+Expected<bool> Container::install(const char* kind, const char* script,
+                                  const std::vector<std::string>& packages,
+                                  const std::optional<CancelToken>& cancel) {
   const std::string what = concat("install % packages: %", {kind, joined(packages, " "sv)});
   tell(what);
   ProcessOptions call =
@@ -563,7 +406,7 @@ Expected<bool> Container::State::install(const char* kind, const char* script,
   if (result.succeeded()) return true;
   log(utf8_suffix(result.err, 4096));
   Error error = engine_error(options.engine, result, what);
-  // What an installer says last is what went wrong.
+  // The reason of a failure stands at the end of an installer's output.
   if (result.outcome == Outcome::exited)
     error.message =
         concat("cannot % (status %): %",

@@ -1,4 +1,14 @@
-// Credentials: which are handed to a container, and how.
+// Credentials: files and variables of the user that a container gets.
+//
+//   options                      what becomes of it
+//   mounts (names)               the file of that name, if it is there, mounted read-only
+//   additional_mounts            mounted as they are
+//   env_file                     all its variables, or those in env_vars_from_file
+//   pass_all_env                 variables of this process, but for variables_of_host
+//   env_vars                     these variables of this process, if they are set
+//
+// A later line wins over an earlier one with the same variable. Values are secrets, which outputs
+// and logs do not show, unless is_trivial() or is_harmless() says that hiding them would only harm.
 
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
@@ -30,8 +40,8 @@ SharedError credential_error(std::string_view key, std::string_view subject, std
   return make_error(code, "credentials: %: % %", {key, in_quotes(subject), what});
 }
 
-// A number of five digits at most, and words that say yes, no or where: to mask them would make the
-// output unreadable and hide nothing.
+// True for short numbers and for words such as yes, no or localhost: to mask them everywhere would
+// make outputs unreadable and hide nothing.
 bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
@@ -42,7 +52,7 @@ bool is_trivial(std::string_view value) {
                     "utf-8 c.utf-8");
 }
 
-// What belongs to the host's own system, to the session and to the programs of this host.
+// Variables of the host's system, session and programs. In a container they would be wrong.
 constexpr std::string_view variables_of_host =
     "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
     "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
@@ -51,7 +61,7 @@ constexpr std::string_view variables_of_host =
     "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
     "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
 
-// Of those of the whole host: what is no secret by its name, or because it is a path of the host.
+// True if a variable of the host is no secret: by its name, or as its value is a path of the host.
 bool is_harmless(std::string_view variable, const std::string& value) {
   return is_word_of(variable,
                     "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
@@ -59,6 +69,9 @@ bool is_harmless(std::string_view variable, const std::string& value) {
          (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
 }
 
+// Reads the credentials in the order of the table above. Values are collected by name, so that
+// later ones replace earlier ones; at the end the secrets among them are found and the sizes
+// checked.
 class CredentialReader {
  public:
   CredentialReader(const CredentialOptions& options, std::string_view home)
@@ -75,7 +88,7 @@ class CredentialReader {
       if (bytes > longest_variable)
         return credential_error("environment"sv, variable, "has too long a value"sv,
                                 ErrorCode::limit);
-      if (shown_.find(variable) == shown_.end() && !is_trivial(without_line_ends(value)))
+      if (!is_one_of(variable, shown_) && !is_trivial(without_line_ends(value)))
         result_.secrets.push_back(value);
       result_.variables.push_back({variable, value});
     }
@@ -125,13 +138,13 @@ class CredentialReader {
           concat("credentials: env_file %: left out: %", {in_quotes(*path), line}));
     if (!parsed)
       return with_prefix("credentials: env_file %: ", {in_quotes(*path)}, parsed.error());
-    TextMap file;
-    for (const auto& [variable, value] : *parsed) file[variable] = value;
-    if (options_.env_vars_from_file.empty()) values_ = file;
+    if (options_.env_vars_from_file.empty())
+      for (const auto& [variable, value] : *parsed) values_[variable] = value;
     for (const std::string& variable : options_.env_vars_from_file) {
       if (auto ok = check_name(key, variable); !ok) return ok;
-      const auto found = file.find(variable);
-      if (found == file.end())
+      const auto found =
+          find_where(*parsed, [&](const auto& one) { return one.first == variable; });
+      if (found == parsed->end())
         return credential_error(key, variable, "is not in the env_file"sv, ErrorCode::not_found);
       values_[variable] = found->second;
     }
@@ -163,13 +176,13 @@ class CredentialReader {
     return {};
   }
 
-  // What is added before is of the file, or has the same value.
+  // Replaces a value of the env_file.
   void add_of_host(const std::string& variable, const std::string& value) {
     values_[variable] = value;
-    if (is_harmless(variable, value)) shown_[variable];
+    if (is_harmless(variable, value)) shown_.push_back(variable);
   }
 
-  // One that is given with its value must not be shown.
+  // NAME=value is a mistake, and the error must not show the value.
   static Expected<void> check_name(std::string_view key, const std::string& variable) {
     if (is_name(variable)) return {};
     return credential_error(key, std::string_view(variable).substr(0, variable.find('=')),
@@ -182,10 +195,11 @@ class CredentialReader {
   std::string_view home_;
   Credentials result_ = Credentials();
   TextMap values_ = {};
-  TextMap shown_ = {};  // those that are no secrets
+  std::vector<std::string> shown_ = {};  // those that are no secrets
 };
 
-// An object of a configuration file, whose keys are read one by one. `path` says where it stands.
+// An object of a configuration file, whose keys are read one by one. The first error is kept, and
+// done() returns it, or an error for keys that were never taken. `path` is the object's place.
 class JsonKeys {
  public:
   JsonKeys(const Json& value, std::string path) : value_(value), path_(std::move(path)) {
@@ -222,7 +236,7 @@ class JsonKeys {
   void wrong(std::string_view key, std::string_view what) {
     if (error_.empty()) error_ = concat("%%% %", {path_, key.empty() ? "" : ".", key, what});
   }
-  // Everything but what was taken is unknown.
+  // Call this last. Keys that were not taken are unknown.
   Expected<void> done() {
     for (const Json::Member& member : value_.members())
       if (std::find(seen_.begin(), seen_.end(), member.name) == seen_.end())

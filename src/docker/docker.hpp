@@ -4,6 +4,7 @@
 #include "base/base.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
+#include "files/files.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "place/place.hpp"
@@ -26,7 +27,7 @@ struct EngineOptions {
   std::chrono::milliseconds pull_timeout = std::chrono::minutes(10);  // of fetching an image
 };
 
-// What becomes of an image before the first container of it.
+// When the image of a container is pulled.
 enum class ImagePolicy {
   never,    // it must be there
   missing,  // is pulled when it is not
@@ -48,7 +49,7 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// What of the user's own a container gets. Nothing by default, but for git_identity of
+// Files and variables of the user that a container gets. None by default, but for git_identity of
 // ExecutorOptions. Values never stand in an argv, a
 // log, an audit record or an error; they are masked in the output of commands, but for those of
 // fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
@@ -59,7 +60,7 @@ struct CredentialOptions {
   // (~/.gemini).
   std::vector<std::string> mounts = {};
   std::vector<Mount> additional_mounts = {};
-  // Variables, of which the later ones are stronger: of the file (see parse_env_file), only those
+  // Variables; later ones win over earlier ones: of the file (see parse_env_file), only those
   // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
   // the host, but for those below; those of the host that env_vars names, as far as they are set.
   //   Of all of the host, these are left out, which belong to its system, its session and its
@@ -70,7 +71,7 @@ struct CredentialOptions {
   // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
   // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
   // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
-  //   A line of the file that is none is left out, and on_progress is told.
+  //   A line of the file that is none is left out, which on_progress reports.
   //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
   std::string env_file = {};
   std::vector<std::string> env_vars_from_file = {};
@@ -89,8 +90,8 @@ struct PackageOptions {
   bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
 };
 
-// One container and what it may. Hardened unless said otherwise: all capabilities dropped but KILL
-// for its root, no new privileges, the engine's own seccomp filter, a read-only root with a /tmp of
+// One container and its rights. Hardened unless an option says otherwise: no capabilities, no new
+// privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
 struct ContainerOptions {
   EngineOptions engine = EngineOptions();
@@ -103,8 +104,8 @@ struct ContainerOptions {
   // A network that the engine has by that name, in place of `network`. Empty: none.
   std::string network_name = {};
   // More options of the engine's `run`, by their long names and without dashes: "runtime=runsc",
-  // "device=/dev/fuse", "privileged". They are checked by nobody but the engine; those that this
-  // library sets itself are errors. on_progress is told of those that weaken the container.
+  // "device=/dev/fuse", "privileged". Only the engine checks them; those that this library
+  // sets itself are errors. on_progress reports those that weaken the container.
   std::vector<std::string> engine_options = {};
   std::uint64_t memory = std::uint64_t{2} << 30;      // bytes, swap included; 0: no bound
   double cpus = 2;                                    // processors; 0: no bound
@@ -116,9 +117,9 @@ struct ContainerOptions {
   std::vector<std::pair<std::string, std::uint64_t>> scratch = {};
   // Of the root. Empty: yes, unless sudo or packages need to write to it.
   std::optional<bool> read_only_root = {};
-  // Who commands run as: UID:GID, or a user of the image. Empty: the owner of the workspace.
+  // The user of commands: UID:GID, or a user of the image. Empty: the owner of the workspace.
   std::string user = {};
-  // What the container sees of the host, besides what the executor gives it.
+  // Files and directories of the host, besides the roots of the executor.
   std::vector<Mount> mounts = {};
   Variables environment = {};  // of its commands
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
@@ -134,12 +135,12 @@ struct ContainerOptions {
   // It outlives the program and is used again. Otherwise it is removed when the last handle goes
   // away, and when the program dies, however that happens.
   bool persistent = false;
-  // What starts the commands in the container: a static codeexec-mcp of the engine's machine, or
-  // another program that calls place_main() for the argument --place; it is mounted read-only.
-  // Empty: $CODEEXEC_PLACE_AGENT, or the codeexec-mcp that the image has.
+  // The agent, which starts the commands in the container: a static codeexec-mcp of the engine's
+  // machine, or another program that calls place_main() for the argument --place; it is mounted
+  // read-only. Empty: the codeexec-mcp that the image has.
   std::string agent = {};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
-  // Written when the container is removed: see Container::save_log(). Empty: nowhere.
+  // Written when the container is removed: see ContainerExecutor::save_log(). Empty: nowhere.
   std::string log_file = {};
   Function<void(std::string_view)> on_progress = {};  // a line each: pulling, installing
 };
@@ -160,8 +161,8 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 // Of two with one name the later value counts, in the place of the first.
 //   Errors: parse with the offset and the number of the line, never with its text (a NUL is one,
 //   too); limit for more than 1 MiB.
-//   With `skipped`, a line that is no such thing is left out, and told there by its number; at most
-// 16 are told.
+//   With `skipped`, a line that is no such thing is left out, and its number is put there, of
+// at most 16 lines.
 Expected<Variables> parse_env_file(std::string_view text,
                                    std::vector<std::string>* skipped = nullptr);
 
@@ -173,10 +174,14 @@ Expected<CredentialOptions> credentials_from_json(const Json& value);
 //   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
 Expected<PackageOptions> packages_from_json(const Json& value);
 
-// What the engine says of a container.
-struct ContainerHealth {
+// A container as its engine describes it. Empty but for the name and the image when there is none.
+struct ContainerInfo {
   bool exists = false;
-  std::string status = {};  // created, running, paused, restarting, removing, exited or dead
+  std::string id = {};
+  std::string name = {};
+  std::string image = {};
+  std::string created = {};  // RFC 3339
+  std::string status = {};   // created, running, paused, restarting, removing, exited or dead
   bool running = false;
   int exit_code = 0;
   std::string error = {};
@@ -185,62 +190,15 @@ struct ContainerHealth {
   bool oom_killed = false;
   int pid = 0;  // of its first process, on the engine's machine
 };
-struct ContainerInfo {
-  std::string id = {};
-  std::string name = {};
-  std::string image = {};
-  std::string created = {};  // RFC 3339
-  ContainerHealth health = ContainerHealth();
-  Json to_json() const;
-};
+// {"id","name","image","created","status","running","exit_code","error","started_at","finished_at",
+//  "oom_killed","pid"}.
+Json to_json(const ContainerInfo& info);
+// The resources that a container uses at the moment.
 struct ContainerStats {
   double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
   std::uint64_t pids = 0;          // processes and threads
-};
-
-// One container, made when it is first needed, and then whenever it is not there: a command never
-// runs anywhere else. A handle; copies share it. All members are safe from any thread. Containers
-// are told apart by their labels (codeexec.managed and others), never by their names: one that
-// bears no label of ours is never touched.
-class Container {
- public:
-  // `options` must be complete(). Asks no engine.
-  explicit Container(ContainerOptions options);
-
-  const ContainerOptions& options() const noexcept;
-  const std::string& name() const noexcept;
-
-  // Makes it, starts it, wakes it from a pause, or makes it anew when it was made with other
-  // options. Does nothing when it is known to run. Packages are installed here.
-  //   Errors: those of the engine, with what to do about them.
-  Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
-
-  Expected<ContainerHealth> health() const;
-  Expected<ContainerInfo> info() const;
-  Expected<ContainerStats> stats() const;
-
-  // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
-  Expected<void> stop() const;
-  // Removes it with all that runs in it, after its log was saved.
-  Expected<void> remove() const;
-  // The same with several at the same time. Returns the first error, after all were tried.
-  static Expected<void> remove_all(const std::vector<Container>& containers);
-
-  // What happened in it, written by this library: commands with their times, outcomes and the heads
-  // and tails of their output, and what was done to the container; at most the last 1 MiB of it.
-  // Header lines `# Docker Container Logs for agent: ...` and state of the container before it.
-  // Makes directories; mode 0600.
-  Expected<void> save_log(const std::string& path) const;
-  // Adds to it. A line each; secrets are masked.
-  void log(std::string_view event) const;
-
- private:
-  friend class ContainerExecutor;
-  friend class UserContainers;
-  struct State;
-  std::shared_ptr<State> state_;
 };
 
 struct ContainerExecutorOptions : ExecutorOptions {
@@ -254,18 +212,45 @@ struct ContainerExecutorOptions : ExecutorOptions {
 // Runs commands in a container. Everything that holds for LocalExecutor holds here, in the
 // container: deadlines kill there, both streams are apart, nothing of a command outlives it. The
 // command gets PATH from the image, HOME=/tmp unless the image's user has one that it can write to.
-//   A command begins when the container is there, so that the first run() or start() takes as long
-//   as making one. A Result tells in `message` when the container had to be killed for it.
+//   The container is made by the first command, and again whenever it is not there: a command never
+// runs anywhere else. The first run() or start() takes as long as making one. A Result says in
+// `message` when the container had to be killed for it.
+//   A handle: copies share the container, which is removed with the last one unless it is
+// persistent. Containers are known by their labels (codeexec.managed and others), never by their
+// names: one without our labels is never touched.
 //   In a fork of the program, which has no part in the container, its commands do not start.
+//   All members are safe from any thread. Errors are those of the engine, with what to do about
+// them.
 class ContainerExecutor : public Executor {
  public:
-  // Asks no engine: a missing one is told by the first command.
+  // Asks no engine: a missing one is reported by the first command.
   static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
 
-  const Container& container() const noexcept;
   std::string describe_place() const override;
+  const std::string& container_name() const noexcept;
+  const ContainerOptions& container_options() const noexcept;  // complete()
+
+  // Makes the container, starts it, wakes it from a pause, or makes it anew when it was made with
+  // other options. Does nothing when it is known to run. Packages are installed here.
+  Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
+  Expected<ContainerInfo> info() const;
+  Expected<ContainerStats> stats() const;
+
+  // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
+  Expected<void> stop() const;
+  // Removes it with all that runs in it, after its log was saved.
+  Expected<void> remove() const;
+
+  // Writes the log of this library: commands with their times, outcomes and the heads
+  // and tails of their output, and what was done to the container; its last 1 MiB at most.
+  // Header lines `# Docker Container Logs for agent: ...` and state of the container before it.
+  // Makes directories; mode 0600.
+  Expected<void> save_log(const std::string& path) const;
+  // Adds a line to it; secrets are masked.
+  void log(std::string_view event) const;
 
  private:
+  friend class ContainerManager;
   friend class UserContainers;
   class Exec;
   struct Place;
@@ -288,13 +273,15 @@ class ContainerManager {
   // <log_dir>/<agent>/docker_container.log.
   Expected<void> cleanup(const std::string& agent_id, const std::string& log_dir = {});
   Expected<void> cleanup_all(const std::string& log_dir = {});
-  // Removes what programs of this user that are gone have left behind on this machine: by label and
-  // by the identity of the process, never by name. Persistent containers stay, but for those that
-  // never ran. Returns how many went.
+  // Removes containers that programs of this user on this machine have left, and that have ended
+  // since: by label and by the identity of the process, never by name. Persistent containers stay,
+  // but for those that never ran. Returns how many went.
   Expected<std::size_t> reap_orphans() const;
 
  private:
   struct State;
+  static Expected<void> remove(const std::vector<ContainerExecutor>& gone,
+                               const std::string& log_dir);
   std::shared_ptr<State> state_;
 };
 
@@ -302,40 +289,23 @@ class ContainerManager {
 // `remove_left` those are removed that programs of this user on this machine have left which are
 // gone: by label and by the identity of the process, never by name. Persistent containers stay, but
 // for those that never ran.
-//   Errors: what the engine said; the first container that cannot be removed ends it.
+//   Errors: those of the engine; the first container that cannot be removed ends it.
 Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine,
                                                    bool remove_left = false);
 
-// What --doctor prints: whether containers can be had here, a line for each thing looked at.
-struct EngineCheck {
-  // options, engine, image, containers, container, command, workspace, user, network, limits or
-  // agent.
-  std::string subject = {};
-  bool ok = false;
-  std::string message = {};  // what was found, and how to mend what is wrong
-};
-std::vector<EngineCheck> check_engine(const ContainerExecutorOptions& options);
-
 struct UserContainerOptions {
-  // Its image, when empty, is $MCP_EXECUTOR_IMAGE, or codeexec/executor:latest; its user, when
-  // empty, 1000:1000, who is `coderunner` there; its agent_id is the user's id.
+  // Its image, when empty, is codeexec/executor:latest; its user, when empty, 1000:1000, who is
+  // `coderunner` there; its agent_id is the user's id.
   ContainerOptions container = ContainerOptions();
-  // Mounted read-only as /tools and /skills. Empty: $MCP_TOOLS_PATH and $MCP_SKILLS_PATH, or else
-  // ./tools and ./skills, when these are there.
-  std::string tools_dir = {};
-  std::string skills_dir = {};
+  std::string tools_dir = {};   // mounted read-only as /tools; empty: there is none
+  std::string skills_dir = {};  // mounted read-only as /skills; empty: there is none
   std::uint64_t workspace_size = std::uint64_t{512} << 20;  // bytes of /workspace, in memory
   std::uint64_t artifacts_size = std::uint64_t{256} << 20;  // bytes of /artifacts, likewise
-  std::uint64_t max_artifact = 0;  // bytes; 0: $MCP_ARTIFACT_SIZE_LIMIT_MB, or 50 MiB
+  std::uint64_t max_artifact = std::uint64_t{50} << 20;     // bytes of a file that is handed over
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
   std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
   std::size_t audit_output = 0;
-};
-
-struct Artifact {
-  std::string name = {};
-  std::uint64_t size = 0;  // bytes
 };
 
 // One container for each user, with /tools and /skills, a /workspace and /artifacts of its own.
@@ -361,8 +331,8 @@ class UserContainers {
   Expected<std::string> read_docstring(const std::string& user_id,
                                        const std::string& module_or_path,
                                        const std::string& function) const;
-  // Files in /artifacts, in the order of their names.
-  Expected<std::vector<Artifact>> list_artifacts(const std::string& user_id) const;
+  // Files in /artifacts, in the order of their names: their `path`, which is a name, and `size`.
+  Expected<std::vector<FileEntry>> list_artifacts(const std::string& user_id) const;
   Expected<std::string> get_artifact(const std::string& user_id, const std::string& name) const;
 
   // Both remove the container: /workspace and /artifacts, which are memory, are lost.

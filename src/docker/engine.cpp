@@ -1,4 +1,7 @@
 // Calls of the engine's program, and what its errors mean.
+//
+// Each call is an argv, bounded in time, and has the variables of this process. Its end is read by
+// words: engines have few exit codes, and 1 and 125 stand for nearly everything.
 
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
@@ -14,27 +17,11 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(ImagePolicy policy) noexcept {
-  switch (policy) {
-    case ImagePolicy::never:
-      return "never";
-    case ImagePolicy::missing:
-      return "missing";
-    case ImagePolicy::always:
-      break;
-  }
-  return "always";
+  return name_in("never\0missing\0always\0", static_cast<int>(policy));
 }
 
 const char* name(ContainerNetwork network) noexcept {
-  switch (network) {
-    case ContainerNetwork::none:
-      return "none";
-    case ContainerNetwork::bridge:
-      return "bridge";
-    case ContainerNetwork::host:
-      break;
-  }
-  return "host";
+  return name_in("none\0bridge\0host\0", static_cast<int>(network));
 }
 
 inline namespace inner {
@@ -65,7 +52,8 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
 
 namespace {
 
-// What engines say, and what to do about it, by the kind of error: see help_in().
+// Words of engines and the advice for each, by the kind of error. The first that is found counts;
+// see help_in() for the form of the tables.
 struct EngineTroubles {
   ErrorCode code;
   std::string_view table;
@@ -134,6 +122,8 @@ bool says(const ProcessResult& result, std::string_view words) {
   return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
 }
 
+// The reason is that of the call (no answer, cancelled, not started), or the words of the program.
+// The code and the advice follow from the words; unknown words are an error of `io` without advice.
 SharedError engine_error(const EngineOptions& engine, const ProcessResult& result,
                          std::string_view what) {
   ErrorCode code = ErrorCode::io;
@@ -179,6 +169,7 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
   return std::move(result.out);
 }
 
+// `inspect` fails for a container that is not there; only its words tell that from other failures.
 Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel) {
   ProcessOptions call = engine_call(engine, words_of({kind, "inspect", name}), engine.call_timeout);

@@ -1,4 +1,12 @@
 // Files of variables (.env).
+//
+// There is no standard for these files; docker.hpp says which grammar is read here. Nothing is
+// expanded, which a shell would do.
+//
+//   line:   blanks [export blanks] NAME blanks = value      or empty, or # comment
+//   value:  blanks text [blank # comment]
+//           blanks 'text' [# comment]       may go over lines
+//           blanks "text" [# comment]       likewise, with the escapes \n \r \t \" \\ \$
 
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
@@ -28,6 +36,9 @@ std::string_view trim_blanks(std::string_view text) {
 
 namespace {
 
+// Goes through the text once. `at_` is the place of the reader, `end_` the end of its line. A
+// quoted value may move both to a later line. With `skipped`, an error leaves out the line it began
+// in.
 class EnvFileReader {
  public:
   EnvFileReader(std::string_view text, std::vector<std::string>* skipped)

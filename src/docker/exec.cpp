@@ -1,4 +1,5 @@
-// One command in a container.
+// One command in a container: the start in a container that does not answer, and the last measures
+// when its agent is lost. See container_internal.hpp for the drawing.
 
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
@@ -7,13 +8,15 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "place/place_internal.hpp"
+#include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-// A command that has not begun by then may be in a container that is paused, or has gone.
+// A command that has not begun in time may be in a container that is paused or gone. ensure() wakes
+// the container or makes another one; then the command gets its time once more.
 void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
                                              const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
@@ -28,18 +31,19 @@ void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
                                  later(Clock::now(), container_->options.start_timeout));
 }
 
-// Its agent is lost, or does not answer. All that is left is killed with the container, unless that
-// has ended meanwhile, or was started again.
-std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const ProcessResult* last) {
+// Called when the agent is lost or does not answer, at first without `last`, then with the result
+// of each call that was returned before. Nothing: there is no more to do.
+std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessResult* last) {
   const EngineOptions& engine = container_->options.engine;
   container_->forget();
-  if (!last) return container_->incarnation_call();
+  if (!last) return new_run(container_->incarnation_call());
   const bool is_gone = says(*last, "No such container"sv) || says(*last, "is not running"sv);
   if (!killing_) {
     killing_ = !is_gone && (!last->succeeded() || incarnation_.empty() ||
                             without_line_ends(last->out) == concat("\"%\"", {incarnation_}));
     if (killing_)
-      return engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout);
+      return new_run(
+          engine_call(engine, words_of({"kill", container_->name}), engine.call_timeout));
     message_ = "its container was stopped";
   } else if (is_gone) {
     killing_ = false;
@@ -51,9 +55,10 @@ std::optional<ProcessOptions> ContainerExecutor::Exec::next_measure(const Proces
                       {engine_error(engine, *last, "kill the container").error().message});
   }
   measured_ = true;
-  return std::nullopt;
+  return nullptr;
 }
 
+// Adds to the result how the command was ended, where its agent could not say.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
   PlaceCommand::finish(result);
   if (!measured_) return;

@@ -1,4 +1,7 @@
-// Containers of many agents.
+// Containers of many agents, and the list of all containers that programs of ours have made.
+//
+// The manager keeps the executors in the order of their agents. The lock is held for looking up and
+// changing that list, never while an engine works.
 
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
@@ -15,33 +18,39 @@ inline namespace v0_1 {
 struct ContainerManager::State {
   EngineOptions engine = EngineOptions();
   std::mutex mutex = {};
-  std::map<std::string, ContainerExecutor> executors = {};
+  std::vector<ContainerExecutor> executors = {};  // by their agents, of which each has one
 
-  Expected<void> remove(const std::vector<Container>& gone, const std::string& log_dir);
+  auto find(const std::string& agent) {
+    return find_where(executors, [&agent](const ContainerExecutor& known) {
+      return known.options().agent_id >= agent;
+    });
+  }
 };
 
 ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
 
+// An executor is made for each request, to check and complete the options; it makes no container.
+// If the agent has one already, the new one is dropped.
 Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
   ContainerExecutorOptions wanted = options;
   wanted.container.engine = state_->engine;
   auto made = ContainerExecutor::create(wanted);
-  if (!made) return made.failure();
+  if (!made) return made;
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  const auto found = state_->executors.find(options.agent_id);
-  if (found == state_->executors.end()) {
-    state_->executors.emplace(options.agent_id, *made);
+  const auto found = state_->find(options.agent_id);
+  if (found == state_->executors.end() || found->options().agent_id != options.agent_id) {
+    state_->executors.insert(found, *made);
     return made;
   }
-  const ContainerOptions& old = found->second.container().options();
-  const ContainerOptions& asked = made->container().options();
+  const ContainerOptions& old = found->container_options();
+  const ContainerOptions& asked = made->container_options();
   const char* other = nullptr;
   if (old.image != asked.image) other = "image";
   if (network(old) != network(asked)) other = "network";
-  if (found->second.workspace() != made->workspace()) other = "workspace";
-  if (!other) return found->second;
+  if (found->workspace() != made->workspace()) other = "workspace";
+  if (!other) return *found;
   return make_error(ErrorCode::invalid_argument,
                     "the agent % has a container with another %: remove that first",
                     {in_quotes(options.agent_id), other});
@@ -50,46 +59,49 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
 std::vector<std::string> ContainerManager::agents() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   std::vector<std::string> agents;
-  for (const auto& entry : state_->executors) agents.push_back(entry.first);
+  for (const ContainerExecutor& executor : state_->executors)
+    agents.push_back(executor.options().agent_id);
   return agents;
 }
 
-Expected<void> ContainerManager::State::remove(const std::vector<Container>& gone,
-                                               const std::string& log_dir) {
+// Saves all logs first, then removes all containers at the same time.
+Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& gone,
+                                        const std::string& log_dir) {
   Expected<void> saved;
-  for (const Container& container : gone) {
-    if (log_dir.empty()) break;
-    const std::string& agent = container.options().agent_id;
+  std::vector<Container*> containers;
+  for (const ContainerExecutor& executor : gone) {
+    containers.push_back(executor.place_->container.get());
+    if (log_dir.empty()) continue;
+    const std::string& agent = executor.options().agent_id;
     std::string folder = plain_name(agent, 100);
     if (folder != agent)
       append_all(folder, "-%", {std::string_view(content_digits(agent)).substr(0, 8)});
-    auto ok = container.save_log(concat("%/%/docker_container.log", {log_dir, folder}));
+    auto ok = executor.save_log(concat("%/%/docker_container.log", {log_dir, folder}));
     if (saved && !ok) saved = ok;
   }
-  auto removed = Container::remove_all(gone);
+  auto removed = Container::remove_all(containers);
   return removed ? saved : removed;
 }
 
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
-  std::vector<Container> gone;
+  std::vector<ContainerExecutor> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    const auto found = state_->executors.find(agent_id);
-    if (found == state_->executors.end()) return {};
-    gone.push_back(found->second.container());
+    const auto found = state_->find(agent_id);
+    if (found == state_->executors.end() || found->options().agent_id != agent_id) return {};
+    gone.push_back(*found);
     state_->executors.erase(found);
   }
-  return state_->remove(gone, log_dir);
+  return remove(gone, log_dir);
 }
 
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
-  std::vector<Container> gone;
+  std::vector<ContainerExecutor> gone;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    for (const auto& entry : state_->executors) gone.push_back(entry.second.container());
-    state_->executors.clear();
+    std::swap(gone, state_->executors);
   }
-  return state_->remove(gone, log_dir);
+  return remove(gone, log_dir);
 }
 
 Expected<std::size_t> ContainerManager::reap_orphans() const {
@@ -100,6 +112,8 @@ Expected<std::size_t> ContainerManager::reap_orphans() const {
   return count;
 }
 
+// Each container is asked for by its id: its name may be taken by another one meanwhile. One that
+// goes away between the list and the question is left out.
 Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, bool remove_left) {
   if (auto ok = check_engine_options(engine); !ok) return ok.failure();
   const ProgramIdentity own = own_identity();
@@ -122,9 +136,10 @@ Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, 
     place.host = label_of(container, "codeexec.host"sv);
     place.pid = label_of(container, "codeexec.pid"sv);
     place.maker = maker_of_container(container, own);
-    place.state = health_of(container).status;
-    // One that is meant to outlive its program may go only if it never ran.
-    if (remove_left && place.maker == Maker::gone && (!persistent || place.state == "created")) {
+    place.state = info_of(container).status;
+    // A persistent container outlives its program; it is removed only if it never ran.
+    if (remove_left && place.maker == PlaceMaker::gone &&
+        (!persistent || place.state == "created")) {
       auto removed =
           ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
       if (!removed) return removed.failure();

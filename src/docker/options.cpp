@@ -1,4 +1,10 @@
 // Options of a container, checked and completed.
+//
+// complete_options() runs the steps in a row; each completes some options in their places, and the
+// first error ends it. What is mounted is checked with care: a container is only as separate from
+// the host as its mounts let it be. Refused are the whole host, sockets, the home directory,
+// folders of the system that would be writable, and each folder with the socket of an engine, as
+// that socket gives all rights on the machine.
 
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
@@ -18,7 +24,7 @@ Expected<void> bad_option(std::string_view option, std::string_view problem) {
   return make_error(ErrorCode::invalid_argument, "%: %", {option, problem});
 }
 
-// What can stand in an argv as a word of its own, and in one line.
+// Fails for a word that an argv would take for an option, or that does not fit on one line.
 Expected<void> check_words(std::string_view option, const std::vector<std::string>& words) {
   for (const std::string& word : words)
     if (word.empty() || word[0] == '-' || word != printable(word))
@@ -38,8 +44,7 @@ bool leads_into(std::string_view directory, std::string_view path) {
   return codeexec::is_within(real ? std::string_view(*real) : path, directory);
 }
 
-// Whether a directory has one of the sockets by which an engine is told what to do: whoever reaches
-// one owns the machine.
+// True if a directory has the socket of an engine. A command that reaches one owns the machine.
 bool has_engine_socket(const std::string& directory, const EngineOptions& engine) {
   struct {
     const char* variable;
@@ -65,6 +70,7 @@ bool has_engine_socket(const std::string& directory, const EngineOptions& engine
   return false;
 }
 
+// True for paths below /proc, /sys and /dev, but for files in /dev/shm.
 bool belongs_to_kernel(std::string_view path) {
   for (const char* kernel : {"/proc", "/sys", "/dev"})
     if (codeexec::is_within(path, kernel)) return !starts_with(path, "/dev/shm/"sv);
@@ -82,7 +88,7 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
     return "is the home directory, or holds it";
   if (has_engine_socket(path, engine)) return "holds the socket of a container engine";
   if (belongs_to_kernel(path)) return "belongs to the kernel";
-  // What comes after an empty one may hold work.
+  // Folders below those after the empty one may hold work, and may be writable.
   bool may_hold_work = false;
   for (const std::string_view folder :
        {"/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/sbin", "", "/usr", "/var",
@@ -97,6 +103,7 @@ const char* why_not_shared(const std::string& path, mode_t mode, bool writable,
   return nullptr;
 }
 
+// Follows links and fills in the target. Fails for a source that no container is given.
 Expected<void> complete_mount(Mount& mount, const EngineOptions& engine) {
   auto source = with_home(mount.source);
   if (source) source = canonical_path(*source);
@@ -139,7 +146,7 @@ bool has_same(const std::vector<Mount>& mounts, const Mount& wanted) {
   return false;
 }
 
-// What is not mounted need not be kept away.
+// True for a folder that is to be kept away and is not below any that is mounted.
 bool is_moot(const std::vector<Mount>& mounts, const Mount& wanted) {
   if (wanted.permission != Permission::none) return false;
   for (const Mount& mount : mounts)
@@ -148,6 +155,8 @@ bool is_moot(const std::vector<Mount>& mounts, const Mount& wanted) {
   return true;
 }
 
+// Leaves out mounts that are given twice, and those that keep away what is not seen anyway. Two
+// mounts with one target are an error.
 Expected<void> complete_mounts(ContainerOptions& options) {
   std::vector<Mount> mounts;
   for (Mount& mount : options.mounts) {
@@ -169,7 +178,8 @@ Expected<void> complete_mounts(ContainerOptions& options) {
   return {};
 }
 
-// What the credentials come to. A home that holds some of them is one that commands can write to.
+// Adds the mounts and variables of the credentials. Files of the user are mounted into a home that
+// commands can write to otherwise.
 Expected<void> complete_credentials(ContainerOptions& options) {
   auto credentials = load_credentials(options.credentials);
   if (!credentials) return credentials.failure();
@@ -199,6 +209,7 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   return {};
 }
 
+// Installing needs a network and a writable root; system and npm packages need sudo besides.
 Expected<void> check_packages(ContainerOptions& options) {
   const PackageOptions& packages = options.packages;
   if (packages.empty()) return {};
@@ -217,7 +228,7 @@ bool is_listed(std::string_view word, std::string_view list) {
   return list.find(concat(" % ", {word.substr(0, word.find('='))})) != std::string_view::npos;
 }
 
-// What is set here, and what would part the container from this program.
+// Refuses options that this library sets itself, or that would detach the container from it.
 Expected<void> check_engine_words(ContainerOptions& options) {
   for (std::string& word : options.engine_options) {
     word.erase(0, std::min(word.find_first_not_of('-'), word.size()));
@@ -235,6 +246,7 @@ Expected<void> check_engine_words(ContainerOptions& options) {
   return {};
 }
 
+// An engine's own errors for bad bounds name no option, so that they are checked here.
 Expected<void> check_bounds(ContainerOptions& options) {
   constexpr std::uint64_t least_memory = std::uint64_t{6} << 20;
   if (options.memory != 0 && options.memory < least_memory)
@@ -247,6 +259,7 @@ Expected<void> check_bounds(ContainerOptions& options) {
   return {};
 }
 
+// Texts that become words of the engine's command line have only the characters that it takes.
 Expected<void> check_texts(ContainerOptions& options) {
   struct {
     const char* option;
@@ -271,6 +284,7 @@ Expected<void> check_texts(ContainerOptions& options) {
   return {};
 }
 
+// Fails for a file that commands could change, as its folder is mounted writable.
 Expected<void> keep_from_commands(std::string_view option, const std::string& path,
                                   const ContainerOptions& options) {
   for (const Mount& mount : options.mounts)
@@ -287,10 +301,9 @@ Expected<void> complete_log_file(ContainerOptions& options) {
   return keep_from_commands("log_file"sv, options.log_file, options);
 }
 
-// It is mounted by itself, as a program that the engine's machine has at that path.
+// The agent is a file of the engine's machine, which is mounted by itself. A command that could
+// write to it would run as root with the next container.
 Expected<void> complete_agent(ContainerOptions& options) {
-  const char* const usual = std::getenv("CODEEXEC_PLACE_AGENT");
-  if (options.agent.empty() && usual) options.agent = usual;
   if (options.agent.empty()) return {};
   auto agent = canonical_path(options.agent);
   if (!agent) return with_prefix("agent: ", {}, agent.error());
@@ -303,7 +316,7 @@ Expected<void> complete_agent(ContainerOptions& options) {
   if ((status.st_mode & needed) != needed)
     options.on_progress(
         concat("agent: % may not be read and executed by others", {in_quotes(options.agent)}));
-  // Whether commands may write to this program is for the workspace to say.
+  // This program may lie in the workspace while it is developed.
   struct stat own {};
   if (::stat("/proc/self/exe", &own) == 0 && own.st_ino == status.st_ino &&
       own.st_dev == status.st_dev)
@@ -337,6 +350,7 @@ std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
 
+// Not complete: an engine has too many options. These are the usual ones.
 std::string weakened_by(const ContainerOptions& options) {
   std::string found;
   for (const std::string& word : options.engine_options) {

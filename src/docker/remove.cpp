@@ -13,16 +13,16 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// Removes what a failed attempt has left behind, if it was this program's; also where the engine is
-// about to do so. Whoever cancels waits for no engine, which may be why: then the next attempt, or
-// the end, finds what there is.
-void Container::State::discard(bool at_once) {
-  std::optional<Process> broken;
+// Removes the container that a failed attempt has left, if this program made it. `at_once`: the
+// attempt was cancelled, maybe as the engine does not answer. Then the engine is not asked; the
+// next attempt or the end finds the container.
+void Container::discard(bool at_once) {
+  std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(broken, lifeline);
+    std::swap(stuck, lifeline);
   }
-  broken.reset();
+  stuck.reset();
   if (at_once) return;
   const ProgramIdentity program = own_identity();
   const auto found = look();
@@ -32,7 +32,10 @@ void Container::State::discard(bool at_once) {
     (void)clear((*found)["Id"sv].as_string(), {});
 }
 
-Expected<void> Container::State::stop() {
+// `kill` ends all processes at once. `docker stop` would wait ten seconds for a first process that
+// ignores SIGTERM.
+Expected<void> Container::stop() {
+  if (!options.persistent) return remove();
   if (auto ok = take_turn({}); !ok) return ok;
   Expected<void> done;
   const auto found = look();
@@ -40,7 +43,7 @@ Expected<void> Container::State::stop() {
     done = found.error();
   else if (!found->is_null() && !is_own(*found))
     done = foreign();
-  else if (health_of(*found).running || health_of(*found).status == "paused")
+  else if (info_of(*found).running || info_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
   if (done) tell(concat("the container % was stopped", {name}));
@@ -48,7 +51,9 @@ Expected<void> Container::State::stop() {
   return done;
 }
 
-bool Container::State::begin_removal() {
+// Saves the log first: `rm` takes the state of the container, which is a part of it. A container
+// that is not ours is left alone, and that is the error.
+bool Container::begin_removal() {
   (void)take_turn({});
   unremoved = options.log_file.empty() ? Expected<void>() : save_log(options.log_file);
   const auto found = look();
@@ -72,14 +77,17 @@ bool Container::State::begin_removal() {
   return unremoved.has_value();
 }
 
-Expected<void> Container::State::removed(const ProcessResult& result) const {
+// A container that is gone, or is being removed, is as good as removed.
+Expected<void> Container::removed(const ProcessResult& result) const {
   if (result.succeeded() || says(result, "such container"sv) ||
       says(result, "already in progress"sv))
     return {};
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-Expected<void> Container::State::finish_removal() {
+// Ends the lifeline after the engine has removed the container: then its program ends by itself.
+// The wait is bounded, as an engine that hangs must not hold up the end of this program.
+Expected<void> Container::finish_removal() {
   Expected<void> done;
   if (removal) {
     done = removed(removal->wait());
@@ -102,10 +110,29 @@ Expected<void> Container::State::finish_removal() {
   return result;
 }
 
-Expected<void> Container::State::save_log(const std::string& path) {
+Expected<void> Container::remove() {
+  (void)begin_removal();
+  return finish_removal();
+}
+
+Expected<void> Container::remove_all(std::vector<Container*> containers) {
+  // In one order for all callers, because each holds the turns of all.
+  for (auto next = containers.begin(); next != containers.end(); ++next)
+    std::swap(*next, *std::min_element(next, containers.end(), std::less<Container*>()));
+  for (Container* const container : containers) (void)container->begin_removal();
+  Expected<void> result;
+  for (Container* const container : containers) {
+    auto removed = container->finish_removal();
+    if (result) result = std::move(removed);
+  }
+  return result;
+}
+
+// Follows no link, and does not wait for the reader of a fifo.
+Expected<void> Container::save_log(const std::string& path) {
   auto found = look();
-  ContainerHealth health;
-  if (found) health = health_of(*found);
+  ContainerInfo health;
+  if (found) health = info_of(*found);
   if (!health.exists) health.status = "none";
   if (!found) health.error = found.error().message;
   const auto truth = [](bool value) { return value ? "True" : "False"; };

@@ -23,9 +23,17 @@ namespace {
 
 // Containers of users -----------------------------------------------------------------------------
 //
-// A user's commands pass the policy. What reads and writes files for the user is commands, too, of
-// our own: their scripts are constant, and what the user says comes as arguments or by the standard
-// input. They pass a gate without a policy, and are recorded as what was asked.
+// Each user has one container and two executors in it:
+//
+//   execute_bash            -> User, with the policy   -> the user's script, by bash
+//   read_file, write_file,  -> User::files_, without a -> one of the constant scripts below; what
+//   artifacts, docstrings      policy                     the user gives are arguments or input
+//
+// The second is needed since a policy would refuse the library's own scripts. What it does is put
+// on the audit log by serve(), in the words of the request, and not as the script.
+//
+// Files are read and written inside of the container, by programs of its image and as its user: the
+// host opens no path that the user names.
 
 constexpr const char* user_workspace = "/workspace";
 constexpr std::size_t longest_text = std::size_t{1} << 20;         // that read_file returns
@@ -79,6 +87,7 @@ s=$(stat -c %s "./$1") || exit 1
 exec cat "./$1"
 )sh";
 
+// A name without folders. Hidden files are no artifacts.
 bool is_artifact_name(std::string_view name) {
   return !name.empty() && name[0] != '.' &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
@@ -94,13 +103,6 @@ bool is_module_name(std::string_view text) {
   }
 }
 
-// An option, else a variable of this process, else a usual value.
-std::string first_of(const std::string& option, const char* variable, const char* usual) {
-  const char* const value = std::getenv(variable);
-  if (!option.empty()) return option;
-  return value && *value ? value : usual;
-}
-
 }  // namespace
 
 // Commands start in /workspace of the container, and nothing of the host is its workspace. Where
@@ -112,13 +114,14 @@ class UserContainers::User final : public ContainerExecutor {
 
   // Bash, if the image has one; asked for once.
   Expected<std::string> shell() const;
-  // What one of the scripts writes, at most `limit` bytes; `what` is told when it fails.
+  // Runs one of the scripts and returns its output, at most `limit` bytes. Errors name `what`.
   Expected<std::string> fetch(const char* script, Pieces words, std::size_t limit,
                               std::string_view what, std::string_view input = {}) const;
-  // The same for the user, with `input`: it is put on the audit log, and how it went.
+  // The same as a request of the user: puts it on the audit log, with its success.
   Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
                               Pieces words, std::size_t limit, std::string_view what,
                               std::string_view input = {}) const;
+  const std::shared_ptr<Container>& container() const { return place_->container; }
 
  private:
   User() = default;
@@ -126,10 +129,9 @@ class UserContainers::User final : public ContainerExecutor {
     admission.directory.path = user_workspace;
     admission.result.work_dir = user_workspace;
     auto placed = ContainerExecutor::place(command, admission);
-    // What our own commands learn is for the user's next one.
+    // Notes for a script of ours are kept for the user's next command, which can show them.
     if (!files_)
-      for (std::string& note : admission.result.notes)
-        container().state_->add_note(std::move(note));
+      for (std::string& note : admission.result.notes) container()->add_note(std::move(note));
     return placed;
   }
 
@@ -144,7 +146,7 @@ struct UserContainers::State {
   UserContainerOptions options;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
-  std::map<std::string, std::shared_ptr<User>> users = {};
+  std::vector<std::shared_ptr<User>> users = {};
 
   // Asks no engine.
   Expected<std::shared_ptr<User>> user(const std::string& user_id) {
@@ -152,19 +154,18 @@ struct UserContainers::State {
       return make_error(ErrorCode::invalid_argument,
                         "user_id must have 1 to 1024 bytes, and no NUL among them");
     const std::lock_guard<std::mutex> lock(mutex);
-    std::shared_ptr<User>& entry = users[user_id];
-    if (entry) return entry;
+    for (const std::shared_ptr<User>& known : users)
+      if (known->options().agent_id == user_id) return known;
     auto made = User::create(options, user_id);
-    if (made) return entry = *made;
-    users.erase(user_id);
-    return made.failure();
+    if (made) users.push_back(*made);
+    return made;
   }
 
   // Unless the user has another container by now.
-  void forget(const std::string& user_id, const std::shared_ptr<User>& user) {
+  void forget(const std::shared_ptr<User>& user) {
     const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = users.find(user_id);
-    if (found != users.end() && found->second == user) users.erase(found);
+    const auto found = find_in(users, user);
+    if (found != users.end()) users.erase(found);
   }
 
   // Of a module below /tools, which may be written with `tools.` before it.
@@ -196,11 +197,11 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
-  Container container(std::move(wanted));
+  auto container = new_shared<Container>(std::move(wanted));
   EnvironmentOptions variables;
   variables.keep.clear();
   variables.auto_venv = false;
-  variables.set = container.options().environment;
+  variables.set = container->options.environment;
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
 
@@ -223,7 +224,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    if (auto ok = user->set_up(general, container.options().secrets); !ok) return ok.failure();
+    if (auto ok = user->set_up(general, container->options.secrets); !ok) return ok.failure();
   }
   auto place = new_shared<Place>(std::move(container),
                                  PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
@@ -232,6 +233,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
   return users[0];
 }
 
+// The lock is held while the container is asked, so that it is asked once.
 Expected<std::string> UserContainers::User::shell() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (shell_.empty()) {
@@ -242,6 +244,8 @@ Expected<std::string> UserContainers::User::shell() const {
   return shell_;
 }
 
+// Cancels the script when its output is too long. A script ends with 44 for a file that is not
+// there and with 45 for one that is too long; stderr has the reason of all other failures.
 Expected<std::string> UserContainers::User::fetch(const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
                                                   std::string_view input) const {
@@ -285,7 +289,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   Result result;
   result.command = concat("% %", {tool, shell_word(subject)});
   result.work_dir = user_workspace;
-  result.container = container().name();
+  result.container = container_name();
   result.outcome = Outcome::exited;
   result.exit_code = done ? 0 : 1;
   result.message = done.error().message;
@@ -300,45 +304,21 @@ Expected<UserContainers> UserContainers::create(const UserContainerOptions& give
   auto state = new_shared<State>(given);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
-  container.image = first_of(container.image, "MCP_EXECUTOR_IMAGE", "codeexec/executor:latest");
+  if (container.image.empty()) container.image = "codeexec/executor:latest";
   if (container.user.empty()) container.user = "1000:1000";
-  if (options.max_artifact == 0) {
-    const std::string text = first_of({}, "MCP_ARTIFACT_SIZE_LIMIT_MB", "50");
-    std::uint64_t megabytes = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), megabytes);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size() || megabytes == 0 ||
-        megabytes > 1024)
-      return make_error(ErrorCode::invalid_argument,
-                        "MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and % is not",
-                        {in_quotes(text)});
-    options.max_artifact = megabytes << 20;
-  }
-  struct Folder {
-    std::string& path;
-    const char* variable;
-    const char* usual;
-    const char* target;
-  };
-  const Folder folders[] = {{options.tools_dir, "MCP_TOOLS_PATH", "./tools", "/tools"},
-                            {options.skills_dir, "MCP_SKILLS_PATH", "./skills", "/skills"}};
-  for (const Folder& folder : folders) {
-    const std::string path = first_of(folder.path, folder.variable, folder.usual);
-    PathOptions roots;
-    roots.roots.push_back({path, Permission::read});
-    auto rules = PathRules::create(roots);
-    // Nobody has asked for the usual one.
-    const bool usual = folder.path.empty() && path == folder.usual;
-    folder.path.clear();
-    if (!rules && usual && ::access(path.c_str(), F_OK) != 0) continue;
-    if (!rules) return with_prefix("%: ", {folder.target}, rules.error());
-    folder.path = rules->roots()[0].path;
-    container.mounts.push_back({folder.path, folder.target, Permission::read});
-    if (folder.path == options.tools_dir && !state->tools)
-      state->tools.emplace(std::move(*rules), folder.path);
+  const std::pair<std::string*, const char*> folders[] = {{&options.tools_dir, "/tools"},
+                                                          {&options.skills_dir, "/skills"}};
+  for (const auto& [folder, target] : folders) {
+    if (folder->empty()) continue;
+    auto rules = PathRules::create({{*folder, Permission::read}});
+    if (!rules) return with_prefix("%: ", {target}, rules.error());
+    *folder = rules->roots()[0].path;
+    container.mounts.push_back({*folder, target, Permission::read});
+    if (folder == &options.tools_dir) state->tools.emplace(std::move(*rules), *folder);
   }
   container.scratch.push_back({user_workspace, options.workspace_size});
   container.scratch.push_back({"/artifacts", options.artifacts_size});
-  // Once for all users: variables of this process may be others later.
+  // Checked and completed once, for all users.
   if (auto ok = complete_options(container); !ok) return ok.failure();
   UserContainers containers;
   containers.state_ = std::move(state);
@@ -355,6 +335,8 @@ Expected<Result> UserContainers::execute_bash(
   return execute_bash(user_id, std::move(command));
 }
 
+// A container that cannot be had is an error here, as the caller has no other use for a Result
+// without a command.
 Expected<Result> UserContainers::execute_bash(const std::string& user_id, Command command) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
@@ -374,7 +356,7 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
                                                 std::optional<std::uint64_t> count) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
-  // What a program in the container takes for a number.
+  // `tail` and `head` of busybox read numbers of 32 bits.
   constexpr std::uint64_t most = 0x7ffffffe;
   return (*user)->serve(
       "read_file", path, read_script,
@@ -421,7 +403,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   return with_prefix("%: ", {place}, docstring.error());
 }
 
-Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string& user_id) const {
+Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
   const auto list = (*user)->serve("list_artifacts", "/artifacts", list_script, {}, longest_text,
@@ -433,9 +415,12 @@ Expected<std::vector<Artifact>> UserContainers::list_artifacts(const std::string
     const std::string_view size = take_part(name, '/');
     if (is_artifact_name(name)) sizes[std::string(name)] = size;
   }
-  std::vector<Artifact> artifacts;
-  for (const auto& [name, size] : sizes)
-    artifacts.push_back({name, leading_number(size, std::uint64_t{0})});
+  std::vector<FileEntry> artifacts;
+  for (const auto& [name, size] : sizes) {
+    FileEntry& artifact = artifacts.emplace_back();
+    artifact.path = name;
+    artifact.size = leading_number(size, std::uint64_t{0});
+  }
   return artifacts;
 }
 
@@ -456,28 +441,28 @@ Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
 
 Expected<void> UserContainers::stop(const std::string& user_id) const {
   const auto user = state_->user(user_id);
-  return user ? (*user)->container().stop() : user.error();
+  return user ? (*user)->stop() : user.error();
 }
 
-// What could not be removed stays known, so that it can be tried again.
+// A container that could not be removed stays known, so that it can be tried again.
 Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
-  if (auto ok = (*user)->container().remove(); !ok) return ok;
-  state_->forget(user_id, *user);
+  if (auto ok = (*user)->remove(); !ok) return ok;
+  state_->forget(*user);
   return {};
 }
 
 Expected<void> UserContainers::cleanup_all() const {
-  std::map<std::string, std::shared_ptr<User>> users;
+  std::vector<std::shared_ptr<User>> users;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     users = state_->users;
   }
-  std::vector<Container> containers;
-  for (const auto& entry : users) containers.push_back(entry.second->container());
+  std::vector<Container*> containers;
+  for (const auto& user : users) containers.push_back(user->container().get());
   if (auto ok = Container::remove_all(containers); !ok) return ok;
-  for (const auto& [id, user] : users) state_->forget(id, user);
+  for (const auto& user : users) state_->forget(user);
   return {};
 }
 

@@ -15,13 +15,13 @@ std::vector<std::string> usual_variables();
 
 struct EnvironmentOptions {
   // Variables of the host that commands see; a `*` at the end stands for any rest of the name.
-  // Everything else stays with the host: tokens and keys live in variables nobody thinks of.
+  // Everything else stays with the host: any variable may hold a token or a key.
   std::vector<std::string> keep = usual_variables();
   // Commands see every variable of the host, its secrets, too.
   bool keep_all = false;
   // Added, and stronger than what is kept; of two with one name the later counts.
   Variables set = {};
-  // Variables whose values are secrets: kept like those of `keep` (no `*` here), and told in
+  // Variables whose values are secrets: kept like those of `keep` (no `*` here), and listed by
   // secrets(). Errors are one that neither the host nor `set` has; a value that has fewer than 4
   // bytes, not counting line ends at its end, which could not be masked in the output; and more
   // than 1 MiB of values. A value that a command gives such a variable itself is no secret.
@@ -68,7 +68,7 @@ class Environment {
   // The venv is the first that applies: none with a command_prefix, which finds its own; the
   // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
   // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
-  // limit on the size; the kernel's (E2BIG) is told when the command fails to start.
+  // limit on the size; the kernel's (E2BIG) is an error when the command starts.
   Expected<CommandEnvironment> resolve(std::string_view work_dir,
                                        const Variables& extra = {}) const;
 

@@ -119,61 +119,62 @@ void set_sandbox_fields(Json& object, const Result& r) {
 
 }  // namespace inner
 
-Json AuditRecord::to_json() const {
-  const Result& r = *result;
+Json to_json(const AuditRecord& record) {
+  const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
     return static_cast<double>(span.count()) / 1000.0;
   };
-  Json record = Json::object();
-  const auto set_text = [&record](std::string_view field, const std::string& text) {
-    record.set(field, text);
+  Json object = Json::object();
+  const auto set_text = [&object](std::string_view field, const std::string& text) {
+    object.set(field, text);
   };
   const auto set_known = [&set_text](std::string_view field, const std::string& text) {
     if (!text.empty()) set_text(field, text);
   };
-  set_text("time"sv, time);
-  set_text("host"sv, host);
-  record.set("pid"sv, pid);
-  set_known("agent_id"sv, agent_id);
-  set_known("client"sv, client);
-  set_known("request"sv, request);
-  set_known("session_id"sv, session_id);
-  set_known("shell_id"sv, shell_id);
-  set_text("tool"sv, tool);
+  set_text("time"sv, record.time);
+  set_text("host"sv, record.host);
+  object.set("pid"sv, record.pid);
+  set_known("agent_id"sv, record.agent_id);
+  set_known("client"sv, record.client);
+  set_known("request"sv, record.request);
+  set_known("session_id"sv, record.session_id);
+  set_known("shell_id"sv, record.shell_id);
+  set_text("tool"sv, record.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) record.set(concat("%_bytes", {field}), text.size());
+    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
   };
   set_cut("command"sv, r.command);
-  if (!code.empty()) set_cut("code"sv, code);
-  if (!input_sha256.empty()) {
-    record.set("input_bytes"sv, input_bytes);
-    set_text("input_sha256"sv, input_sha256);
+  if (!record.code.empty()) set_cut("code"sv, record.code);
+  if (!record.input_sha256.empty()) {
+    object.set("input_bytes"sv, record.input_bytes);
+    set_text("input_sha256"sv, record.input_sha256);
   }
   set_text("work_dir"sv, r.work_dir);
-  record.set("allowed"sv, r.outcome != Outcome::refused);
+  object.set("allowed"sv, r.outcome != Outcome::refused);
   set_known("rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
-    record.set("rule_begin"sv, r.rule_begin);
-    record.set("rule_end"sv, r.rule_end);
+    object.set("rule_begin"sv, r.rule_begin);
+    object.set("rule_end"sv, r.rule_end);
   }
   set_known("message"sv, r.message);
-  record.set("outcome"sv, name(r.outcome));
-  record.set("exit_code"sv, r.exit_code);
-  if (r.signal != 0) record.set("signal"sv, r.signal);
-  record.set("duration_ms"sv, milliseconds(r.wall_time));
-  record.set("cpu_ms"sv, milliseconds(r.cpu_time));
+  object.set("outcome"sv, name(r.outcome));
+  object.set("exit_code"sv, r.exit_code);
+  if (r.signal != 0) object.set("signal"sv, r.signal);
+  object.set("duration_ms"sv, milliseconds(r.wall_time));
+  object.set("cpu_ms"sv, milliseconds(r.cpu_time));
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
-    record.set(concat("%_bytes", {field}), counts.total_bytes);
+    object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(concat("%_sha256", {field}), counts.sha256);
-    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
+    if (record.max_output > 0)
+      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
-  set_sandbox_fields(record, r);
-  return record;
+  set_sandbox_fields(object, r);
+  return object;
 }
 
 }  // namespace v0_1

@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -31,6 +32,21 @@ std::string signal_text(int number) {
 }
 
 }  // namespace inner
+
+// Out of line: each file that uses one would have its own copies otherwise.
+Command::Command() = default;
+Command::Command(const Command&) = default;
+Command::Command(Command&&) noexcept = default;
+Command& Command::operator=(const Command&) = default;
+Command& Command::operator=(Command&&) noexcept = default;
+Command::~Command() = default;
+
+Result::Result() = default;
+Result::Result(const Result&) = default;
+Result::Result(Result&&) noexcept = default;
+Result& Result::operator=(const Result&) = default;
+Result& Result::operator=(Result&&) noexcept = default;
+Result::~Result() = default;
 
 Command Command::shell(std::string script) {
   Command command;
@@ -84,16 +100,21 @@ struct Execution::State {
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
   std::optional<Process> process = {};
+
+  static State& make(Execution& execution) {
+    execution.state_ = new_shared<State>();
+    return *execution.state_;
+  }
 };
 
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
-  Admission admission = admit(command);
+  Admission admission;
+  admission.admit(*this, command);
   admission.process.borrowed_input = {};
   admission.process.input = command.input;
   Execution execution;
-  execution.state_ = new_shared<Execution::State>();
-  Execution::State& state = *execution.state_;
+  Execution::State& state = Execution::State::make(execution);
   state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
   if (state.known->rule.empty() && state.known->message.empty()) {
@@ -104,6 +125,7 @@ Execution Executor::start(const Command& command) const {
                    home = state.home](const ProcessResult& ended) mutable {
       gate->conclude(ending, ended, *known);
       gate->mask(*known);
+      ending.slot.reset();
       if (gate->recording()) {
         Result result = *known;
         static_cast<ProcessResult&>(result) = ended;
@@ -117,13 +139,16 @@ Execution Executor::start(const Command& command) const {
     state.asked = *state.known;
     gate_->mask(state.asked);
     ProcessResult failure;
-    auto process = Process::start(std::move(admission.process), std::move(on_end), &failure);
+    auto process =
+        Process::State::launch(new_run(std::move(admission.process), std::move(admission.remote)),
+                               std::move(on_end), &failure);
     if (process) {
       state.process.emplace(std::move(*process));
       return execution;
     }
     static_cast<ProcessResult&>(*state.known) = std::move(failure);
   }
+  admission.ending.slot.reset();
   gate_->mask(*state.known);
   gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
   state.asked = *state.known;

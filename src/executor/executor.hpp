@@ -19,7 +19,7 @@ inline namespace v0_1 {
 // A command starts with what the session has then, and when it has left by itself, what it has
 // changed of that becomes the session's: of two at the same time that change the same, the one
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
-// could not tell how it ended, by `exec` or with a trap of its own on EXIT; a note says so.
+// wrote no report, after `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
 //   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
 //   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
@@ -34,32 +34,21 @@ class Session {
   Variables variables() const;
   void reset() const;  // to how it began; what runs meanwhile changes nothing any more
 
+  struct State;  // internal
+
  private:
-  friend class Executor;
-  struct State;
   std::shared_ptr<State> state_;
 };
 
-// The two ends of a session's wire, for executors whose shells run elsewhere.
-namespace detail {
-struct SessionState {
-  std::string work_dir = {};
-  // The exported variables: those the script began with, and those at its end.
-  Variables before = {};
-  Variables variables = {};
-};
-// A script for `shell` that runs its arguments, joined, as one script, and writes what
-// parse_session_state() reads to a descriptor from 1 to 9. Empty for what is no POSIX shell. `mark`
-// is random and has nothing but letters and digits; there may be 9 `parts`.
-std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
-                           std::size_t parts);
-// The text is hostile: all of it must be as such a script writes it.
-//   Errors: parse.
-Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
-}  // namespace detail
-
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
+  Command();
+  Command(const Command& other);
+  Command(Command&& other) noexcept;
+  Command& operator=(const Command& other);
+  Command& operator=(Command&& other) noexcept;
+  ~Command();
+
   std::string script = {};             // for the executor's shell; any length
   std::vector<std::string> argv = {};  // when not empty: started directly; `script` must be empty
   // Relative to the workspace. Empty: the folder of the session, or the workspace.
@@ -98,12 +87,12 @@ struct Command {
   // not start.
   Function<void()> on_end = {};
 
-  // Who asks, for the audit record. Of each at most 1 KiB is recorded.
+  // The caller, for the audit record. At most 1 KiB of each is recorded.
   std::string tool = "run";
   std::string client = {};   // the program that asks, where several may: name and version
   std::string request = {};  // the id of its request
   std::string session_id = {};
-  std::string shell_id = {};  // set by BackgroundShells
+  std::string shell_id = {};  // set by Jobs
 
   static Command shell(std::string script);
   static Command program(std::vector<std::string> argv);
@@ -111,6 +100,13 @@ struct Command {
 
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
+  Result();
+  Result(const Result& other);
+  Result(Result&& other) noexcept;
+  Result& operator=(const Result& other);
+  Result& operator=(Result&& other) noexcept;
+  ~Result();
+
   // Secrets are masked in all text here. The command as it was given; an argv is shown quoted for
   // the shell.
   std::string command = {};
@@ -148,23 +144,23 @@ struct AuditRecord {
   // What was written to its standard input, or to a file by a tool: as it was, not masked.
   std::uint64_t input_bytes = 0;
   std::string input_sha256 = {};   // empty: nothing was written
-  std::size_t max_output = 0;      // bytes of each stream that to_json() tells
+  std::size_t max_output = 0;      // bytes of each stream that to_json() gives
   const Result* result = nullptr;  // valid during the callback
-
-  // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
-  //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
-  //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-  //  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
-  //  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-  //  "changed_files"?,"redactions"?}.
-  // A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
-  // code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
-  // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
-  // it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
-  // {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-  // secrets that were masked in the output.
-  Json to_json() const;
 };
+
+// {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
+//  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
+//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
+//  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
+//  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+//  "changed_files"?,"redactions"?}.
+// A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
+// code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
+// rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
+// it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
+// {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
+// secrets that were masked in the output.
+Json to_json(const AuditRecord& record);
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
 // last copy goes away the command is killed.
@@ -190,9 +186,9 @@ class Execution {
   Capture::Chunk read(Stream stream, std::uint64_t cursor,
                       std::size_t max_lines = Capture::all_lines) const;
 
+  struct State;  // internal
+
  private:
-  friend class Executor;
-  struct State;
   std::shared_ptr<State> state_ = {};
 };
 
@@ -200,7 +196,7 @@ class Execution {
 struct ExecutorOptions {
   std::string workspace = {};  // where commands start; empty: the directory of the caller, now
   // Where a work_dir may lie; empty: anywhere. A script that would change what lies in a root that
-  // is not writable is refused, as far as its words tell the files it changes.
+  // is not writable is refused, as far as its words name the files it changes.
   std::vector<Root> roots = {};
   PolicyOptions policy = PolicyOptions();
   // Refuses scripts that delete files which no command before them read or made; see DeleteGuard.
@@ -211,6 +207,14 @@ struct ExecutorOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
+  // How many commands of this executor and its copies run at a time; 0: any number. Others wait in
+  // run() or start(), which block meanwhile, and start in the order in which they came. They are
+  // judged before they wait, and have the state that their session had then. Timeouts count from
+  // the start of a command. A cancel ends the wait: the outcome is `cancelled`, and nothing was
+  // started. Commands with Command::background neither wait nor count; JobOptions::max_running
+  // bounds those of Jobs. In callbacks of started commands, which cannot wait, a command that would
+  // have to wait is not started. Callbacks of run() must not run commands that might wait for it.
+  std::size_t max_concurrent = 0;
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
   // tools may read. It must not lie where a sandbox or container lets commands write.
@@ -220,7 +224,8 @@ struct ExecutorOptions {
   // next executor that makes one. Of more than max_spill_total bytes together the oldest files are
   // removed, and a note says so.
   bool private_spill_dir = false;
-  std::uint64_t max_spill = std::uint64_t{64} << 20;  // bytes per file; the rest is not written
+  // Bytes per file, the rest is not written, and of all files together. At least 1; or unbounded.
+  std::uint64_t max_spill = std::uint64_t{64} << 20;
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
   std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
@@ -233,11 +238,11 @@ struct ExecutorOptions {
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
   // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
-  // file replaced, or its last lines cut off: who needs to know keeps the last hash elsewhere).
+  // file replaced, or its last lines cut off: keep the last hash elsewhere to notice that).
   // Several programs may write to one file. A file that goes away is made anew, which a member
-  // "notice" tells. What cannot be written waits in memory, up to 1 MiB.
+  // "notice" reports. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
-  std::size_t audit_output = 0;  // bytes of each stream that records tell: its head and its tail
+  std::size_t audit_output = 0;  // bytes of each stream in a record, its head and its tail; 0: none
   // Called in the thread that ends the command, for one at a time. It must not wait for another
   // command of this executor, which could not be recorded meanwhile.
   Function<void(const AuditRecord&)> on_audit = {};
@@ -248,19 +253,20 @@ struct ExecutorOptions {
 // acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
-// guard, in this order. The last two know of a command what Policy::judge() tells of its files:
-// what is spelled out in it, not what only a run could tell, nor what a program does by itself.
+// guard, in this order. The last two know the files of a command from Policy::judge(): those
+// that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
 class Executor {
  public:
   virtual ~Executor();
 
   // Runs to the end and blocks the calling thread only, at most for the timeout and
-  // kill_grace + 3 s. What the command did, and a refusal, are in the Result.
+  // kill_grace + 3 s after the start. What the command did, and a refusal, are in the Result.
   Result run(const Command& command) const;
   Result run(std::string_view script) const;
 
-  // Starts and returns at once; when it was refused or could not start, the handle is done already.
+  // Starts and returns at once, unless it waits for max_concurrent; when it was refused or could
+  // not start, the handle is done already.
   Execution start(const Command& command) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
@@ -300,26 +306,15 @@ class Executor {
   // nothing.
   virtual std::string describe_place() const;
 
+  struct Gate;       // internal, as the next one
+  struct Admission;  // a command that passes the gate, and becomes a process
+
  protected:
-  struct Gate;
-  struct Admission;  // a command that passed the gate, with all that must live until its start
-  struct Ending;     // what is to be done when a command has ended
-  class PrivateFolder;
-  friend class PlaceAgent;
-  friend class PlaceCommand;
   Executor() = default;
   Executor(const Executor&) = default;
   Executor& operator=(const Executor&) = default;
-  // What a command finds at its descriptor 3: nothing, where it writes what it leaves to its
-  // session, or its script, which is too long for an argument.
-  enum class Third { nothing, session, script };
-  // What runs the command: its argv, or its shell and what that is given, behind `prefix`. Empty
-  // when it cannot be run, as the admission then says.
-  static std::vector<std::string> words_to_run(const Command& command, const std::string& shell,
-                                               const std::string& prefix, Admission& admission,
-                                               Third& third);
-  // `secrets` are masked in what is told of a command.
-  // With `elsewhere`, which lives as long, workspace and roots are its own.
+  // `secrets` are masked in what results and records say of a command. With `elsewhere`, which must
+  // live as long, workspace and roots are its own.
   Expected<void> set_up(const ExecutorOptions& options,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
@@ -329,9 +324,6 @@ class Executor {
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
-  Admission screen(const Command& command, Judgement& judgement, bool in_full) const;
-  void guard_files(const Command& command, const Judgement& judgement, Admission& admission) const;
-  Admission admit(const Command& command) const;
   std::shared_ptr<const Gate> gate_ = {};
 };
 
@@ -361,7 +353,7 @@ struct LocalOptions : ExecutorOptions {
   // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
   // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
-  // work_dir and each writable root (of 64 roots at most). Changes are told in
+  // work_dir and each writable root (of 64 roots at most). Changes are listed in
   // Result::changed_files, 100 at most; they are not prevented. Watched are
   //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
   //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
@@ -374,7 +366,7 @@ struct LocalOptions : ExecutorOptions {
   //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
   //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
   //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
-  // A change is told by what the kernel keeps of a file: its identity, size, rights and times.
+  // A change shows in what the kernel keeps of a file: its identity, size, rights and times.
   bool watch_files = true;
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
@@ -401,10 +393,6 @@ class LocalExecutor : public Executor {
  private:
   struct Place;
   LocalExecutor() = default;
-  static std::string facts_of(const LocalOptions& options);
-  Expected<void> set_up_sandbox(const LocalOptions& options, Place& place) const;
-  static Expected<void> open_session_pipe(Admission& admission);
-  void confine(Admission& admission) const;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};

@@ -25,7 +25,7 @@ class AuditFile {
   // host with SIGPIPE.
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
-  // Appends an object of JSON. What somebody should be told, or an empty text.
+  // Appends an object of JSON. Returns a note for the caller, or an empty text.
   std::string append(std::string_view record);
 
  private:
@@ -62,11 +62,26 @@ inline constexpr std::size_t longest_inline_script = (std::size_t{128} << 10) - 
 
 // In a session they come in parts of it, because all arguments together may have 2 MiB.
 inline constexpr std::size_t longest_session_script = std::size_t{1} << 20;
-// What a command of a session may tell of what it leaves.
+// What the shell of a session may write of what it leaves.
 inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 
-// A shell of a session tells what it leaves through a pipe that is never waited for: both ends
-// block nobody, and what is not in it when the command has ended is not told.
+// What a shell of a session writes: its folder and exported variables.
+struct SessionState {
+  std::string work_dir = {};
+  Variables before = {};     // when the script began
+  Variables variables = {};  // at its end
+};
+// A script for `shell` that runs its arguments, joined, as one script, and writes what
+// parse_session_state() reads to a descriptor from 1 to 9. Empty if that is no POSIX shell. `mark`
+// is random and has nothing but letters and digits; there may be 9 `parts`.
+std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
+                           std::size_t parts);
+// The text is hostile: all of it must be as such a script writes it.
+//   Errors: parse.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+
+// A shell of a session writes what it leaves to a pipe. Neither end blocks: what is not in the pipe
+// when the command has ended is lost.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
 std::string read_session_text(const UniqueFd& told);
 
@@ -102,7 +117,7 @@ std::string git_identity();
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
 // How the line of a record begins and ends in the audit file; between them stands what
-// AuditRecord::to_json() has. See ExecutorOptions::audit_file.
+// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
 inline constexpr std::string_view audit_begin = "{\"previous\":\"";
 inline constexpr std::string_view audit_end = ",\"hash\":\"";
 inline constexpr std::size_t sha256_digits = 64;
@@ -120,10 +135,16 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
 
 Json list_of(const std::vector<std::string>& texts);
 
-// What the audit log and the result of the tool tell alike, where it applies.
+// Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
-// What is told of the processes that a command left behind; empty when there were none.
+// What a result says of a failure for which this place may be the cause: what is allowed, and which
+// option allows more. Empty when there is no sign of that. `writable` names the folders that the
+// command may change.
+std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
+                      std::string_view shell, FunctionRef<std::string()> writable);
+
+// A note on the processes that a command left behind; empty when there were none.
 std::string note_of_left_behind(const ProcessResult& ended);
 
 // What an access of a command comes to on the disk as it is now.
@@ -135,7 +156,7 @@ struct Target {
 
 // Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
 // moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
-// keeps of a file tells a change: no command can set back st_ctime.
+// keeps of a file shows a change: no command can set back st_ctime.
 class WatchedFiles {
  public:
   static constexpr std::size_t max_directories = 64;
@@ -189,14 +210,14 @@ void add_note(std::vector<std::string>& notes, const char* form, Pieces values =
 
 // A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
 // locked as long as it is in use: one that is not belonged to a program that was killed.
-class Executor::PrivateFolder {
+class PrivateFolder {
  public:
   // In an open directory, whose canonical path is `parent`. `option` is what errors name.
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option, int directory,
                                                                const std::string& parent,
                                                                std::string_view prefix);
   // In an absolute directory, by default the TMPDIR of this process, or /tmp, where those of this
-  // prefix go that nobody uses.
+  // prefix are removed that are not in use.
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
                                                                std::string_view prefix,
                                                                std::string_view parent = {});
@@ -232,7 +253,8 @@ struct Session::State {
   TextMap changes = {};
   std::uint64_t resets = 0;
 
-  bool take(const detail::SessionState& told, const std::string& folder, std::uint64_t reset);
+  static const std::shared_ptr<State>& of(const Session& session) { return session.state_; }
+  bool take(const SessionState& told, const std::string& folder, std::uint64_t reset);
 };
 
 inline namespace inner {
@@ -242,7 +264,7 @@ bool sets_variable(const Variables& variables, std::string_view name);
 // The value that a list of NAME=value has for a name; null when it has none.
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
-// Without a network, package managers try for a minute or more unless they are told not to.
+// Without a network, package managers try for a minute or more unless a variable forbids it.
 std::vector<std::string> offline_variables(Network network);
 
 // With a home of their own commands do not find the toolchains that rustup keeps in the user's.

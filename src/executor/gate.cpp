@@ -12,177 +12,13 @@
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
+#include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
-
-namespace {
-
-// Why a command may fail here and not elsewhere.
-enum class Cause : char {
-  none,
-  dialect,
-  semaphores,
-  pseudo_terminals,
-  shims,
-  identity,
-  signals,
-  network,
-  refused_connection,
-  files,
-  processes
-};
-
-// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
-// lines before the rest.
-struct Symptoms {
-  Cause cause;
-  const char* lines;
-};
-
-// The first that is found counts. Some come from the variables of such a command, see
-// offline_variables().
-constexpr Symptoms symptoms[] = {
-    {Cause::dialect,
-     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
-     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
-     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
-     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
-    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
-    {Cause::shims, "pyenv: cannot rehash"},
-    {Cause::identity, "tell me who you are"},
-    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
-    {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
-     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
-     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
-     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
-     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
-     "no matching distribution found"},
-    {Cause::refused_connection, "connection refused\neconnrefused"},
-    {Cause::files, "permission denied\nread-only file system"},
-    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
-};
-
-// Programs that were told to be quiet, and left with these.
-struct QuietFailure {
-  char program[5];
-  int exit_code;
-};
-constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
-
-bool shows(std::string_view text, std::string_view symptom) {
-  constexpr std::size_t few_lines = 400;
-  const std::size_t bar = symptom.find('|');
-  const bool alone = bar == std::string_view::npos;
-  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
-  if (at == std::string_view::npos) return false;
-  const std::size_t begin = at - std::min(at, few_lines);
-  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
-}
-
-// Whether a command that is held so can fail for that.
-bool possible(Cause cause, const Result& told, Network network) {
-  const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
-  const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
-    for (const std::string& feature : features)
-      if (starts_with(feature, name)) return true;
-    return false;
-  };
-  switch (cause) {
-    case Cause::dialect:
-      return true;
-    case Cause::network:
-      return network != Network::host;
-    case Cause::refused_connection:
-      return network == Network::loopback;
-    case Cause::identity:
-      return confined || !told.container.empty() || !told.place.empty();
-    case Cause::files:
-      // A file that is no program is refused everywhere.
-      return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
-    case Cause::processes:
-      return confined && (names(told.sandbox->enforced, "processes"sv) ||
-                          names(told.sandbox->missing, "processes"sv));
-    case Cause::none:
-    case Cause::semaphores:
-    case Cause::pseudo_terminals:
-    case Cause::shims:
-    case Cause::signals:
-      break;
-  }
-  return confined;
-}
-
-Cause cause_in(std::string_view output, const Result& told, Network network) {
-  constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
-  std::string text(output.substr(output.size() - std::min(output.size(), most)));
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network) ? lines : ""sv;
-    while (!rest.empty())
-      if (shows(text, take_part(rest, '\n'))) return cause;
-  }
-  return Cause::none;
-}
-
-Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network) {
-  if (ended.succeeded()) return Cause::none;
-  for (const std::string* output : {&ended.err, &ended.out})
-    if (const Cause cause = cause_in(*output, told, network); cause != Cause::none) return cause;
-  if (network == Network::host || !ended.err.empty()) return Cause::none;
-  for (const QuietFailure& failure : quiet_failures)
-    if (ended.exit_code == failure.exit_code &&
-        told.command.find(failure.program) != std::string::npos)
-      return Cause::network;
-  return Cause::none;
-}
-
-// What is allowed, and which option allows more.
-std::string advice_for(Cause cause, Network network, const std::string& writable) {
-  switch (cause) {
-    case Cause::none:
-      break;
-    case Cause::dialect:
-      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
-             "execute_code with language bash";
-    case Cause::semaphores:
-      return "/dev/shm is closed to commands here (option shared_memory)";
-    case Cause::pseudo_terminals:
-      return "commands can make no terminals here (option terminals)";
-    case Cause::shims:
-      return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
-    case Cause::identity:
-      return "no user.name and user.email are known here: set them in the repository, with `git "
-             "config`";
-    case Cause::signals:
-      return "a command can signal only what it has started itself; kill_background_shell ends a "
-             "background command";
-    case Cause::refused_connection:
-    case Cause::network:
-      if (network != Network::loopback)
-        return concat("The network is switched off for commands here (network: %)",
-                      {name(network)});
-      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
-             "(network: loopback): run a server and its client in one command";
-    case Cause::files:
-      return concat(
-          "Commands can change files only below %, and read only these, the system and its tools "
-          "(options allowed_paths, read_only)",
-          {writable});
-    case Cause::processes:
-      return "the processes and threads of commands are limited here (option limit_processes), and "
-             "others of the user may count, too";
-  }
-  return {};
-}
-
-}  // namespace
 
 inline namespace inner {
 
@@ -214,7 +50,7 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.message = error.message;
 }
 
-void Executor::Admission::refuse(std::string_view rule, const char* message, Pieces values,
+void Executor::Admission::reject(std::string_view rule, const char* message, Pieces values,
                                  std::size_t begin, std::size_t end) {
   result.outcome = Outcome::refused;
   result.rule = rule;
@@ -227,9 +63,9 @@ Executor::~Executor() = default;
 
 std::string Executor::describe_place() const { return {}; }
 
-Expected<void> Executor::set_up(const ExecutorOptions& options,
-                                const std::vector<std::string>& secrets,
-                                FilesElsewhere* elsewhere) {
+namespace {
+
+Expected<void> check_general_options(const ExecutorOptions& options) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
@@ -244,54 +80,73 @@ Expected<void> Executor::set_up(const ExecutorOptions& options,
   if (options.max_output < 1024)
     return make_error(ErrorCode::invalid_argument,
                       "max_output must be at least 1024 bytes, and not %", {options.max_output});
+  if (options.max_spill == 0 || options.max_spill_total == 0)
+    return make_error(ErrorCode::invalid_argument,
+                      "%: 0 would keep no file: give a size, or unbounded",
+                      {options.max_spill == 0 ? "max_spill" : "max_spill_total"});
+  return {};
+}
 
+}  // namespace
+
+Expected<void> Executor::set_up(const ExecutorOptions& options,
+                                const std::vector<std::string>& secrets,
+                                FilesElsewhere* elsewhere) {
+  if (auto ok = check_general_options(options); !ok) return ok;
   auto policy = Policy::create(options.policy);
   if (!policy) return policy.failure();
-  PathOptions path_options;
-  path_options.roots = options.roots;
   auto paths =
-      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(path_options);
+      elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(options.roots);
   if (!paths) return paths.failure();
 
   auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
-  for (const Root& root : gate->paths.roots())
-    // Where they are elsewhere, the kernel there sees to it.
-    if (root.permission != Permission::write && !elsewhere) gate->has_read_only_roots = true;
   gate->elsewhere = elsewhere;
-  if (elsewhere) {
-    gate->options.workspace = elsewhere->workspace;
-  } else {
-    auto workspace =
-        PathRules().open_work_dir(options.workspace.empty() ? "." : options.workspace, ".");
-    if (!workspace) return with_prefix("workspace: ", {}, workspace.error());
-    gate->options.workspace = workspace->path;
-  }
-  if (options.delete_guard) {
-    std::vector<std::string> roots = {gate->options.workspace};
-    for (const Root& root : gate->paths.roots()) roots.push_back(root.path);
-    gate->delete_guard.emplace(std::move(roots));
-  }
-  if (gate->guards_files() && options.policy.mode == PolicyOptions::Mode::compat) {
-    PolicyOptions nothing_but_syntax;
-    for (const RuleInfo& rule : Policy::rules())
-      nothing_but_syntax.disabled_rules.push_back(rule.name);
-    auto reader = Policy::create(nothing_but_syntax);
-    if (!reader) return reader.failure();
-    gate->reader.emplace(std::move(*reader));
-  }
-  auto spill_dir = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
-  if (!spill_dir) return spill_dir.failure();
-  gate->options.spill_dir = std::move(*spill_dir);
-  if (auto ok = gate->set_up_files(); !ok) return ok.failure();
-  if (!options.audit_file.empty()) {
-    auto audit = detail::AuditFile::open(options.audit_file);
-    if (!audit) return audit.failure();
-    gate->audit = std::move(*audit);
-  }
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) == 0) gate->host = host;
+  if (auto ok = gate->find_workspace(); !ok) return ok;
+  if (auto ok = gate->set_up_guards(); !ok) return ok;
+  if (auto ok = gate->set_up_files(); !ok) return ok;
+  if (auto ok = gate->set_up_audit(); !ok) return ok;
   gate_ = std::move(gate);
+  return {};
+}
+
+Expected<void> Executor::Gate::find_workspace() {
+  std::string& workspace = options.workspace;
+  if (elsewhere) {
+    workspace = elsewhere->workspace;
+    return {};
+  }
+  auto found = PathRules().open_work_dir(workspace.empty() ? "." : workspace, ".");
+  if (!found) return with_prefix("workspace: ", {}, found.error());
+  workspace = found->path;
+  return {};
+}
+
+Expected<void> Executor::Gate::set_up_guards() {
+  std::vector<std::string> roots = {options.workspace};
+  for (const Root& root : paths.roots()) {
+    // Where they are elsewhere, the kernel there sees to it.
+    if (root.permission != Permission::write && !elsewhere) has_read_only_roots = true;
+    roots.push_back(root.path);
+  }
+  if (options.delete_guard) delete_guard.emplace(std::move(roots));
+  if (!guards_files() || options.policy.mode != PolicyOptions::Mode::compat) return {};
+  PolicyOptions nothing_but_syntax;
+  for (const RuleInfo& rule : Policy::rules())
+    nothing_but_syntax.disabled_rules.push_back(rule.name);
+  auto made = Policy::create(nothing_but_syntax);
+  if (!made) return made.failure();
+  reader.emplace(std::move(*made));
+  return {};
+}
+
+Expected<void> Executor::Gate::set_up_audit() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) == 0) host = name;
+  if (options.audit_file.empty()) return {};
+  auto opened = detail::AuditFile::open(options.audit_file);
+  if (!opened) return opened.failure();
+  audit = std::move(*opened);
   return {};
 }
 
@@ -323,92 +178,94 @@ Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
   return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
 }
 
-// Everything that may refuse a command; nothing is changed by it. `judgement` is filled `in_full`
-// when that is asked for or needed, and has nothing but the policy's verdict otherwise.
-Executor::Admission Executor::screen(const Command& given, Judgement& judgement,
-                                     bool in_full) const {
-  const ExecutorOptions& options = gate_->options;
-  Admission admission;
-  if (given.session) admission.enter(given, options.workspace);
-  const Command& command = admission.command(given);
-  Result& result = admission.result;
-  admission.time = utc_timestamp();
-  result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
-  result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
-
-  if (!command.argv.empty() && !command.script.empty()) {
-    admission.refuse("command", "a command has either a script or an argv, not both");
-    return admission;
-  }
-  if (command.session && !command.argv.empty()) {
-    admission.refuse("command", "only a script can have a session: an argv leaves nothing to it");
-    return admission;
-  }
-  if (command.session && command.script.size() > longest_session_script) {
-    admission.refuse("command", "a script in a session may have at most 1 MiB");
-    return admission;
-  }
-  // What is relative in the script is judged for what it is where the script will run; a work_dir
-  // that is none is refused below.
-  std::string path;
-  auto directory = open_work_dir(command.work_dir, &path);
-  const std::string& work_dir = path.empty() ? options.workspace : path;
-  const Policy& policy = gate_->policy;
-  if (in_full || gate_->guards_files())
-    judgement = command.argv.empty() ? policy.judge(command.script, work_dir)
-                                     : policy.judge(command.argv, work_dir);
-  else
-    judgement.verdict = command.argv.empty() ? policy.check(command.script, work_dir)
-                                             : policy.check(command.argv, work_dir);
-  const Verdict& verdict = judgement.verdict;
-  if (!verdict) {
-    admission.refuse(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
-    return admission;
-  }
-
-  result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
-  if (result.timeout.count() <= 0) {
-    admission.refuse("timeout", "timeout must be greater than 0 seconds, and not %",
-                     {seconds_text(result.timeout)});
-    return admission;
-  }
-  if (result.timeout > options.max_timeout && !command.background) {
-    add_note(result.notes, "timeout reduced from % to %, the longest that is allowed here",
-             {seconds_text(result.timeout), count_of_seconds(options.max_timeout)});
-    result.timeout = options.max_timeout;
-  }
-
-  if (!directory && is_shortage(directory.error().system_error)) {
-    admission.fail(directory.error(), "work_dir");
-    return admission;
-  }
-  if (!directory) {
-    admission.refuse(
-        "work_dir", "%%",
-        {directory.error().message,
-         command.work_dir != given.work_dir     ? "; the session is there: give a work_dir to leave"
-         : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
-                                                : ""});
-    // What lies within the roots may be shown as it was understood; it helps against typing errors.
-    if (!path.empty() && gate_->paths.permission(path) != Permission::none) result.work_dir = path;
-    return admission;
-  }
-  admission.directory = std::move(*directory);
-  result.work_dir = admission.directory.path;
-  if (gate_->guards_files()) guard_files(command, judgement, admission);
-  return admission;
+bool Executor::Admission::check_form(const Command& command) {
+  const char* message = nullptr;
+  if (!command.argv.empty() && !command.script.empty())
+    message = "a command has either a script or an argv, not both";
+  else if (command.session && !command.argv.empty())
+    message = "only a script can have a session: an argv leaves nothing to it";
+  else if (command.session && command.script.size() > longest_session_script)
+    message = "a script in a session may have at most 1 MiB";
+  if (message) reject("command", message);
+  return !message;
 }
 
-Executor::Admission Executor::admit(const Command& given) const {
-  const ExecutorOptions& options = gate_->options;
+bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
+                                       Judgement& judgement, bool in_full) {
+  judgement = gate.policy.judge(result.command, work_dir, in_full || gate.guards_files());
+  const Verdict& verdict = judgement.verdict;
+  if (!verdict) reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  return verdict.allowed;
+}
+
+bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Command& command) {
+  result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
+  if (result.timeout.count() <= 0) {
+    reject("timeout", "timeout must be greater than 0 seconds, and not %",
+           {seconds_text(result.timeout)});
+    return false;
+  }
+  if (result.timeout <= options.max_timeout || command.background) return true;
+  add_note(result.notes, "timeout reduced from % to %, the longest that is allowed here",
+           {seconds_text(result.timeout), count_of_seconds(options.max_timeout)});
+  result.timeout = options.max_timeout;
+  return true;
+}
+
+// `path` is the canonical path, when that is known.
+bool Executor::Admission::check_work_dir(const Gate& gate, const Command& command,
+                                         bool in_session_folder, Expected<OpenDirectory>&& found,
+                                         const std::string& path) {
+  if (found) {
+    directory = std::move(*found);
+    result.work_dir = directory.path;
+    return true;
+  }
+  if (is_shortage(found.error().system_error)) {
+    this->fail(found.error(), "work_dir");
+    return false;
+  }
+  reject(
+      "work_dir", "%%",
+      {found.error().message, in_session_folder ? "; the session is there: give a work_dir to leave"
+                              : starts_with(command.work_dir, "~"sv) ? "; `~` is not expanded here"
+                                                                     : ""});
+  // The canonical path helps against typing errors. Outside of the roots it is not shown.
+  if (!path.empty() && gate.paths.permission(path) != Permission::none) result.work_dir = path;
+  return false;
+}
+
+void Executor::Admission::screen(const Executor& executor, const Command& given,
+                                 Judgement& judgement, bool in_full) {
+  const Gate& gate = *executor.gate_;
+  const ExecutorOptions& options = gate.options;
+  if (given.session) enter(given, options.workspace);
+  const Command& command = this->command(given);
+  time = utc_timestamp();
+  result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
+  result.work_dir = command.work_dir.empty() ? options.workspace : command.work_dir;
+  if (!check_form(command)) return;
+  // Relative paths in the script are judged for where it will run. A work_dir that cannot be used
+  // is refused later, as the policy comes first.
+  std::string path;
+  auto found = executor.open_work_dir(command.work_dir, &path);
+  const std::string& work_dir = path.empty() ? options.workspace : path;
+  const bool in_session_folder = command.work_dir != given.work_dir;
+  if (check_policy(gate, work_dir, judgement, in_full) && check_timeout(options, command) &&
+      check_work_dir(gate, command, in_session_folder, std::move(found), path) &&
+      gate.guards_files())
+    check_files(executor, command, judgement);
+}
+
+void Executor::Admission::admit(const Executor& executor, const Command& given) {
+  const Gate& gate = *executor.gate_;
+  const ExecutorOptions& options = gate.options;
   Judgement judgement;
-  Admission admission = screen(given, judgement, false);
-  if (!admission.admitted()) return admission;
-  const Command& command = admission.command(given);
-  Result& result = admission.result;
-  ProcessOptions& process = admission.process;
-  process.work_dir = admission.directory.path;
-  process.work_dir_fd = admission.directory.fd.get();
+  screen(executor, given, judgement, false);
+  if (!admitted() || !gate.take_slot(given, *this)) return;
+  const Command& command = this->command(given);
+  process.work_dir = directory.path;
+  process.work_dir_fd = directory.fd.get();
   process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
   process.merge_streams = command.merge_streams;
@@ -421,8 +278,8 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.keep_end_only = command.keep_end_only;
   process.supervised = command.background;
   process.spill_dir = options.spill_dir;
-  process.hash_output = gate_->recording();
-  process.spill_dir_fd = gate_->spill_directory.get();
+  process.hash_output = gate.recording();
+  process.spill_dir_fd = gate.spill_directory.get();
   process.max_spill = options.max_spill;
   process.timeout = result.timeout;
   process.kill_grace = options.kill_grace;
@@ -430,8 +287,7 @@ Executor::Admission Executor::admit(const Command& given) const {
   process.on_output = command.on_output;
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
-  if (auto placed = place(command, admission); !placed) admission.fail(placed.error(), "setup");
-  return admission;
+  if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
 }
 
 std::string Executor::Gate::writable(const Ending& ending) const {
@@ -454,10 +310,9 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   if (ended.outcome == Outcome::signaled)
     add_note(told.notes, "ended by %", {signal_text(ended.signal)});
   add_note(told.notes, "%", {note_of_left_behind(ended)});
-  const Cause cause = cause_of_failure(ended, told, ending.network);
-  const bool is_plain = has_entry("sh dash ash"sv, base_name(options.shell));
-  if (cause != Cause::none && (cause != Cause::dialect || is_plain))
-    add_note(told.notes, "%", {advice_for(cause, ending.network, writable(ending))});
+  add_note(
+      told.notes, "%",
+      {advice_on(ended, told, ending.network, options.shell, [&] { return writable(ending); })});
   if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
@@ -512,18 +367,21 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
     options.on_audit(record);
   }
   if (!audit) return;
-  add_note(result.notes, "%", {audit->append(record.to_json().dump())});
+  add_note(result.notes, "%", {audit->append(to_json(record).dump())});
 }
 
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
-  Admission admission = admit(command);
+  Admission admission;
+  admission.admit(*this, command);
   Result& result = admission.result;
-  admission.process.keep_input_open = false;  // nobody could write to it
+  admission.process.keep_input_open = false;  // there is no handle to write to it
   if (admission.admitted()) {
-    static_cast<ProcessResult&>(result) = run_process(admission.process);
+    static_cast<ProcessResult&>(result) =
+        new_run(std::move(admission.process), std::move(admission.remote))->run();
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
+  admission.ending.slot.reset();
   gate_->mask(result);
   gate_->record(result, gate_->record_of(command, std::move(admission.time)));
   return std::move(result);
@@ -544,7 +402,8 @@ Result Executor::run(std::string_view script) const {
 Result Executor::check(const Command& command) const {
   const CancellationPause pause;
   Judgement judgement;
-  Admission admission = screen(command, judgement, false);
+  Admission admission;
+  admission.screen(*this, command, judgement, false);
   gate_->mask(admission.result);
   return std::move(admission.result);
 }
@@ -552,7 +411,8 @@ Result Executor::check(const Command& command) const {
 Judgement Executor::judge(const Command& command) const {
   const CancellationPause pause;
   Judgement judgement;
-  const Admission admission = screen(command, judgement, true);
+  Admission admission;
+  admission.screen(*this, command, judgement, true);
   const Result& result = admission.result;
   judgement.verdict.message = gate_->redactor.redact(judgement.verdict.message);
   if (admission.admitted() || !judgement.verdict) return judgement;

@@ -113,7 +113,7 @@ void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission
     for (std::size_t i = 0; i < target.files.size() && place.empty(); ++i)
       place = protected_place(paths, target.files[i], around);
     if (place.empty()) continue;
-    return admission.refuse("read-only", "Command would modify read-only context path: %",
+    return admission.reject("read-only", "Command would modify read-only context path: %",
                             {printable(place)}, access.begin, access.end);
   }
 }
@@ -147,39 +147,37 @@ void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission
     allowed = delete_guard->can_delete_directory(
         tree->substr(0, std::max<std::size_t>(tree->size() - 1, 1)));
   }
-  if (!allowed) admission.refuse("delete-guard", "%", {allowed.error().message}, begin, end);
+  if (!allowed) admission.reject("delete-guard", "%", {allowed.error().message}, begin, end);
 }
 
-void Executor::guard_files(const Command& command, const Judgement& judgement,
-                           Admission& admission) const {
-  const std::string& work_dir = admission.directory.path;
-  const char* const strictest = gate_->has_read_only_roots ? "read-only" : "delete-guard";
-  const bool unread = !judgement.complete && gate_->reader &&
-                      !gate_->reader->check(admission.result.command, work_dir);
+void Executor::Admission::check_files(const Executor& executor, const Command& command,
+                                      const Judgement& judgement) {
+  const Gate& gate = *executor.gate_;
+  const std::string& work_dir = directory.path;
+  const char* const strictest = gate.has_read_only_roots ? "read-only" : "delete-guard";
+  const bool unread = !judgement.complete && gate.reader &&
+                      !gate.reader->judge(result.command, work_dir, false).verdict;
   if (unread)
-    return admission.refuse(strictest,
-                            "Command was not understood, so which files it changes is not known",
-                            {}, 0, admission.result.command.size());
+    return reject(strictest, "Command was not understood, so which files it changes is not known",
+                  {}, 0, result.command.size());
   WalkBudget budget;
   std::list<Target> targets;
   for (const FileAccess& access : judgement.files) {
     const bool reads = access.kind == FileAccess::Kind::read;
-    if (reads && !gate_->delete_guard) continue;
-    const auto own_home = [&] { return home(command, work_dir); };
+    if (reads && !gate.delete_guard) continue;
+    const auto own_home = [&] { return executor.home(command, work_dir); };
     auto target = find_target(access, work_dir, own_home, budget);
     if (!target && !reads)
-      return admission.refuse(strictest, "Command would change %: %",
-                              {in_quotes(access.path), target.error().message}, access.begin,
-                              access.end);
+      return reject(strictest, "Command would change %: %",
+                    {in_quotes(access.path), target.error().message}, access.begin, access.end);
     if (target) targets.push_back(std::move(*target));
   }
-  if (gate_->has_read_only_roots) gate_->guard_read_only(targets, admission);
-  if (!admission.admitted() || !gate_->delete_guard) return;
-  gate_->guard_deletions(targets, admission);
+  if (gate.has_read_only_roots) gate.guard_read_only(targets, *this);
+  if (!admitted() || !gate.delete_guard) return;
+  gate.guard_deletions(targets, *this);
   for (Target& target : targets) {
     if (target.access->kind == FileAccess::Kind::remove) continue;
     const bool reads = target.access->kind == FileAccess::Kind::read;
-    Ending& ending = admission.ending;
     std::vector<std::string>& used = reads ? ending.read_files : ending.created_files;
     for (std::string& file : target.files) used.push_back(std::move(file));
   }

@@ -18,15 +18,7 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(PrivateHome home) noexcept {
-  switch (home) {
-    case PrivateHome::off:
-      return "off";
-    case PrivateHome::command:
-      return "command";
-    case PrivateHome::executor:
-      break;
-  }
-  return "executor";
+  return name_in("off\0command\0executor\0", static_cast<int>(home));
 }
 
 // The variables of a command in a work_dir; `home` is its private one, or null.
@@ -59,8 +51,10 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 }  // namespace inner
 
+namespace {
+
 // And how much of the machine: what holds with and without a sandbox.
-std::string LocalExecutor::facts_of(const LocalOptions& options) {
+std::string facts_of(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
@@ -73,6 +67,8 @@ std::string LocalExecutor::facts_of(const LocalOptions& options) {
   bound(limits.disk, " A command may fill the disk by ", " bytes.");
   return facts;
 }
+
+}  // namespace
 
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   const CancellationPause pause;
@@ -92,7 +88,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!skills_dir) return skills_dir.failure();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
-  if (auto ok = executor.set_up_sandbox(options, *place); !ok) return ok.failure();
+  if (auto ok = place->make_sandbox(options, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
   std::vector<std::string> readable = options.sandbox.readable;
@@ -104,30 +100,32 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   return executor;
 }
 
-Expected<void> LocalExecutor::set_up_sandbox(const LocalOptions& options, Place& place) const {
+Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
+                                                  const Executor& executor) {
   std::vector<std::string> missing;
   const std::string& spill_dir =
-      options.spill_dir.empty() ? Executor::options().spill_dir : options.spill_dir;
+      options.spill_dir.empty() ? executor.options().spill_dir : options.spill_dir;
   SandboxOptions wanted = options.sandbox;
-  if (auto ok = complete_sandbox(options, spill_dir, paths().roots(), workspace(), wanted, missing);
+  if (auto ok = complete_sandbox(options, spill_dir, executor.paths().roots(), executor.workspace(),
+                                 wanted, missing);
       !ok)
     return ok;
-  place.protected_paths = wanted.protected_paths;
+  protected_paths = wanted.protected_paths;
   if (wanted.mode != SandboxMode::off) {
     if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
-    place.writable = wanted.writable;
+    writable = wanted.writable;
     for (std::string& path : wanted.writable) path = path_as_given(path, options);
-    place.watch_files = options.watch_files;
-    if (place.homes) wanted.writable.push_back(place.homes->path());
+    watch_files = options.watch_files;
+    if (homes) wanted.writable.push_back(homes->path());
   }
-  auto sandbox = Sandbox::create(wanted);
-  if (!sandbox) return in_words_of_roots(sandbox.error(), options);
-  place.sandbox = std::move(*sandbox);
-  SandboxReport report = place.sandbox.report();
-  for (std::string& entry : missing) report.missing.push_back(std::move(entry));
-  place.weak_variables = offline_variables(report.network);
-  if (place.homes) add_toolchains(place.environment, place.weak_variables);
-  place.report = new_shared<const SandboxReport>(std::move(report));
+  auto made = Sandbox::create(wanted);
+  if (!made) return in_words_of_roots(made.error(), options);
+  sandbox = std::move(*made);
+  SandboxReport known = sandbox.report();
+  for (std::string& entry : missing) known.missing.push_back(std::move(entry));
+  weak_variables = offline_variables(known.network);
+  if (homes) add_toolchains(environment, weak_variables);
+  report = new_shared<const SandboxReport>(std::move(known));
   return {};
 }
 
@@ -163,13 +161,11 @@ std::string LocalExecutor::describe_place() const {
 Expected<PathRules> LocalExecutor::Place::make_file_rules(
     const PathRules& paths, const std::vector<std::string>& readable) const {
   if (!sandboxed()) return paths;
-  PathOptions options;
-  options.roots = paths.roots();
-  const auto add = [&options](const std::string& path, Permission permission) {
-    PathOptions more = options;
-    more.roots.push_back({path, permission});
+  std::vector<Root> roots = paths.roots();
+  const auto add = [&roots](const std::string& path, Permission permission) {
+    roots.push_back({path, permission});
     // One that is gone, or that is a root already, adds nothing.
-    if (PathRules::create(more)) options = std::move(more);
+    if (!PathRules::create(roots)) roots.pop_back();
   };
   for (const std::string& path : writable) {
     add(path, Permission::write);
@@ -179,8 +175,8 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   if (homes) add(homes->path(), Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
-  if (options.roots.empty()) options.roots.push_back({"/", Permission::none});
-  return PathRules::create(options);
+  if (roots.empty()) roots.push_back({"/", Permission::none});
+  return PathRules::create(roots);
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
@@ -193,37 +189,39 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
   return home ? home : std::string();
 }
 
-// Hands the command over to the sandbox.
-void LocalExecutor::confine(Admission& admission) const {
+void LocalExecutor::Place::confine(Admission& admission) const {
   ProcessOptions& process = admission.process;
   Result& result = admission.result;
-  result.sandbox = place_->report;
-  admission.ending.network = place_->report->network;
-  process.sandbox = place_->sandbox;
-  process.secrets = place_->environment.secrets();
-  process.supervised = process.supervised || place_->supervised;
-  for (const std::string& variable : place_->weak_variables)
+  result.sandbox = report;
+  admission.ending.network = report->network;
+  process.sandbox = sandbox;
+  process.secrets = environment.secrets();
+  process.supervised = process.supervised || supervised;
+  for (const std::string& variable : weak_variables)
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
-  if (!place_->sandboxed()) return;
-  if (auto same = place_->sandbox.check_grants(); !same) {
+  if (!sandboxed()) return;
+  if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
-    if (place_->report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
+    if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
-  admission.ending.changed_files = [watched =
-                                        WatchedFiles(place_->watched(admission.directory.path))] {
+  admission.ending.changed_files = [watched = WatchedFiles(watched(admission.directory.path))] {
     return watched.changes();
   };
 }
 
-Expected<void> LocalExecutor::open_session_pipe(Admission& admission) {
+namespace {
+
+Expected<void> open_session_pipe(Executor::Admission& admission) {
   UniqueFd told;
   if (auto ok = make_session_pipe(told, admission.script); !ok) return ok;
   admission.process.pass_fd = admission.script.get();
   admission.ending.session_text = [told = std::move(told)] { return read_session_text(told); };
   return {};
 }
+
+}  // namespace
 
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();
@@ -243,18 +241,17 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   ProcessOptions& process = admission.process;
   process.environment = std::move(environment->variables);
   admission.result.venv = environment->venv;
-  confine(admission);
+  place_->confine(admission);
   if (!admission.admitted()) return {};
   auto& variables = process.environment;
   for (const std::string& name : admission.unset)
     for (auto at = variables.begin(); at != variables.end();)
       at = starts_with(*at, name + "=") ? variables.erase(at) : at + 1;
 
-  Third third{};
-  process.argv = words_to_run(command, place_->shell, environment->prefix, admission, third);
+  process.argv = admission.words_to_run(command, place_->shell, environment->prefix);
   if (!admission.admitted()) return {};
-  if (third == Third::session) return open_session_pipe(admission);
-  if (third == Third::script) {
+  if (admission.third == Admission::Third::session) return open_session_pipe(admission);
+  if (admission.third == Admission::Third::script) {
     auto script = anonymous_file(command.script);
     if (!script) return script.failure();
     admission.script = std::move(*script);

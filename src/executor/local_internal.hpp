@@ -57,6 +57,10 @@ struct LocalExecutor::Place {
         skills_dir(std::move(skills)) {}
 
   Expected<void> make_homes(const LocalOptions& options);
+  // The sandbox for what the options and the executor's roots imply.
+  Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
+  // Hands the command over to the sandbox.
+  void confine(Admission& admission) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,

@@ -170,8 +170,10 @@ void remove_left_folders(int parent, std::string_view prefix) {
 
 }  // namespace
 
-Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
-    const char* option, int directory, const std::string& parent, std::string_view prefix) {
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     int directory,
+                                                                     const std::string& parent,
+                                                                     std::string_view prefix) {
   constexpr int most_tries = 10;
   // Who looks for what was left may remove a new one, which nobody has locked yet.
   const auto may_be_had = [](int error) {
@@ -195,8 +197,9 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
   return system_error(error, "%: cannot make a directory in %", {option, in_quotes(parent)});
 }
 
-Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder::create(
-    const char* option, std::string_view prefix, std::string_view wanted) {
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char* option,
+                                                                     std::string_view prefix,
+                                                                     std::string_view wanted) {
   const char* const given = std::getenv("TMPDIR");
   if (wanted.empty()) wanted = given && *given == '/' ? given : "/tmp"sv;
   auto parent = canonical_path(wanted);
@@ -209,7 +212,7 @@ Expected<std::shared_ptr<const Executor::PrivateFolder>> Executor::PrivateFolder
   return create(option, directory->get(), *parent, prefix);
 }
 
-Executor::PrivateFolder::~PrivateFolder() {
+PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
   // An empty one is removed without a descriptor more, of which there may be none.
@@ -219,7 +222,7 @@ Executor::PrivateFolder::~PrivateFolder() {
   ::rmdir(path_.c_str());
 }
 
-int Executor::PrivateFolder::prepare(int fd) {
+int PrivateFolder::prepare(int fd) {
   // On a file system without locks nobody removes what was left.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;

@@ -2,10 +2,13 @@
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
+#include "paths/paths.hpp"
+#include "policy/policy_internal.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
@@ -148,8 +151,10 @@ class ExportList {
 
 }  // namespace
 
-std::string detail::session_script(std::string_view shell, int descriptor, std::string_view mark,
-                                   std::size_t parts) {
+inline namespace inner {
+
+std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
+                           std::size_t parts) {
   const std::string_view program = base_name(shell);
   if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
   // What the script has made of these names, as functions or aliases, is not meant.
@@ -174,8 +179,7 @@ std::string detail::session_script(std::string_view shell, int descriptor, std::
 }
 
 // mark, variables, mark, folder, mark, variables, mark: each mark is a line.
-Expected<detail::SessionState> detail::parse_session_state(std::string_view text,
-                                                           std::string_view mark) {
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark) {
   const std::string line = concat("%\n", {mark});
   std::array<std::string_view, 4> parts;
   bool complete = !mark.empty() && !has_nul(text);
@@ -203,8 +207,6 @@ Expected<detail::SessionState> detail::parse_session_state(std::string_view text
   state.variables = std::move(*variables);
   return state;
 }
-
-inline namespace inner {
 
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
   if (!make_pipe(told, writer)) return system_error(errno, "cannot make a pipe for the session");
@@ -255,7 +257,7 @@ void Session::reset() const {
 
 // What a command has changed becomes the session's, which had that folder when it began. False when
 // that were too many variables; then nothing does. After a reset nothing is meant for it any more.
-bool Session::State::take(const detail::SessionState& told, const std::string& folder,
+bool Session::State::take(const SessionState& told, const std::string& folder,
                           std::uint64_t reset) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (reset != resets) return true;
@@ -278,6 +280,47 @@ bool Session::State::take(const detail::SessionState& told, const std::string& f
   changes = std::move(changed);
   if (told.work_dir != folder || work_dir.empty()) work_dir = told.work_dir;
   return true;
+}
+
+void Executor::Admission::enter(const Command& given, const std::string& workspace) {
+  ending.session = Session::State::of(*given.session);
+  Command& command = in_session.emplace(given);
+  const std::lock_guard<std::mutex> lock(ending.session->mutex);
+  ending.resets = ending.session->resets;
+  ending.folder = ending.session->work_dir.empty() ? workspace : ending.session->work_dir;
+  if (command.work_dir.empty()) command.work_dir = ending.session->work_dir;
+  command.environment.clear();
+  for (const auto& [variable, value] : ending.session->changes)
+    if (!value.empty())
+      command.environment.push_back({variable, value.substr(1)});
+    else
+      unset.push_back(variable);
+  for (const auto& variable : given.environment) {
+    command.environment.push_back(variable);
+    for (auto at = unset.begin(); at != unset.end();)
+      at = *at == variable.first ? unset.erase(at) : at + 1;
+  }
+}
+
+// What the session does not take over, and why; empty when it takes all. A folder where the next
+// command would be refused is not taken.
+std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
+                                                 const PathRules& paths) const {
+  constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
+  if (ended.outcome != Outcome::exited) return concat("%the command did not end by itself", {all});
+  auto told = parse_session_state(session_text(), mark);
+  if (!told) return concat({all, told.error().message});
+  std::string note;
+  if (paths.permission(told->work_dir) == Permission::none) {
+    const std::string there = shell_word(to_utf8(told->work_dir));
+    note = concat(
+        "the session stays in %, because % is not within the folders that commands may start in; "
+        "`cd % && ...` works in one command",
+        {printable(folder), there, there});
+    told->work_dir = folder;
+  }
+  if (session->take(*told, folder, resets)) return note;
+  return concat("%more than 256 variables or 64 KiB changed", {all});
 }
 
 }  // namespace v0_1

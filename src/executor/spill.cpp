@@ -37,6 +37,9 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
+  auto given = usable_directory("spill_dir", options.spill_dir, W_OK | X_OK);
+  if (!given) return given.failure();
+  options.spill_dir = std::move(*given);
   if (options.spill_dir.empty() && options.private_spill_dir) {
     auto made = PrivateFolder::create("private_spill_dir", "codeexec-output-"sv);
     if (!made) return made.failure();
@@ -49,10 +52,9 @@ Expected<void> Executor::Gate::set_up_files() {
   spill_directory = std::move(*directory);
   if (elsewhere) elsewhere->here = options.spill_dir;
   if (paths.permission(options.spill_dir) != Permission::none) return {};
-  PathOptions wider;
-  wider.roots = paths.roots();
-  wider.roots.push_back({options.spill_dir, Permission::read});
-  auto rules = elsewhere ? PathRules::of_canonical(wider.roots) : PathRules::create(wider);
+  std::vector<Root> wider = paths.roots();
+  wider.push_back({options.spill_dir, Permission::read});
+  auto rules = elsewhere ? PathRules::of_canonical(wider) : PathRules::create(wider);
   if (!rules) return with_prefix("spill_dir: ", {}, rules.error());
   file_rules = std::move(*rules);
   return {};

@@ -35,11 +35,11 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  const std::string wrapper = detail::session_script(shell, 3, mark, parts);
+  const std::string wrapper = session_script(shell, 3, mark, parts);
   if (mark.empty())
     fail(system_error(errno, "cannot get random bytes for the session"), "setup");
   else if (wrapper.empty())
-    refuse("command", "a session needs a POSIX shell, and % is not known as one",
+    reject("command", "a session needs a POSIX shell, and % is not known as one",
            {in_quotes(shell)});
   add_words(words, {"-c", wrapper, shell});
   for (std::size_t i = 0; i < parts; ++i)
@@ -47,16 +47,15 @@ bool Executor::Admission::follow_session(const std::string& text, std::vector<st
   return admitted();
 }
 
-std::vector<std::string> Executor::words_to_run(const Command& command, const std::string& shell,
-                                                const std::string& prefix, Admission& admission,
-                                                Third& third) {
-  third = Third::nothing;
+std::vector<std::string> Executor::Admission::words_to_run(const Command& command,
+                                                           const std::string& shell,
+                                                           const std::string& prefix) {
   std::vector<std::string> words = command.argv;
   if (words.empty()) {
     words.push_back(command.interpreter.empty() ? shell : command.interpreter);
     if (command.session) {
       third = Third::session;
-      if (!admission.follow_session(command.script, words)) return {};
+      if (!follow_session(command.script, words)) return {};
     } else if (command.script.size() < longest_inline_script) {
       add_words(words, {"-c", as_operand(command.script)});
     } else {

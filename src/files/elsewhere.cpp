@@ -79,7 +79,7 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
   FileMessage message(FileMessage::read, path);
   message.numbers[1] = static_cast<std::uint64_t>(range.unit);
   message.numbers[2] = range.offset;
-  message.numbers[3] = range.count.value_or(~std::uint64_t{0});
+  message.numbers[3] = range.count;
   message.numbers[4] = range.max_bytes;
   if (auto ok = ask(message); !ok) return ok.failure();
   Expected<FileContent> found = FileContent();

@@ -2,11 +2,11 @@
 //
 // A path is made canonical, judged by the rules and then opened as the work_dir of a command is:
 // see the paths section. The last name is opened from the descriptor of its directory, and never
-// through a link. So whoever exchanges a directory for a link between the two steps gets an error.
+// through a link. A directory that is exchanged for a link between the two steps is an error.
 //
-// What is no regular file is told by fstatat() before it is opened, because opening alone can do
-// things: it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps one that takes the
-// place of the file meanwhile from blocking.
+// fstatat() refuses what is no regular file before it is opened, because opening alone has effects:
+// it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps a pipe that takes the place
+// of the file meanwhile from blocking.
 
 #include "files/files.hpp"
 #include "files/files_internal.hpp"
@@ -95,17 +95,7 @@ SharedError not_regular_error(const std::string& path, mode_t mode) {
 }  // namespace inner
 
 const char* name(FileEntry::Type type) noexcept {
-  switch (type) {
-    case FileEntry::Type::file:
-      return "file";
-    case FileEntry::Type::directory:
-      return "directory";
-    case FileEntry::Type::link:
-      return "link";
-    case FileEntry::Type::other:
-      break;
-  }
-  return "other";
+  return name_in("file\0directory\0link\0other\0", static_cast<int>(type));
 }
 
 Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)

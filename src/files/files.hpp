@@ -10,9 +10,10 @@ inline namespace v0_1 {
 // The part of a file that is wanted.
 struct FileRange {
   enum class Unit { lines, bytes };
+  static constexpr std::uint64_t all = ~std::uint64_t{0};  // as many as max_bytes holds
   Unit unit = Unit::lines;
   std::uint64_t offset = 0;                      // from the start of the file
-  std::optional<std::uint64_t> count = {};       // empty: as many as max_bytes holds
+  std::uint64_t count = all;                     // from there on; 0: none
   std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
 };
 

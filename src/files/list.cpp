@@ -14,7 +14,7 @@ inline namespace v0_1 {
 
 namespace {
 
-// Holds nothing that is looked for by its name.
+// A directory whose content is not listed: of version control, or generated.
 bool is_closed_by_name(std::string_view name) {
   return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
          is_generated_name(name, GeneratedScope::tree);

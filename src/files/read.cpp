@@ -110,7 +110,7 @@ void drop_cut_character(std::string& bytes) {
 // Reads from content.begin on what the range asks for, and sets bytes, more and cut_line.
 void read_range(FileReader& reader, const FileRange& range, FileContent& content) {
   const bool by_lines = range.unit == FileRange::Unit::lines;
-  const std::uint64_t count = range.count.value_or(~std::uint64_t{0});
+  const std::uint64_t count = range.count;
   // One byte more is read, to see whether there is more.
   std::size_t most = std::min(range.max_bytes, ~std::size_t{0} - 1);
   if (!by_lines && count < most) most = static_cast<std::size_t>(count);

@@ -93,9 +93,10 @@ class Json {
   bool has_lone_surrogate() const noexcept { return lone_surrogate_; }
 
   // Reads one JSON text (RFC 8259, UTF-8) with nothing around it but white space; a byte order mark
-  // is an error, to be removed by the caller. Linear time. Members keep their order; of a name that
-  // occurs again the last value wins, in the place of the first. An integer within int64 is exact;
-  // any other number is the nearest double, and one that no double can hold (1e400) an error.
+  // is an error, to be removed by the caller. Linear time, but for the members of an object, which
+  // are sorted if they are many. Members keep their order; of a name that occurs again the last
+  // value wins, in the place of the first. An integer within int64 is exact; any other number is
+  // the nearest double, and one that no double can hold (1e400) an error.
   // Errors: parse, limit (max_depth, max_values); `offset` and message tell the byte.
   static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
 
@@ -128,12 +129,9 @@ class Json {
   };
   // `link` is for the walks of the parser and the destructor, which so need no memory. No member
   // has an initializer: it would need Member, which is not complete yet.
-  struct ArrayNode {
-    Array items;
-    Json* link;
-  };
-  struct ObjectNode {
-    Object members;
+  template <class Values>
+  struct Node {
+    Values values;
     Json* link;
   };
 
@@ -160,8 +158,8 @@ class Json {
     bool boolean_;
     Number number_;
     std::string string_;
-    ArrayNode array_;
-    ObjectNode object_;
+    Node<Array> array_;
+    Node<Object> object_;
   };
   Kind kind_ = Kind::null;
   unsigned char text_size_ = 0;

@@ -16,22 +16,24 @@ double json_read_double(std::string_view text);
 // A finite double as JavaScript's Number::toString lays it out (ECMA-262, 6.1.6.1.20), with -0.
 void json_append_double(double value, std::string& out);
 
+// Equality of doubles, without the compiler's warning.
 inline bool json_same(double a, double b) { return !(a < b) && !(a > b); }
 
+// True if the value is an integer within int64.
 bool json_is_int64(double value);
 
 // The exact value of a number that follows JSON's grammar, if it is an integer within int64.
 std::optional<std::int64_t> json_read_integer(std::string_view text);
 
-// The first byte in [at, end) that ends a run when reading, or end.
-const char* json_run_in(const char* at, const char* end);
+// The first byte in [at, end) at which a run of a string ends, or end. Before it there are only
+// bytes that are the same in a string and in its spelling.
+const char* json_run(const char* at, const char* end);
 
-// The same when writing, where U+007F counts too.
-const char* json_run_out(const char* at, const char* end);
-
+// One step of UTF-8 at the byte `at`: how many bytes are good, or bad.
 Utf8Step json_utf8_step(const char* at, const char* end);
 
-// Json::set() without a temporary value where it is called, which is in many places.
+// Json::set() for each type of value. The temporary Json is made here, and not in the many places
+// that call it, which makes them smaller.
 void set_member(Json& object, const char* name, const char* text);
 void set_member(Json& object, const char* name, const std::string& text);
 void set_member(Json& object, const char* name, std::string&& text);
@@ -41,18 +43,21 @@ void set_member(Json& object, const char* name, long long value);
 void set_member(Json& object, const char* name, unsigned long long value);
 void set_member(Json& object, const char* name, const Json& value);
 void set_member(Json& object, const char* name, Json&& value);
-inline void set_member(Json& object, const char* name, int value) {
+[[maybe_unused]] inline void set_member(Json& object, const char* name, int value) {
   set_member(object, name, static_cast<long long>(value));
 }
-inline void set_member(Json& object, const char* name, long value) {
+[[maybe_unused]] inline void set_member(Json& object, const char* name, long value) {
   set_member(object, name, static_cast<long long>(value));
 }
-inline void set_member(Json& object, const char* name, unsigned value) {
+[[maybe_unused]] inline void set_member(Json& object, const char* name, unsigned value) {
   set_member(object, name, static_cast<unsigned long long>(value));
 }
-inline void set_member(Json& object, const char* name, unsigned long value) {
+[[maybe_unused]] inline void set_member(Json& object, const char* name, unsigned long value) {
   set_member(object, name, static_cast<unsigned long long>(value));
 }
+
+// The members by name; those with one name stay in their order.
+std::vector<const Json::Member*> json_sorted(const Json::Object& members);
 
 // Of members with one name the last value stays, in the place of the first.
 void json_keep_last(Json::Object& members);

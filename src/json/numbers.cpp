@@ -1,11 +1,27 @@
 // JSON's numbers: reading them, and the shortest digits that give them back.
+//
+// Reading: a number is an integer if its exact value is one within int64, however it is spelled.
+// The exponent moves the decimal point by that many digits, so 1.50e1 has two digits before its
+// point:
+//
+//   1.50e1    digits 150, point after 2     15, and only zeros follow: the integer 15
+//   12.5      digits 125, point after 2     a 5 follows: not an integer
+//   1e3       digits 1, point after 4       three zeros are added: the integer 1000
+//
+// All other numbers become the nearest double. Writing: the fewest digits that read back as the
+// same double, in the forms of JavaScript, by the place of the decimal point:
+//
+//   point 1 .. 21, after the digits   1230000          digits, zeros
+//   point 1 .. 21, inside of them     12.3             digits with a point
+//   point -5 .. 0                     0.00000123       "0.", zeros, digits
+//   all others                        1.23e-7, 1e+21   one digit, the others after a point
 
 #include "json/json_internal.hpp"
 
 #include "base/base_internal.hpp"
 
-// std::from_chars and std::to_chars for double: libstdc++ 11, libc++ 20. Without them strtod and
-// snprintf are used, under the C locale of the calling thread.
+// std::from_chars for double: libstdc++ 11 has it, libc++ 14 to 19 have not. Without it strtod is
+// used, under the C locale of the calling thread. std::to_chars for double is in all of them.
 #ifndef CODEEXEC_HAS_FLOAT_CHARS
 #if defined(__cpp_lib_to_chars)
 #define CODEEXEC_HAS_FLOAT_CHARS 1
@@ -19,8 +35,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// The C locale, for this thread and as long as the object lives: others may have set one in which
-// a decimal point is a comma.
+// Sets the C locale for this thread while the object lives. The program may have set a locale in
+// which the decimal point is a comma.
 class JsonCLocale {
  public:
   JsonCLocale() noexcept {
@@ -37,27 +53,7 @@ class JsonCLocale {
   locale_t previous_ = locale_t();
 };
 
-constexpr std::size_t json_double_size = 40;
-
-// The fewest digits that read back as the value, as "d.ddde+dd". Returns the length.
-std::size_t json_shortest_digits(double value, char* out) {
-#if CODEEXEC_HAS_FLOAT_CHARS
-  const auto end =
-      std::to_chars(out, out + json_double_size, value, std::chars_format::scientific).ptr;
-  return static_cast<std::size_t>(end - out);
-#else
-  const JsonCLocale plain;
-  int length = 0;
-  for (int precision = 0; precision <= 16; ++precision) {
-    length = std::snprintf(out, json_double_size, "%.*e", precision, value);
-    const double back = std::strtod(out, nullptr);
-    if (!(back < value) && !(back > value)) break;
-  }
-  return static_cast<std::size_t>(length);
-#endif
-}
-
-// The exponent of a number, cut to what is far beyond any text's length.
+// The exponent of a number. One that is far longer than any text is cut, so that sums fit.
 long long json_exponent(std::string_view text) {
   constexpr long long bound = 1000000000000000;
   if (starts_with(text, "+"sv)) text.remove_prefix(1);
@@ -75,7 +71,7 @@ double json_read_double(std::string_view text) {
 #if CODEEXEC_HAS_FLOAT_CHARS
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  // It reports both too small and too large as out of range; strtod tells them apart.
+  // Too small and too large numbers are both out of range here. strtod gives 0 or infinity.
   if (result.ec == std::errc()) return value;
 #endif
   const JsonCLocale plain;
@@ -83,8 +79,11 @@ double json_read_double(std::string_view text) {
 }
 
 void json_append_double(double value, std::string& out) {
-  char form[json_double_size];
-  const std::string_view text(form, json_shortest_digits(std::fabs(value), form));
+  // The fewest digits that read back as the value, as "d.ddde+dd".
+  char form[40];
+  const auto end =
+      std::to_chars(form, form + sizeof form, std::fabs(value), std::chars_format::scientific).ptr;
+  const std::string_view text(form, static_cast<std::size_t>(end - form));
   const std::size_t e = text.find('e');
   std::string digits(text.substr(0, 1));
   if (e > 2) digits.append(text.substr(2, e - 2));

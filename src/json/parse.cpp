@@ -1,4 +1,26 @@
-// The strict parser.
+// The strict parser: one loop over the values of a text, without recursion.
+//
+//         +------------- an item; or a name and a colon --------------+
+//         v                                                           |
+//   read_value() --- a scalar was read, or a container opened ---> next_place() <---+
+//         |                                                         |   |           |
+//         | error                                                   |   +- close() -+
+//         v                                                         |    a closing bracket
+//   Error with the byte                        no container is open |
+//   where the text went wrong                                       v
+//                                                 only white space may follow
+//
+// A value is read into its final place, a member or an item of the container that is open. The open
+// containers form a chain through their `link`, the innermost one first. A place stays valid while
+// it is needed: a vector grows only after the value in its last place is complete.
+//
+// A string is copied in runs. A run ends at a quote, a backslash, a control character or a byte
+// that is not ASCII; the rest of the loop in read_string() says what happens there.
+//
+//   "        the string ends
+//   \        read_escape(); of \u two halves make one code point, and a half alone becomes U+FFFD
+//   control  an error, but U+007F is allowed
+//   other    one step of UTF-8: good bytes go on with the run, bad ones are an error or U+FFFD
 
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
@@ -45,7 +67,7 @@ class Json::Parser {
   bool next_is(char c) const { return at_ != end_ && *at_ == c; }
   bool next_is_digit() const { return at_ != end_ && is_digit(*at_); }
 
-  // Reads a value that holds no other, or opens a container.
+  // Reads a value that holds no other, or opens a container. The first byte says which.
   bool read_value(Json& place) {
     skip_space();
     if (at_ == end_) return fail("expected a value"sv);
@@ -87,7 +109,7 @@ class Json::Parser {
 
   bool close() {
     if (open_->is_object()) {
-      Object& members = open_->object_.members;
+      Object& members = open_->object_.values;
       const std::size_t before = members.size();
       json_keep_last(members);
       if (members.size() != before && limits_.unique_names)
@@ -101,8 +123,8 @@ class Json::Parser {
     return true;
   }
 
-  // Goes on behind a value or an opening bracket, to the place of the next value; that is null when
-  // the outermost value is complete.
+  // Reads on after a value or an opening bracket, to the place of the next value. The place is null
+  // when the outermost value is complete.
   bool next_place(Json*& place) {
     while (open_) {
       skip_space();
@@ -117,7 +139,7 @@ class Json::Parser {
   }
 
   bool next_item(Json*& place) {
-    Array& items = open_->array_.items;
+    Array& items = open_->array_.values;
     if (!items.empty()) {
       if (!next_is(',')) return fail("expected ',' or ']'"sv);
       ++at_;
@@ -127,7 +149,7 @@ class Json::Parser {
   }
 
   bool next_member(Json*& place) {
-    Object& members = open_->object_.members;
+    Object& members = open_->object_.values;
     if (!members.empty()) {
       if (!next_is(',')) return fail("expected ',' or '}'"sv);
       ++at_;
@@ -153,13 +175,15 @@ class Json::Parser {
     return true;
   }
 
-  // Digits, at least one. Their value, modulo 2^64, goes to `value`.
+  // Reads one digit or more. Their value, modulo 2^64, goes to `value`.
   bool read_digits(std::uint64_t& value) {
     if (!next_is_digit()) return fail("expected a digit"sv);
     for (; next_is_digit(); ++at_) value = value * 10 + static_cast<std::uint64_t>(*at_ - '0');
     return true;
   }
 
+  // Reads a number. One of at most 18 digits without point and exponent is an integer at once; all
+  // others are checked here for their grammar, and converted by make_number().
   bool read_number(Json& place) {
     const char* const start = at_;
     const bool negative = next_is('-');
@@ -194,7 +218,9 @@ class Json::Parser {
     return make_number(place, start, whole && value != 0);
   }
 
-  // Of a number that was read; `plain` when it is spelled as it would be if it is an integer.
+  // Converts the number between `start` and here: to an integer if its exact value is one within
+  // int64, or else to the nearest double. It keeps its spelling, unless `plain` says that an
+  // integer with this value is spelled the same.
   bool make_number(Json& place, const char* start, bool plain) {
     const std::string_view text(start, static_cast<std::size_t>(at_ - start));
     if (const auto integer = json_read_integer(text)) {
@@ -212,11 +238,11 @@ class Json::Parser {
     return true;
   }
 
-  // From the opening quote to behind the closing one, into an empty string.
+  // Reads from the opening quote to after the closing one, into an empty string.
   bool read_string(std::string& out) {
     const char* run = ++at_;
     for (;;) {
-      at_ = json_run_in(at_, end_);
+      at_ = json_run(at_, end_);
       if (at_ == end_) return fail("expected '\"'"sv);
       const auto c = static_cast<unsigned char>(*at_);
       if (c >= 0x80) {
@@ -228,6 +254,10 @@ class Json::Parser {
         run = at_ += step.bad;
         continue;
       }
+      if (c == 0x7f) {
+        ++at_;
+        continue;
+      }
       if (c < 0x20) return fail("control character in a string"sv);
       out.append(run, at_);
       ++at_;
@@ -237,7 +267,7 @@ class Json::Parser {
     }
   }
 
-  // Behind the backslash.
+  // Reads what follows a backslash.
   bool read_escape(std::string& out) {
     if (at_ == end_) return fail("expected an escape"sv);
     char c = *at_;
@@ -279,6 +309,8 @@ class Json::Parser {
     return size == 4 || fail("expected four hexadecimal digits"sv);
   }
 
+  // Reads what follows \u. A first half of a pair takes the second half with it; a half alone is
+  // U+FFFD, and the string remembers it (Json::has_lone_surrogate).
   bool read_unicode_escape(std::string& out) {
     unsigned code = 0;
     if (!read_hex(code)) return false;

@@ -1,19 +1,22 @@
 // The value: making, copying, comparing and destroying it without recursion.
 //
-// Nothing here recurses on its input. The parser keeps a chain of the open containers, the
-// destructor a chain of those still to be emptied; both run through the `link` that every container
-// has room for, so that neither needs memory of its own. Copy, comparison and writer keep a stack.
+// A value has 40 bytes: a union of what each kind needs, the kind, and two notes.
 //
-// Strings are read and written as runs: eight bytes at a time until one needs a look, then one
-// append. UTF-8 is checked in the same pass. A run ends at a quote, an escape, or a bad byte.
+//   boolean            boolean_
+//   integer, number    number_    the value; the spelling, if it cannot be made from the value
+//   string             string_
+//   array, object      array_, object_    a vector, and `link` to another container
 //
-// A number whose spelling cannot be made again from its value carries it (24 bytes in place, enough
-// for the shortest form of any double; longer ones on the heap). So 1.0, -0, 1E5 and
-// 12345678901234567890 go out as they came in, which an id in a protocol must.
+// Nothing here recurses on its input, as a client chooses how deep it is. The parser keeps a chain
+// of the open containers, and the destructor a chain of those that it still has to empty. Both run
+// through `link`, so that neither allocates. Copy, comparison and writer keep a stack on the heap.
+//
+// A number keeps a spelling of up to 24 bytes in place, enough for the shortest form of any double,
+// and a longer one on the heap. So 1.0, -0, 1E5 and 12345678901234567890 are written as they were
+// read, which a protocol demands of an id.
 //
 // Members with equal names are found when an object closes: by comparing all with all when they are
-// few, else through a table keyed with SipHash under a random key, so that nobody can choose names
-// that fall together.
+// few, else by sorting, which no choice of names makes slow.
 
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
@@ -64,12 +67,12 @@ void Json::make_string() noexcept {
 }
 
 void Json::make_array() noexcept {
-  new (&array_) ArrayNode{};
+  new (&array_) Node<Array>{};
   kind_ = Kind::array;
 }
 
 void Json::make_object() noexcept {
-  new (&object_) ObjectNode{};
+  new (&object_) Node<Object>{};
   kind_ = Kind::object;
 }
 
@@ -103,15 +106,15 @@ Json::Json(std::string&& text) noexcept : string_(std::move(text)), kind_(Kind::
 
 Json::Json(Array items) : Json() {
   make_array();
-  array_.items = std::move(items);
-  for (const Json& item : array_.items) lone_surrogate_ |= item.lone_surrogate_;
+  array_.values = std::move(items);
+  for (const Json& item : array_.values) lone_surrogate_ |= item.lone_surrogate_;
 }
 
 Json::Json(Object members) : Json() {
   make_object();
-  object_.members = std::move(members);
-  json_keep_last(object_.members);
-  for (const Member& member : object_.members) lone_surrogate_ |= member.value.lone_surrogate_;
+  object_.values = std::move(members);
+  json_keep_last(object_.values);
+  for (const Member& member : object_.values) lone_surrogate_ |= member.value.lone_surrogate_;
 }
 
 Json Json::array(std::initializer_list<Json> items) { return Json(Array(items)); }
@@ -133,7 +136,7 @@ Json::~Json() { clear(); }
 
 Json*& Json::link() noexcept { return is_array() ? array_.link : object_.link; }
 
-// Moves the other's content into this one, which must be null.
+// Moves the other's content into this value, which must be null. The other becomes null.
 void Json::take(Json& other) noexcept {
   switch (other.kind_) {
     case Kind::null:
@@ -150,12 +153,12 @@ void Json::take(Json& other) noexcept {
       other.string_.~basic_string();
       break;
     case Kind::array:
-      new (&array_) ArrayNode(std::move(other.array_));
-      other.array_.~ArrayNode();
+      new (&array_) Node<Array>(std::move(other.array_));
+      other.array_.~Node();
       break;
     case Kind::object:
-      new (&object_) ObjectNode(std::move(other.object_));
-      other.object_.~ObjectNode();
+      new (&object_) Node<Object>(std::move(other.object_));
+      other.object_.~Node();
       break;
   }
   kind_ = std::exchange(other.kind_, Kind::null);
@@ -163,7 +166,7 @@ void Json::take(Json& other) noexcept {
   lone_surrogate_ = std::exchange(other.lone_surrogate_, false);
 }
 
-// Makes this one null.
+// Makes this value null.
 void Json::clear() noexcept {
   if (is_string()) string_.~basic_string();
   if (text_size_ == is_long) delete number_.long_text;
@@ -173,8 +176,10 @@ void Json::clear() noexcept {
   lone_surrogate_ = false;
 }
 
-// Lists all containers so that the inner ones come before the outer, then frees one after the
-// other: what a vector still holds by then has nothing inside.
+// Frees a container with all that is in it, in two passes and without memory of its own. The first
+// takes containers from the chain `found` and adds those inside of them to it; each one that was
+// taken goes to the front of the chain `listed`, so inner ones come before outer ones. The second
+// pass frees them in this order: the values that a vector still holds are scalars or null by then.
 void Json::clear_tree() noexcept {
   Json* found = this;
   Json* listed = nullptr;
@@ -189,24 +194,25 @@ void Json::clear_tree() noexcept {
     found = std::exchange(outer->link(), listed);
     listed = outer;
     if (outer->is_array()) {
-      for (Json& item : outer->array_.items) add(item);
+      for (Json& item : outer->array_.values) add(item);
     } else {
-      for (Member& member : outer->object_.members) add(member.value);
+      for (Member& member : outer->object_.values) add(member.value);
     }
   }
   while (listed) {
     Json* const inner = listed;
     listed = inner->link();
     if (inner->is_array()) {
-      inner->array_.~ArrayNode();
+      inner->array_.~Node();
     } else {
-      inner->object_.~ObjectNode();
+      inner->object_.~Node();
     }
     inner->kind_ = Kind::null;
   }
 }
 
-// Copies all but the values inside a container, which become null, into this one, which is null.
+// Copies the other value into this one, which must be null. The values inside a container become
+// null: the caller copies them.
 void Json::copy_flat(const Json& other) {
   switch (other.kind_) {
     case Kind::null:
@@ -224,13 +230,13 @@ void Json::copy_flat(const Json& other) {
       break;
     case Kind::array:
       make_array();
-      array_.items.resize(other.array_.items.size());
+      array_.values.resize(other.array_.values.size());
       break;
     case Kind::object:
       make_object();
-      object_.members.resize(other.object_.members.size());
-      for (std::size_t i = 0; i < object_.members.size(); ++i)
-        object_.members[i].name = other.object_.members[i].name;
+      object_.values.resize(other.object_.values.size());
+      for (std::size_t i = 0; i < object_.values.size(); ++i)
+        object_.values[i].name = other.object_.values[i].name;
       break;
   }
   kind_ = other.kind_;
@@ -253,13 +259,13 @@ Json::Json(const Json& other) : Json() {
     const Pair pair = containers.back();
     containers.pop_back();
     for (std::size_t i = 0; i < pair.from->items().size(); ++i)
-      copy(pair.from->array_.items[i], pair.to->array_.items[i]);
+      copy(pair.from->array_.values[i], pair.to->array_.values[i]);
     for (std::size_t i = 0; i < pair.from->members().size(); ++i)
-      copy(pair.from->object_.members[i].value, pair.to->object_.members[i].value);
+      copy(pair.from->object_.values[i].value, pair.to->object_.values[i].value);
   }
 }
 
-// Equality of all but the values inside a container.
+// Compares all but the values inside a container; of those only their number.
 bool Json::equals_flat(const Json& other) const noexcept {
   if (kind_ != other.kind_) return false;
   if (is_bool()) return boolean_ == other.boolean_;
@@ -280,16 +286,9 @@ bool Json::equals(const Json& other) const {
     if (a.is_container()) containers.push_back({&a, &b});
     return true;
   };
-  const auto sorted = [](const Object& members) {
-    std::vector<const Member*> result;
-    for (const Member& member : members) result.push_back(&member);
-    std::sort(result.begin(), result.end(),
-              [](const Member* a, const Member* b) { return a->name < b->name; });
-    return result;
-  };
   const auto same_members = [&](const Object& a, const Object& b) {
-    const auto left = sorted(a);
-    const auto right = sorted(b);
+    const auto left = json_sorted(a);
+    const auto right = json_sorted(b);
     for (std::size_t i = 0; i < left.size(); ++i)
       if (left[i]->name != right[i]->name || !same(left[i]->value, right[i]->value)) return false;
     return true;
@@ -325,16 +324,16 @@ const std::string& Json::as_string() const noexcept {
 
 const Json::Array& Json::items() const noexcept {
   static const Array empty;
-  return is_array() ? array_.items : empty;
+  return is_array() ? array_.values : empty;
 }
 
 const Json::Object& Json::members() const noexcept {
   static const Object empty;
-  return is_object() ? object_.members : empty;
+  return is_object() ? object_.values : empty;
 }
 
 std::size_t Json::size() const noexcept {
-  return is_array() ? array_.items.size() : members().size();
+  return is_array() ? array_.values.size() : members().size();
 }
 
 const Json* Json::find(std::string_view name) const noexcept {
@@ -360,12 +359,12 @@ Json& Json::set(std::string_view name, Json value) {
     make_object();
   }
   lone_surrogate_ |= value.lone_surrogate_;
-  for (Member& member : object_.members) {
+  for (Member& member : object_.values) {
     if (member.name != name) continue;
     member.value = std::move(value);
     return *this;
   }
-  object_.members.push_back(Member{std::string(name), std::move(value)});
+  object_.values.push_back(Member{std::string(name), std::move(value)});
   return *this;
 }
 
@@ -375,7 +374,7 @@ Json& Json::push_back(Json value) {
     make_array();
   }
   lone_surrogate_ |= value.lone_surrogate_;
-  array_.items.push_back(std::move(value));
+  array_.values.push_back(std::move(value));
   return *this;
 }
 

@@ -1,4 +1,8 @@
-// The writer.
+// The writer: a value as one line of compact JSON, without recursion.
+//
+// A scalar is written at once. A container is put on a stack of open containers with the index of
+// its next value; the loop writes that value, or the closing bracket when there is none left.
+// Strings are written in runs: up to the next byte that needs an escape or is not ASCII, at once.
 
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
@@ -25,9 +29,9 @@ class Json::Writer {
       }
       if (index != 0) out_ += ',';
       if (array) {
-        write_flat(open.container->array_.items[index]);
+        write_flat(open.container->array_.values[index]);
       } else {
-        const Member& member = open.container->object_.members[index];
+        const Member& member = open.container->object_.values[index];
         write_string(member.name);
         out_ += ':';
         write_flat(member.value);
@@ -85,7 +89,7 @@ class Json::Writer {
     const char* run = at;
     out_ += '"';
     for (;;) {
-      at = json_run_out(at, end);
+      at = json_run(at, end);
       if (at == end) break;
       if (static_cast<unsigned char>(*at) < 0x80) {
         out_.append(run, at);

@@ -11,18 +11,12 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace mcp {
-namespace {
+inline namespace inner {
 
 bool is_whole(const Json& value) {
-  if (value.is_integer()) return true;
-  if (!value.is_number()) return false;
-  const double number = value.as_number();
-  return std::floor(number) == number;
+  return value.is_number() &&
+         (value.is_integer() || std::floor(value.as_number()) == value.as_number());
 }
-
-}  // namespace
-
-inline namespace inner {
 
 Id id_of(const Json& value) {
   Id id;
@@ -38,80 +32,39 @@ Id id_of(const Json& value) {
   return id;
 }
 
-Id IdScanner::id() const {
-  if (found_.empty()) return Id();
-  const Expected<Json> value = Json::parse(found_);
-  return value ? id_of(*value) : Id();
-}
-
-void IdScanner::step(char c) {
-  if (broken_) return;
-  if (in_string_) return step_in_string(c);
-  if (in_number_) {
-    if (!is_space(c) && c != ',' && c != '}') return keep(c);
-    in_number_ = false;
-    found_ = token_;
-  }
-  if (is_space(c)) return;
-  if (expect_ == Expect::object) return begin(c);
-  if (c == '"') return begin_string();
-  step_structure(c);
-}
-
-void IdScanner::begin(char c) {
-  if (c == '\xef' || c == '\xbb' || c == '\xbf') return;
-  broken_ = c != '{';
-  depth_ = 1;
-  expect_ = Expect::name;
-}
-
-void IdScanner::begin_string() {
-  in_string_ = true;
-  token_ = "\"";
-  // Only what is compared or returned is kept.
-  keeping_ = depth_ == 1 && (expect_ == Expect::name || (expect_ == Expect::value && is_id_));
-}
-
-void IdScanner::step_in_string(char c) {
-  if (keeping_) keep(c);
-  if (escaped_) {
-    escaped_ = false;
-  } else if (c == '\\') {
-    escaped_ = true;
-  } else if (c == '"') {
-    in_string_ = false;
-    end_string();
+void IdScanner::feed(std::string_view bytes) {
+  constexpr std::string_view before_object = " \t\r\n\xef\xbb\xbf";  // with a byte order mark
+  for (const char c : bytes) {
+    if (ended_) return;
+    if (depth_ == 0) {
+      if (c == '{') depth_ = 1;
+      ended_ = depth_ == 0 && before_object.find(c) == std::string_view::npos;
+      continue;
+    }
+    if (in_string_) {
+      in_string_ = escaped_ || c != '"';
+      escaped_ = !escaped_ && c == '\\';
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == '{' || c == '[') {
+      ++depth_;
+    } else if (c == '}' || c == ']') {
+      ended_ = --depth_ == 0;
+    }
+    if (ended_ || (depth_ == 1 && c == ',' && !in_string_)) {
+      end_member();
+    } else if (depth_ == 1 && has_room()) {
+      member_ += c;
+    }
   }
 }
 
-void IdScanner::end_string() {
-  if (depth_ != 1) return;
-  if (expect_ == Expect::name) {
-    is_id_ = token_ == "\"id\"";
-    expect_ = Expect::colon;
-  } else if (expect_ == Expect::value) {
-    if (is_id_) found_ = token_;
-    expect_ = Expect::nothing;
+void IdScanner::end_member() {
+  if (has_room() && member_.find("\"id\"") != std::string::npos) {
+    const Expected<Json> object = Json::parse(concat("{%}", {member_}));
+    if (const Json* const id = object ? object->find("id"sv) : nullptr) id_ = id_of(*id);
   }
-}
-
-void IdScanner::step_structure(char c) {
-  if (c == '{' || c == '[') {
-    ++depth_;
-  } else if (c == '}' || c == ']') {
-    broken_ = --depth_ == 0;
-  } else if (depth_ != 1) {
-    return;
-  } else if (c == ',') {
-    expect_ = Expect::name;
-  } else if (c == ':') {
-    expect_ = Expect::value;
-  } else if (expect_ == Expect::value && is_id_) {
-    expect_ = Expect::nothing;
-    in_number_ = true;
-    token_.clear();
-    keep(c);
-  }
+  member_.clear();
 }
 
 }  // namespace inner

@@ -1,4 +1,11 @@
 // Lines from the client.
+//
+//   buffer   | consumed | line that is being collected | read, not yet searched |   free   |
+//            0        begin_                       scanned_                   end_    capacity_
+//
+// next() looks for a newline after scanned_ and reads more if there is none. A line that grows
+// longer than the limit is skipped: its bytes go to the IdScanner and are dropped, until its
+// newline comes.
 
 #include "mcp/streams_internal.hpp"
 
@@ -46,9 +53,7 @@ bool LineReader::find_newline(std::string_view& line) {
     return false;
   }
   const auto stop = static_cast<std::size_t>(static_cast<const char*>(newline) - buffer_.get());
-  line = std::string_view(buffer_.get() + begin_, stop - begin_);
-  begin_ = scanned_ = stop + 1;
-  strip_byte_order_mark(line);
+  line = take_line(stop, stop + 1);
   return true;
 }
 
@@ -58,15 +63,15 @@ LineReader::Event LineReader::last_line(std::string_view& line) {
     return Event::too_long;
   }
   if (begin_ == end_) return Event::end;
-  line = std::string_view(buffer_.get() + begin_, end_ - begin_);
-  begin_ = scanned_ = end_;
-  strip_byte_order_mark(line);
+  line = take_line(end_, end_);
   return Event::line;
 }
 
-void LineReader::strip_byte_order_mark(std::string_view& line) {
-  if (first_ && starts_with(line, "\xef\xbb\xbf"sv)) line.remove_prefix(3);
-  first_ = false;
+std::string_view LineReader::take_line(std::size_t stop, std::size_t next) {
+  std::string_view line(buffer_.get() + begin_, stop - begin_);
+  begin_ = scanned_ = next;
+  if (std::exchange(first_, false) && starts_with(line, "\xef\xbb\xbf"sv)) line.remove_prefix(3);
+  return line;
 }
 
 void LineReader::skip(std::string_view bytes) {
@@ -87,7 +92,7 @@ LineReader::Event LineReader::fill() {
       end_ += static_cast<std::size_t>(size);
       return Event::line;
     }
-    // A terminal or a connection that went away is the end of input as well.
+    // A terminal or a connection that is gone is the end of input, too.
     if (size == 0 || errno == EIO || errno == ECONNRESET) return Event::end;
     if (errno != EINTR && errno != EAGAIN) return fail();
   }

@@ -6,7 +6,6 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
-#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -19,7 +18,7 @@ bool is_tool_name(std::string_view name) {
   return all_are(name, [](char c) { return is_name_char(c) || c == '-' || c == '.'; });
 }
 
-// What is wrong with a schema, or an empty text.
+// The problem with a schema, or an empty text.
 std::string schema_problem(const Json& schema) {
   if (schema.is_null()) return {};
   if (schema["type"sv].as_string() != "object") return "must have \"type\":\"object\"";
@@ -68,17 +67,62 @@ std::string tool_problem(const Tool& tool) {
 
 namespace {
 
-Json annotations_of(const Tool& tool) {
-  Json annotations = Json::object();
-  if (!tool.title.empty()) set_member(annotations, "title", tool.title);
-  const auto add = [&](const char* name, const std::optional<bool>& hint) {
-    if (hint) annotations.set(name, *hint);
+void append_bound(std::string& out, const char* name, const std::optional<double>& bound) {
+  if (bound) append_all(out, ",\"%\":%", {name, Json(*bound).dump()});
+}
+
+// The JSON Schema of one argument.
+std::string schema_of(const Parameter& parameter) {
+  std::string text = concat(parameter.nullable ? "{\"type\":[\"%\",\"null\"]" : "{\"type\":\"%\"",
+                            {type_name(parameter.type)});
+  append_optional(text, "description"sv, parameter.description);
+  if (parameter.items)
+    append_all(text, ",\"items\":{\"type\":\"%\"}", {type_name(*parameter.items)});
+  if (!parameter.choices.empty()) {
+    Json choices = Json::array();
+    for (const std::string& choice : parameter.choices) choices.push_back(choice);
+    if (parameter.nullable) choices.push_back(nullptr);
+    append_all(text, ",\"enum\":%", {choices.dump()});
+  }
+  append_bound(text, "minimum", parameter.minimum);
+  append_bound(text, "exclusiveMinimum", parameter.greater_than);
+  append_bound(text, "maximum", parameter.maximum);
+  if (!parameter.default_value.is_null())
+    append_all(text, ",\"default\":%", {parameter.default_value.dump()});
+  text += '}';
+  return text;
+}
+
+// The JSON Schema of all arguments.
+std::string schema_of(const std::vector<Parameter>& parameters) {
+  std::string properties;
+  Json required = Json::array();
+  for (const Parameter& parameter : parameters) {
+    if (!properties.empty()) properties += ',';
+    append_string(properties, parameter.name);
+    append_all(properties, ":%", {schema_of(parameter)});
+    if (parameter.required) required.push_back(parameter.name);
+  }
+  std::string text = "{\"type\":\"object\"";
+  if (!properties.empty()) append_all(text, ",\"properties\":{%}", {properties});
+  if (required.size() > 0) append_all(text, ",\"required\":%", {required.dump()});
+  text += ",\"additionalProperties\":false}";
+  return text;
+}
+
+// The hints for a user interface, as members of an object after a comma; empty: none.
+std::string annotations_of(const Tool& tool) {
+  std::string text;
+  append_optional(text, "title"sv, tool.title);
+  const std::pair<const char*, std::optional<bool>> hints[] = {
+      {"readOnlyHint", tool.read_only},
+      {"destructiveHint", tool.destructive},
+      {"idempotentHint", tool.idempotent},
+      {"openWorldHint", tool.open_world},
   };
-  add("readOnlyHint", tool.annotations.read_only);
-  add("destructiveHint", tool.annotations.destructive);
-  add("idempotentHint", tool.annotations.idempotent);
-  add("openWorldHint", tool.annotations.open_world);
-  return annotations;
+  for (const auto& [name, hint] : hints)
+    if (hint) append_all(text, ",\"%\":%", {name, *hint ? "true" : "false"});
+  return text;
 }
 
 }  // namespace
@@ -86,16 +130,20 @@ Json annotations_of(const Tool& tool) {
 inline namespace inner {
 
 std::string listing_of(const Tool& tool) {
-  Json listing;
-  set_member(listing, "name", tool.name);
-  if (!tool.title.empty()) set_member(listing, "title", tool.title);
-  if (!tool.description.empty()) set_member(listing, "description", tool.description);
-  set_member(listing, "inputSchema",
-             tool.input_schema.is_null() ? schema_of(tool.parameters) : tool.input_schema);
-  if (!tool.output_schema.is_null()) set_member(listing, "outputSchema", tool.output_schema);
-  Json annotations = annotations_of(tool);
-  if (annotations.size() > 0) set_member(listing, "annotations", std::move(annotations));
-  return listing.dump();
+  const bool raw_schema = !tool.input_schema.is_null();
+  std::string text = "{";
+  append_member(text, "name"sv, tool.name);
+  append_optional(text, "title"sv, tool.title);
+  append_optional(text, "description"sv, tool.description);
+  append_all(text, ",\"inputSchema\":%",
+             {raw_schema ? tool.input_schema.dump() : schema_of(tool.parameters)});
+  if (!tool.output_schema.is_null())
+    append_all(text, ",\"outputSchema\":%", {tool.output_schema.dump()});
+  const std::string annotations = annotations_of(tool);
+  if (!annotations.empty())
+    append_all(text, ",\"annotations\":{%}", {std::string_view(annotations).substr(1)});
+  text += '}';
+  return text;
 }
 
 }  // namespace inner

@@ -65,7 +65,8 @@ class ToolReply {
   std::optional<RpcError> error_ = {};
 };
 
-enum class ParameterType { string, integer, number, boolean, array, object };
+// Any kind but null.
+using ParameterType = Json::Kind;
 
 // One argument of a tool. The tool's input schema and the check of every call are both made from
 // it, so that they cannot disagree. The check accepts more than the schema says: a text that is
@@ -83,15 +84,6 @@ struct Parameter {
   std::optional<double> maximum = {};       // of integers and numbers: inclusive
   std::vector<std::string> choices = {};    // of strings: the only values allowed, unless empty
   std::optional<ParameterType> items = {};  // of arrays: the type of every item
-};
-
-// Hints for the client's user interface; what is not set is left out. The protocol's defaults are:
-// not read-only, destructive, not idempotent, open world.
-struct Annotations {
-  std::optional<bool> read_only = {};
-  std::optional<bool> destructive = {};
-  std::optional<bool> idempotent = {};
-  std::optional<bool> open_world = {};
 };
 
 // What a handler sees of one tools/call. Copies refer to the same call and may outlive the handler.
@@ -115,8 +107,8 @@ class Call {
   // soon: what it returns to a client that cancelled is dropped.
   const CancelToken& cancel_token() const noexcept;
   bool wants_progress() const noexcept;
-  // Tells the client how far the call is. Ignored when the client did not ask, when `progress` is
-  // not finite or not greater than before, and once the call is answered or cancelled. More than
+  // Reports to the client how far the call is. Ignored when the client did not ask, when `progress`
+  // is not finite or not greater than before, and once the call is answered or cancelled. More than
   // 20 in a second (after the first 32) are dropped, and so is what a client is too slow to read.
   void progress(double progress, std::optional<double> total = {},
                 std::string_view message = {}) const;
@@ -124,11 +116,10 @@ class Call {
   // handler with much to tell shortens it by itself.
   std::size_t max_result_bytes() const noexcept;
 
-  // Made by the server.
-  struct State;
-  explicit Call(std::shared_ptr<State> state) noexcept;
+  struct State;  // the server's side of it
 
  private:
+  explicit Call(std::shared_ptr<State> state) noexcept;
   std::shared_ptr<State> state_;
 };
 
@@ -144,7 +135,12 @@ struct Tool {
   // error and breaks its type, enum, const, required, properties, additionalProperties, items or
   // bounds of numbers is answered with an RpcError that tells where.
   Json output_schema = {};
-  Annotations annotations = {};
+  // Hints for the client's user interface; those that are not set are left out. The protocol's
+  // defaults are: not read-only, destructive, not idempotent, open world.
+  std::optional<bool> read_only = {};
+  std::optional<bool> destructive = {};
+  std::optional<bool> idempotent = {};
+  std::optional<bool> open_world = {};
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
   // result with its text.
   Function<ToolReply(const Call&)> handler = {};

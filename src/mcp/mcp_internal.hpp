@@ -41,20 +41,28 @@ inline constexpr std::size_t longest_envelope = 160;   // bytes around id, resul
 inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
 inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
 inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
-// More than a short call takes when the thread it has woken gets its processor for a while; else
-// such a call would never count as short again. Less than what a client notices.
+// A handler that returns within quick_time is short. A short one may lose its processor for a while
+// to a thread that it has woken, and must still count as short; a client notices no delay like
+// this.
 inline constexpr std::chrono::microseconds quick_time{200};
+// After this time in a call, the reader loses its place.
 inline constexpr std::chrono::milliseconds watch_time{1};
+// At the end: for calls to return by themselves, then to return once they are cancelled, and then
+// for the client to read what is left.
 inline constexpr std::chrono::milliseconds finish_time{300};
 inline constexpr std::chrono::milliseconds cancel_time{600};
 inline constexpr std::chrono::milliseconds flush_time{250};
 
 bool served_legacy_version(std::string_view version);
 
-// The writer of Json repairs what is not UTF-8.
+// Appends a text as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 inline void append_string(std::string& out, std::string_view text) { Json(text).dump_to(out); }
 
+// "name":"text"
 void append_member(std::string& out, std::string_view name, std::string_view text);
+
+// The same after a comma, unless the text is empty.
+void append_optional(std::string& out, std::string_view name, std::string_view text);
 
 bool is_blank(std::string_view line);
 
@@ -66,22 +74,19 @@ std::size_t weight_of(const Json& value);
 
 bool is_numeric(ParameterType type);
 
-Json number_value(double number);
+// The name of a type in a JSON Schema.
+const char* type_name(ParameterType type);
 
-Json schema_of(const Parameter& parameter);
-
-Json schema_of(const std::vector<Parameter>& parameters);
-
-// What is wrong with an argument, or an empty text.
+// The problem with an argument, or an empty text.
 std::string problem_of(const Parameter& parameter, const Json& value);
 
 const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::string_view name);
 
-// The reason why a call cannot be made with these arguments, or an empty text. What the handler is
-// to see in their place goes into `converted`.
+// The reason why a call cannot be made with these arguments, or an empty text. Arguments that the
+// handler sees in another form go into `converted`.
 std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted);
 
-// What is wrong with a tool, or an empty text.
+// The problem with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);
 
 // The tool as tools/list shows it.
@@ -102,12 +107,12 @@ std::string server_info_of(const ServerOptions& options);
 // The name and version of an implementation's info, see Call::client().
 std::string client_text(const Json& info);
 
-// What of a result cannot be sent, or an empty text.
+// The reason why a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);
 
-// Where a value does not match a JSON Schema, or an empty text. Known are type, enum, const,
-// required, properties, additionalProperties, items and the bounds of numbers; what else a schema
-// asks for is not checked. Both have a bounded depth, see result_problem().
+// The place where a value does not match a JSON Schema, or an empty text. Checked are type, enum,
+// const, required, properties, additionalProperties, items and the bounds of numbers, and nothing
+// else. Both must have a bounded depth, see result_problem().
 std::string mismatch(const Json& schema, const Json& value, const std::string& place);
 
 ToolResult failure_of(std::string_view tool, std::string_view what);
@@ -115,7 +120,7 @@ ToolResult failure_of(std::string_view tool, std::string_view what);
 // `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
 std::string result_text(const ToolResult& result, std::string_view server_info);
 
-// What is wrong with the envelope of a request in the modern era.
+// The error in the envelope of a request in the modern era, if there is one.
 std::optional<RpcError> envelope_error(const Json& meta);
 
 // A line on descriptor 2, unless that would block.

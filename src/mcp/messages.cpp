@@ -65,14 +65,8 @@ std::string server_info_of(const ServerOptions& options) {
   append_member(text, "name"sv, options.name);
   text += ',';
   append_member(text, "version"sv, options.version);
-  if (!options.title.empty()) {
-    text += ',';
-    append_member(text, "title"sv, options.title);
-  }
-  if (!options.website.empty()) {
-    text += ',';
-    append_member(text, "websiteUrl"sv, options.website);
-  }
+  append_optional(text, "title"sv, options.title);
+  append_optional(text, "websiteUrl"sv, options.website);
   text += '}';
   return text;
 }

@@ -11,14 +11,27 @@ inline namespace v0_1 {
 namespace mcp {
 inline namespace inner {
 
+int start_own_thread(pthread_t& thread, Function<void()> run) {
+  using Run = Function<void()>;
+  auto boxed = std::make_unique<Run>(std::move(run));
+  const auto body = [](void* argument) -> void* {
+    const std::unique_ptr<Run> mine(static_cast<Run*>(argument));
+    (*mine)();
+    return nullptr;
+  };
+  const int error = ::pthread_create(&thread, nullptr, body, boxed.get());
+  if (error == 0) (void)boxed.release();
+  return error;
+}
+
 int Outbox::start() {
   if (quit_.descriptor() < 0) return errno;
-  // The host's signal handlers are not to run here.
+  // The host's signal handlers must not run on this thread.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = start_own_thread(writer_, [this] { write_what_is_left(); });
+  const int error = start_own_thread(writer_, [this] { wait_for_client(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   started_ = error == 0;
   return error;
@@ -27,64 +40,61 @@ int Outbox::start() {
 void Outbox::send(std::string line) {
   std::unique_lock<std::mutex> lock(mutex_);
   ++waiting_;
-  room_.wait(lock, [&] { return closed_ || !patient_ || fits(line.size(), limit_); });
+  room_.wait(lock, [&] { return state_ != State::open || fits(line.size(), limit_); });
   --waiting_;
-  if (closed_ || !fits(line.size(), limit_)) return;
+  if (!fits(line.size(), limit_)) return;
   add(std::move(line));
-  drain(lock);
+  write_at_once();
 }
 
 void Outbox::send_later(std::string line) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (closed_) return;
-  const bool much = held_ + line.size() > step || !fits(line.size(), limit_);
-  if (!much) return add(std::move(line));
-  lock.unlock();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (held() + line.size() <= std::min(step, limit_)) return add(std::move(line));
+  }
   send(std::move(line));
 }
 
 void Outbox::push() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (held_ > 0 && !closed_) drain(lock);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  write_at_once();
 }
 
 void Outbox::offer(std::string line) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (closed_ || !fits(line.size(), limit_ / 2)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!fits(line.size(), limit_ / 2)) return;
   add(std::move(line));
-  drain(lock);
+  write_at_once();
 }
 
 bool Outbox::stuck() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return waiting_ > 0 && std::exchange(written_asked_, written_) == written_;
+  return waiting_ > 0 && !std::exchange(progress_, false);
 }
 
 void Outbox::stop_waiting() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  patient_ = false;
+  if (state_ == State::open) state_ = State::ending;
   room_.notify_all();
 }
 
 void Outbox::flush(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
-  room_.wait_for(lock, time, [&] { return closed_ || held_ == 0; });
+  room_.wait_for(lock, time, [&] { return held() == 0; });
 }
 
 void Outbox::close() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    discard();
+    end();
   }
   quit_.cancel();
   if (started_) pthread_join(writer_, nullptr);
   started_ = false;
-  std::unique_lock<std::mutex> lock(mutex_);
-  room_.wait(lock, [&] { return !writing_; });
 }
 
 void Outbox::add(std::string line) {
-  held_ += line.size();
+  if (state_ == State::closed) return;
   if (queue_.empty()) {
     queue_ = std::move(line);
   } else {
@@ -92,79 +102,61 @@ void Outbox::add(std::string line) {
   }
 }
 
-void Outbox::discard() {
-  closed_ = true;
-  held_ = 0;
+void Outbox::end() {
+  state_ = State::closed;
   queue_ = std::string();
+  written_ = 0;
   room_.notify_all();
-  handed_over_.notify_all();
+  needed_.notify_all();
 }
 
-void Outbox::drain(std::unique_lock<std::mutex>& lock) {
-  if (writing_) return;
-  writing_ = true;
-  while (!queue_.empty()) {
-    if (write_part(lock, false)) continue;
-    if (closed_) break;
-    handed_ = true;
-    handed_over_.notify_one();
-    return;
-  }
-  writing_ = false;
-  if (closed_) room_.notify_all();
-}
-
-bool Outbox::write_part(std::unique_lock<std::mutex>& lock, bool wait) {
-  std::string part = std::exchange(queue_, std::string());
-  lock.unlock();
-  std::size_t done = 0;
-  const int error = write_bytes(part, done, wait);
-  lock.lock();
-  if (closed_) return false;
-  held_ -= done;
-  written_ += done;
-  if (error != 0) {
-    discard();
-    broken_.cancel();
-    return false;
-  }
-  room_.notify_all();
-  if (done == part.size()) return true;
-  part.erase(0, done);
-  part += queue_;
-  queue_ = std::move(part);
-  return false;
-}
-
-int Outbox::write_bytes(std::string_view bytes, std::size_t& done, bool wait) {
+// Writes the queue until it is empty or the client takes no more.
+void Outbox::write_at_once() {
+  if (held() == 0 || behind_) return;
   HeldSignal guard(SIGPIPE);
-  while (done < bytes.size() && !quit_.cancelled()) {
-    pollfd fds[2] = {{fd_, POLLOUT, 0}, {wait ? quit_.descriptor() : -1, POLLIN, 0}};
-    const int ready = ::poll(fds, 2, wait ? -1 : 0);
-    if (ready == 0) return 0;
-    if (ready < 0 || fds[0].revents == 0) continue;
-    const ssize_t size = ::write(fd_, bytes.data() + done, std::min(step, bytes.size() - done));
-    if (size >= 0) {
-      done += static_cast<std::size_t>(size);
-    } else if (const int error = errno; !may_try_again(error)) {
-      if (error == EPIPE) guard.take_back();
-      return error;
-    }
+  while (held() > 0 && write_step(guard)) {
   }
-  return 0;
+  if (held() > 0) {
+    behind_ = true;
+    needed_.notify_one();
+  }
+  // A queue that is half written moves up: no byte is moved more often than one is written.
+  if (held() <= written_) {
+    queue_ = held() == 0 ? std::string() : queue_.substr(written_);
+    written_ = 0;
+  }
+  room_.notify_all();
 }
 
-void Outbox::write_what_is_left() {
+// Writes a part of the queue. False if the client does not take it at once.
+bool Outbox::write_step(HeldSignal& guard) {
+  pollfd fd = {fd_, POLLOUT, 0};
+  const int ready = ::poll(&fd, 1, 0);
+  if (ready == 0) return false;
+  const ssize_t size =
+      ready < 0 ? -1 : ::write(fd_, queue_.data() + written_, std::min(step, held()));
+  if (size >= 0) {
+    written_ += static_cast<std::size_t>(size);
+    progress_ = true;
+  } else if (const int error = errno; !may_try_again(error)) {
+    if (error == EPIPE) guard.take_back();
+    end();
+    broken_.cancel();
+  }
+  return true;
+}
+
+void Outbox::wait_for_client() {
+  pollfd fds[2] = {{fd_, POLLOUT, 0}, {quit_.descriptor(), POLLIN, 0}};
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    handed_over_.wait(lock, [&] { return handed_ || closed_; });
-    if (handed_) {
-      while (!queue_.empty() && !closed_) write_part(lock, true);
-      handed_ = false;
-      writing_ = false;
-      room_.notify_all();
-    }
-    if (closed_) return;
+    needed_.wait(lock, [&] { return behind_ || state_ == State::closed; });
+    if (state_ == State::closed) return;
+    lock.unlock();
+    if (::poll(fds, 2, -1) < 0) (void)may_try_again(errno);
+    lock.lock();
+    behind_ = false;
+    write_at_once();
   }
 }
 

@@ -1,11 +1,10 @@
-// Parameters of tools: their schemas, and arguments checked against them.
+// Parameters of tools: arguments are checked against them.
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
-#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -13,71 +12,27 @@ inline namespace v0_1 {
 namespace mcp {
 namespace {
 
-const char* type_name(ParameterType type) {
-  switch (type) {
-    case ParameterType::string:
-      return "string";
-    case ParameterType::integer:
-      return "integer";
-    case ParameterType::number:
-      return "number";
-    case ParameterType::boolean:
-      return "boolean";
-    case ParameterType::array:
-      return "array";
-    case ParameterType::object:
-      break;
-  }
-  return "object";
+// The types in the order of Json::Kind: the name in a schema, and the words in a message.
+struct ParameterTypeWords {
+  const char* name;
+  const char* phrase;
+};
+constexpr ParameterTypeWords parameter_type_words[] = {
+    {"null", "null"},        {"boolean", "a boolean"}, {"integer", "an integer"},
+    {"number", "a number"},  {"string", "a string"},   {"array", "an array"},
+    {"object", "an object"},
+};
+
+const ParameterTypeWords& words_of_type(ParameterType type) {
+  return parameter_type_words[static_cast<std::size_t>(type)];
 }
 
 const char* kind_name(const Json& value) {
-  switch (value.kind()) {
-    case Json::Kind::null:
-      return "null";
-    case Json::Kind::boolean:
-      return "a boolean";
-    case Json::Kind::integer:
-    case Json::Kind::number:
-      return "a number";
-    case Json::Kind::string:
-      return "a string";
-    case Json::Kind::array:
-      return "an array";
-    case Json::Kind::object:
-      break;
-  }
-  return "an object";
+  return words_of_type(value.is_number() ? ParameterType::number : value.kind()).phrase;
 }
 
 bool is_of(const Json& value, ParameterType type) {
-  switch (type) {
-    case ParameterType::string:
-      return value.is_string();
-    case ParameterType::integer:
-      return value.is_integer();
-    case ParameterType::number:
-      return value.is_number();
-    case ParameterType::boolean:
-      return value.is_bool();
-    case ParameterType::array:
-      return value.is_array();
-    case ParameterType::object:
-      break;
-  }
-  return value.is_object();
-}
-
-std::string with_article(const char* noun) {
-  const bool vowel = noun[0] == 'a' || noun[0] == 'i' || noun[0] == 'o';
-  return concat({vowel ? "an " : "a ", noun});
-}
-
-// A bound as a person writes it: 3600, not 3600.0.
-std::string number_text(double number) {
-  if (std::floor(number) == number && std::fabs(number) < 1e15)
-    return std::to_string(static_cast<long long>(number));
-  return Json(number).dump();
+  return value.kind() == type || (type == ParameterType::number && value.is_number());
 }
 
 // "command (string, required), timeout (number)"
@@ -101,25 +56,24 @@ std::string list_of_choices(const std::vector<std::string>& choices) {
   return text;
 }
 
-// What is wrong with a number's size, or an empty text.
+// The bound that a number breaks, or an empty text.
 std::string range_problem(const Parameter& parameter, double number) {
   if (parameter.minimum && number < *parameter.minimum)
-    return concat("must be at least %", {number_text(*parameter.minimum)});
+    return concat("must be at least %", {Json(*parameter.minimum).dump()});
   if (parameter.greater_than && number <= *parameter.greater_than)
-    return concat("must be greater than %", {number_text(*parameter.greater_than)});
+    return concat("must be greater than %", {Json(*parameter.greater_than).dump()});
   if (parameter.maximum && number > *parameter.maximum)
-    return concat("must be at most %", {number_text(*parameter.maximum)});
+    return concat("must be at most %", {Json(*parameter.maximum).dump()});
   return {};
 }
 
-// A text that is exactly what is wanted: a number as JSON has it, or a boolean. Null: it is not.
+// The number or boolean that a text spells exactly as JSON does. Null if the text does not, or if
+// the type is another one.
 Json value_of_text(const std::string& text, ParameterType type) {
   constexpr std::size_t longest = 64;
   const bool wanted = is_numeric(type) || type == ParameterType::boolean;
-  // The parser of a whole JSON text would let white space pass.
-  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  if (!wanted || text.empty() || text.size() > longest || is_space(text.front()) ||
-      is_space(text.back()))
+  // Json::parse() would accept white space around the value.
+  if (!wanted || text.size() > longest || text.find_first_of(" \t\r\n") != std::string::npos)
     return {};
   const auto value = Json::parse(text);
   return value && is_of(*value, type) ? *value : Json();
@@ -132,8 +86,8 @@ std::string name_without_case(std::string_view name) {
   return plain;
 }
 
-// What else may have been meant by a name that no parameter has: one that holds it, or lies in it;
-// or else one whose description has it.
+// The problem with a name that no parameter has. It names a parameter that may have been meant: one
+// whose name contains this one or is part of it, or else one whose description contains it.
 std::string problem_of_name(const std::vector<Parameter>& parameters, std::string_view name) {
   constexpr std::size_t shortest = 3;
   constexpr std::size_t longest = 64;
@@ -152,7 +106,8 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
   return "is unknown";
 }
 
-// The first few problems are enough to mend a call; hostile input could have a million.
+// Collects the problems of a call. The first few are enough to correct it; hostile input could have
+// a million.
 class Problems {
  public:
   void add(std::string_view name, std::string_view problem) {
@@ -176,53 +131,7 @@ bool is_numeric(ParameterType type) {
   return type == ParameterType::integer || type == ParameterType::number;
 }
 
-Json number_value(double number) {
-  if (std::floor(number) == number && std::fabs(number) < 1e15)
-    return Json(static_cast<long long>(number));
-  return Json(number);
-}
-
-Json schema_of(const Parameter& parameter) {
-  Json schema;
-  if (parameter.nullable) {
-    set_member(schema, "type", Json::array({type_name(parameter.type), "null"}));
-  } else {
-    set_member(schema, "type", type_name(parameter.type));
-  }
-  if (!parameter.description.empty()) set_member(schema, "description", parameter.description);
-  if (parameter.items) {
-    Json items;
-    set_member(items, "type", type_name(*parameter.items));
-    set_member(schema, "items", std::move(items));
-  }
-  if (!parameter.choices.empty()) {
-    Json choices = Json::array();
-    for (const std::string& choice : parameter.choices) choices.push_back(choice);
-    if (parameter.nullable) choices.push_back(nullptr);
-    set_member(schema, "enum", std::move(choices));
-  }
-  if (parameter.minimum) set_member(schema, "minimum", number_value(*parameter.minimum));
-  if (parameter.greater_than)
-    set_member(schema, "exclusiveMinimum", number_value(*parameter.greater_than));
-  if (parameter.maximum) set_member(schema, "maximum", number_value(*parameter.maximum));
-  if (!parameter.default_value.is_null()) set_member(schema, "default", parameter.default_value);
-  return schema;
-}
-
-Json schema_of(const std::vector<Parameter>& parameters) {
-  Json schema;
-  set_member(schema, "type", "object");
-  Json properties = Json::object();
-  Json required = Json::array();
-  for (const Parameter& parameter : parameters) {
-    properties.set(parameter.name, schema_of(parameter));
-    if (parameter.required) required.push_back(parameter.name);
-  }
-  if (!parameters.empty()) set_member(schema, "properties", std::move(properties));
-  if (required.size() > 0) set_member(schema, "required", std::move(required));
-  set_member(schema, "additionalProperties", false);
-  return schema;
-}
+const char* type_name(ParameterType type) { return words_of_type(type).name; }
 
 std::string problem_of(const Parameter& parameter, const Json& value) {
   if (value.is_null() && parameter.nullable) return {};
@@ -230,10 +139,9 @@ std::string problem_of(const Parameter& parameter, const Json& value) {
     const bool fraction = parameter.type == ParameterType::integer && value.is_number();
     constexpr std::size_t longest = 40;
     const bool short_text = value.is_string() && value.as_string().size() <= longest;
-    return concat(
-        "must be %, not %%",
-        {with_article(type_name(parameter.type)), fraction ? "a fraction" : kind_name(value),
-         short_text ? concat(" (%)", {in_quotes(value.as_string())}) : ""});
+    return concat("must be %, not %%",
+                  {words_of_type(parameter.type).phrase, fraction ? "a fraction" : kind_name(value),
+                   short_text ? concat(" (%)", {in_quotes(value.as_string())}) : ""});
   }
   if (value.has_lone_surrogate())
     return "holds an unpaired surrogate, which cannot be encoded as UTF-8";
@@ -259,6 +167,9 @@ const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::s
   return nullptr;
 }
 
+// Each argument is converted if it has another name or is the text of a number, and then checked.
+// All problems are reported together, with the signature of the tool, so that a model corrects the
+// call at once.
 std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();

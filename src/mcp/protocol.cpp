@@ -9,6 +9,23 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace mcp {
+namespace {
+
+// Calls `visit` with a value and all values inside of it, and their depth, which begins at 1, until
+// it returns false. Does not recurse, as a client may choose how deep the value is.
+void visit_all(const Json& value, FunctionRef<bool(const Json&, std::size_t)> visit) {
+  std::vector<std::pair<const Json*, std::size_t>> open = {{&value, 1}};
+  while (!open.empty()) {
+    const auto [each, depth] = open.back();
+    open.pop_back();
+    if (!visit(*each, depth)) return;
+    for (const Json& item : each->items()) open.emplace_back(&item, depth + 1);
+    for (const Json::Member& member : each->members()) open.emplace_back(&member.value, depth + 1);
+  }
+}
+
+}  // namespace
+
 inline namespace inner {
 
 bool served_legacy_version(std::string_view version) {
@@ -22,43 +39,34 @@ void append_member(std::string& out, std::string_view name, std::string_view tex
   append_string(out, text);
 }
 
+void append_optional(std::string& out, std::string_view name, std::string_view text) {
+  if (text.empty()) return;
+  out += ',';
+  append_member(out, name, text);
+}
+
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
 std::size_t depth_of(const Json& value, std::size_t limit) {
-  std::vector<std::pair<const Json*, std::size_t>> open;
   std::size_t deepest = 0;
-  const auto visit = [&](const Json& child, std::size_t depth) {
-    if (!child.is_array() && !child.is_object()) return;
-    deepest = std::max(deepest, depth);
-    open.emplace_back(&child, depth);
-  };
-  visit(value, 1);
-  while (!open.empty() && deepest <= limit) {
-    const auto [container, depth] = open.back();
-    open.pop_back();
-    for (const Json& item : container->items()) visit(item, depth + 1);
-    for (const Json::Member& member : container->members()) visit(member.value, depth + 1);
-  }
+  visit_all(value, [&](const Json& each, std::size_t depth) {
+    if (each.is_array() || each.is_object()) deepest = std::max(deepest, depth);
+    return deepest <= limit;
+  });
   return deepest;
 }
 
 std::size_t weight_of(const Json& value) {
   constexpr std::size_t of_value = 48;
-  std::size_t weight = of_value;
-  std::vector<const Json*> open = {&value};
-  while (!open.empty()) {
-    const Json& container = *open.back();
-    open.pop_back();
-    weight += container.as_string().size();
-    weight += container.size() * of_value;
-    for (const Json& item : container.items()) open.push_back(&item);
-    for (const Json::Member& member : container.members()) {
+  std::size_t weight = 0;
+  visit_all(value, [&](const Json& each, std::size_t) {
+    weight += of_value + each.as_string().size();
+    for (const Json::Member& member : each.members())
       weight += sizeof(std::string) + member.name.size();
-      open.push_back(&member.value);
-    }
-  }
+    return true;
+  });
   return weight;
 }
 

@@ -1,4 +1,13 @@
-// The session: how calls are answered, and what is told of their progress.
+// The session: how calls are answered, and how their progress is reported.
+//
+// A result is checked before it is sent, and one that cannot be sent is replaced:
+//
+//   an RpcError                     sent as it is, or as a short one if it is too long
+//   no structured content, though   an error for the client's program: the tool is at fault
+//     the tool has an output schema,
+//     or content that breaks it
+//   nested too deeply               a result that says so, for the model
+//   longer than max_reply           a result that says so, for the model
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
@@ -20,13 +29,9 @@ std::string progress_text(std::string_view token, double progress, std::optional
   std::string text = concat(
       "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
       "progress\",\"params\":{\"progressToken\":%,\"progress\":%",
-      {token, number_value(progress).dump()});
-  if (total && std::isfinite(*total))
-    append_all(text, ",\"total\":%", {number_value(*total).dump()});
-  if (!message.empty()) {
-    text += ',';
-    append_member(text, "message"sv, utf8_prefix(message, longest_notice));
-  }
+      {token, Json(progress).dump()});
+  if (total && std::isfinite(*total)) append_all(text, ",\"total\":%", {Json(*total).dump()});
+  append_optional(text, "message"sv, utf8_prefix(message, longest_notice));
   text += "}}\n";
   return text;
 }
@@ -35,63 +40,67 @@ std::string progress_text(std::string_view token, double progress, std::optional
 
 inline namespace inner {
 
+OpenCall::~OpenCall() {
+  if (session) session->release(*this);
+}
+
+void OpenCall::notify(double progress, std::optional<double> total, std::string_view text) {
+  session->send_progress(*this, progress, total, text);
+}
+
+// A bucket that holds 32 notices at most: each notice takes one out, and 20 a second flow in.
+bool OpenCall::may_notify() {
+  const Clock::time_point now = Clock::now();
+  if (last_progress) {
+    const std::chrono::duration<double> passed = now - notices_counted;
+    notices_left = std::min(32.0, notices_left + 20 * passed.count());
+  }
+  notices_counted = now;
+  if (notices_left < 1) return false;
+  notices_left -= 1;
+  return true;
+}
+
 // replies ----
 
-void Session::reply(const std::shared_ptr<Batch>& batch, std::string_view id,
-                    std::string_view result) {
-  const std::size_t limit = batch ? batch->share : options_.max_reply;
-  std::string text = reply_text(id, result);
-  if (text.size() >= limit)
-    text = error_text(id, rpc_error(internal_error, "The result is too long to be sent"sv));
-  deliver(batch, std::move(text));
+// The longest answer to a request, and a byte more.
+std::size_t Session::most_bytes(const Request& request) const {
+  return request.batch ? std::min(request.batch->share, options_.max_reply) : options_.max_reply;
 }
 
-void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id,
-                   const RpcError& error) {
-  deliver(batch, error_text(id, error));
+void Session::reply(const Request& request, std::string_view result) {
+  std::string text = reply_text(request.id.spelling, result);
+  if (text.size() >= most_bytes(request))
+    return fail(request, internal_error, "The result is too long to be sent"sv);
+  deliver(request.batch.get(), std::move(text));
 }
 
-void Session::fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
-                   std::string_view message) {
-  fail(batch, id, rpc_error(code, message));
+void Session::fail(const Request& request, const RpcError& error) {
+  deliver(request.batch.get(), error_text(request.id.spelling, error));
 }
 
-void Session::deliver(const std::shared_ptr<Batch>& batch, std::string text) {
+void Session::fail(const Request& request, int code, std::string_view message) {
+  fail(request, rpc_error(code, message));
+}
+
+void Session::deliver(Batch* batch, std::string text) {
   if (!batch) {
     text += '\n';
     return outbox_.send(std::move(text));
   }
-  {
-    const std::lock_guard<std::mutex> lock(batch->mutex);
-    batch->replies += batch->replies.empty() ? '[' : ',';
-    batch->replies += text;
-  }
-  count_down(*batch);
-}
-
-// One more reply is to come, if it is for a batch at all.
-void Session::count_up(const std::shared_ptr<Batch>& batch) {
-  if (!batch) return;
   const std::lock_guard<std::mutex> lock(batch->mutex);
-  ++batch->open;
+  batch->replies += batch->replies.empty() ? '[' : ',';
+  batch->replies += text;
 }
 
-// Sends a batch's replies when there are no more to come; a batch of notifications has none.
-void Session::count_down(Batch& batch) {
-  std::string replies;
-  {
-    const std::lock_guard<std::mutex> lock(batch.mutex);
-    if (--batch.open > 0 || batch.replies.empty()) return;
-    replies.swap(batch.replies);
-  }
-  replies += "]\n";
-  outbox_.send(std::move(replies));
+Batch::~Batch() {
+  if (!replies.empty()) outbox.send(std::move(replies) + "]\n");
 }
 
 ToolReply Session::invoke(const CallPtr& call) {
 #if defined(__cpp_exceptions)
   try {
-    return call->tool->handler(Call(call));
+    return call->tool->handler(Call::State::handle(call));
   } catch (const std::exception& error) {
     const std::string_view what = std::string_view(error.what()).substr(0, 500);
     return ToolResult::error(concat("The tool % failed: %", {call->tool->name, what}));
@@ -99,7 +108,7 @@ ToolReply Session::invoke(const CallPtr& call) {
     return ToolResult::error(concat("The tool % failed.", {call->tool->name}));
   }
 #else
-  return call->tool->handler(Call(call));
+  return call->tool->handler(Call::State::handle(call));
 #endif
 }
 
@@ -109,42 +118,43 @@ void Session::answer(const CallPtr& call, const ToolReply& reply) {
     const std::lock_guard<std::mutex> lock(call->mutex);
     return call->done;
   }();
-  // Only a saving: finish() decides.
+  // This saves the work of writing the answer; finish() decides whether it is sent.
   std::string text = cancelled ? std::string() : answer_text(*call, reply);
   if (call->finish()) {
     forget(call);
-    if (call->more_follow && !call->batch)
+    if (call->by_reader)
       outbox_.send_later(std::move(text) + '\n');
     else
-      deliver(call->batch, std::move(text));
-  } else if (call->batch) {
-    count_down(*call->batch);
+      deliver(call->request.batch.get(), std::move(text));
   }
+  call->request.batch.reset();
 }
 
-// Takes the call out of the open ones, unless the id has been taken by another since.
+// Takes the call out of the open ones, if it is still there: not if the client has cancelled it.
 void Session::forget(const CallPtr& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = open_.find(call->id.key);
-  if (found != open_.end() && found->second == call) open_.erase(found);
+  const auto found = find_in(open_, call);
+  if (found != open_.end()) open_.erase(found);
 }
 
 std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) const {
   const std::string& tool = call.tool->name;
-  const std::string_view info = call.modern ? std::string_view(server_info_) : std::string_view();
+  const std::string& id = call.request.id.spelling;
+  const std::size_t most = most_bytes(call.request);
+  const std::string_view info =
+      call.request.modern ? std::string_view(server_info_) : std::string_view();
   const auto of_result = [&](const ToolResult& result) {
-    return reply_text(call.id.spelling, result_text(result, info));
+    return reply_text(id, result_text(result, info));
   };
   if (const RpcError* error = reply.rpc_error()) {
-    std::string text = error_text(call.id.spelling, *error);
-    if (text.size() < call.max_reply) return text;
-    return error_text(call.id.spelling,
-                      rpc_error(error->code, concat("The error of % was too long", {tool})));
+    std::string text = error_text(id, *error);
+    if (text.size() < most) return text;
+    return error_text(id, rpc_error(error->code, concat("The error of % was too long", {tool})));
   }
   const ToolResult& result = reply.result();
   if (!call.tool->output_schema.is_null() && !result.is_error && !result.structured)
     return error_text(
-        call.id.spelling,
+        id,
         rpc_error(internal_error, concat("Internal error: % gave no structured content", {tool})));
   const std::string problem = result_problem(result);
   if (!problem.empty()) return of_result(failure_of(tool, problem));
@@ -153,17 +163,16 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
         mismatch(call.tool->output_schema, *result.structured, "structuredContent");
     if (!wrong.empty())
       return error_text(
-          call.id.spelling,
-          rpc_error(internal_error,
-                    concat("Internal error: % broke its output_schema: %", {tool, wrong})));
+          id, rpc_error(internal_error,
+                        concat("Internal error: % broke its output_schema: %", {tool, wrong})));
   }
   std::string text = of_result(result);
-  if (text.size() < call.max_reply) return text;
+  if (text.size() < most) return text;
   return of_result(failure_of(
       tool,
       concat(
           "was dropped, because it is % bytes long as JSON and at most % can be sent; ask for less",
-          {text.size(), call.max_reply})));
+          {text.size(), most})));
 }
 
 void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -173,16 +182,8 @@ void Session::send_progress(OpenCall& call, double progress, std::optional<doubl
   if (call.done || (call.last_progress && progress <= *call.last_progress)) return;
   if (!call.may_notify()) return;
   call.last_progress = progress;
-  // Under the call's mutex, so that it cannot be overtaken by the answer; it never waits.
+  // The mutex of the call keeps the answer from overtaking this. offer() never waits.
   outbox_.offer(progress_text(call.progress_token, progress, total, message));
-}
-
-OpenCall::~OpenCall() {
-  if (session) session->release(*this);
-}
-
-void OpenCall::notify(double progress, std::optional<double> total, std::string_view text) {
-  session->send_progress(*this, progress, total, text);
 }
 
 void Session::log(std::string_view text) {

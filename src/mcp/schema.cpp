@@ -1,6 +1,8 @@
-// Values checked against a JSON Schema.
+// Values checked against a JSON Schema, member by member and item by item. The check ends at the
+// first place that does not match. It recurses: schemas and results have a bounded depth.
 
 #include "mcp/mcp_internal.hpp"
+#include "mcp/streams_internal.hpp"
 
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
@@ -14,16 +16,14 @@ namespace {
 bool is_of_type(const Json& value, std::string_view type) {
   if (type == "null"sv) return value.is_null();
   if (type == "boolean"sv) return value.is_bool();
-  if (type == "integer"sv)
-    return value.is_integer() ||
-           (value.is_number() && std::floor(value.as_number()) == value.as_number());
+  if (type == "integer"sv) return is_whole(value);
   if (type == "number"sv) return value.is_number();
   if (type == "string"sv) return value.is_string();
   if (type == "array"sv) return value.is_array();
   return type != "object"sv || value.is_object();
 }
 
-// Whether one of the items, or the only one, is as wanted.
+// True if the value has the type, or one of the types of an array.
 bool matches_type(const Json& types, const Json& value) {
   if (types.is_string()) return is_of_type(value, types.as_string());
   for (const Json& type : types.items())
@@ -31,7 +31,8 @@ bool matches_type(const Json& types, const Json& value) {
   return false;
 }
 
-// Bounds of a number; what is no number in the schema is no bound.
+// True if the number is within the bounds of the schema. A bound that is not a number counts as
+// none.
 bool within_bounds(const Json& schema, double number) {
   return number >= schema["minimum"sv].as_number(number) &&
          number <= schema["maximum"sv].as_number(number) &&

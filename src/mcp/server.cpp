@@ -24,7 +24,7 @@ class MovedStreams {
       if (moved_[fd]) duplicate(moved_[fd].get(), fd);
   }
 
-  // The descriptor to use instead of `fd`, or -1 and errno.
+  // Returns the descriptor to use in place of `fd`, or -1 and errno.
   int take(int fd) {
     if (fd != 0 && fd != 1) return ::fcntl(fd, F_GETFD) < 0 ? -1 : fd;
     if (moved_[fd]) return moved_[fd].get();
@@ -37,13 +37,13 @@ class MovedStreams {
     moved_[fd] = std::move(away);
     return moved_[fd].get();
   }
-  // What take() has failed with, for the option of that name.
+  // The error of take(), for the option of that name.
   Error error(const char* option) const {
     return system_error(errno, "ServerOptions::%%", {option, has_null_ ? "" : ": /dev/null"});
   }
 
  private:
-  // Another thread may be about to get that very number: it is then busy for a moment.
+  // EBUSY: another thread is just opening a file under this number.
   static bool duplicate(int from, int to) {
     while (::dup2(from, to) < 0)
       if (errno != EINTR && errno != EBUSY) return false;

@@ -1,4 +1,18 @@
 // The session: lines become messages.
+//
+//   line ---> blank: ignored
+//        ---> not JSON, or too long: refuse_line()
+//        ---> array: on_batch(), its members are messages; only in version 2025-03-26
+//        ---> object: on_message()
+//               result or error without a method: a response; ignored, as nothing was asked
+//               method without an id: a notification; only notifications/cancelled has an effect
+//               method and id: on_request(), in requests.cpp
+//               otherwise: an error, with the id if there is a valid one
+//
+// CANCELLATION. cancel() takes the call out of the table of open requests, so that its id is free
+// again. A call that waits is dropped. A call that runs has its CancelToken cancelled; its handler
+// goes on until it notices, and its result is dropped. If the answer is being sent at the same
+// moment, finish() of the call lets one of the two win, and the other does nothing.
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
@@ -17,15 +31,12 @@ inline namespace inner {
 
 // messages ----
 
-CallPtr Session::on_line(std::string_view line) {
-  if (is_blank(line)) return nullptr;
+void Session::on_line(std::string_view line) {
+  if (is_blank(line)) return;
   JsonLimits limits;
   limits.max_values = most_values;
   Expected<Json> message = Json::parse(line, limits);
-  if (!message) {
-    on_unreadable(line, message.error());
-    return nullptr;
-  }
+  if (!message) return on_unreadable(line, message.error());
   if (!message->is_array()) return on_message(std::move(*message), nullptr);
   if (negotiated_ == batching_version && message->size() > 0) {
     on_batch(std::move(*message));
@@ -34,36 +45,29 @@ CallPtr Session::on_line(std::string_view line) {
                 "Invalid request: an array of messages is served only in protocol version "
                 "2025-03-26, and never an empty one");
   }
-  return nullptr;
 }
 
+// A line that is not JSON. An answer names the id if the scanner can find one. If only the encoding
+// is wrong, the line can be read nevertheless, and what needs no answer gets none.
 void Session::on_unreadable(std::string_view line, const Error& error) {
+  IdScanner scanner;
+  scanner.feed(line);
   const std::size_t bad = find_invalid_utf8(line);
-  if (bad == std::string_view::npos) {
-    IdScanner scanner;
-    scanner.feed(line);
+  if (bad == std::string_view::npos)
     return refuse_line(scanner.id(), parse_error, concat("Parse error: %", {error.message}));
-  }
   JsonLimits lenient;
   lenient.max_values = most_values;
   lenient.accept_invalid_utf8 = true;
-  const Expected<Json> readable = Json::parse(line, lenient);
-  Id id;
-  if (readable && readable->is_object()) {
-    const Json* id_value = readable->find("id"sv);
-    const bool request = (*readable)["method"sv].is_string();
-    const bool response = !request && (readable->find("result"sv) || readable->find("error"sv));
-    if (response || (request && !id_value)) {
+  const Expected<Json> message = Json::parse(line, lenient);
+  if (message && message->is_object()) {
+    const bool request = (*message)["method"sv].is_string();
+    const bool response = !request && (message->find("result"sv) || message->find("error"sv));
+    if (response || (request && !message->find("id"sv))) {
       ++bad_lines_;
       return log("ignored a message that is not UTF-8"sv);
     }
-    if (id_value) id = id_of(*id_value);
-  } else if (!readable) {
-    IdScanner scanner;
-    scanner.feed(line);
-    id = scanner.id();
   }
-  refuse_line(id, parse_error, concat("Parse error: invalid UTF-8 at byte %", {bad}));
+  refuse_line(scanner.id(), parse_error, concat("Parse error: invalid UTF-8 at byte %", {bad}));
 }
 
 void Session::on_too_long(const Id& id) {
@@ -71,13 +75,14 @@ void Session::on_too_long(const Id& id) {
               concat("Parse error: the message is longer than % bytes", {options_.max_line}));
 }
 
-// Answers a line that is no message. After a few in a row that is only logged: what comes in could
-// be the echo of our own answers. A client waits for the answer to an id, so those are more.
+// Answers a line that is no message. After a few such lines in a row it only logs them: they could
+// be the echo of our own answers, which would never end. A client waits for an answer with its id,
+// so lines with an id are answered more often.
 void Session::refuse_line(const Id& id, int code, std::string_view message) {
   if (bad_lines_ < (id.spelling.empty() ? answered_bad_lines : answered_bad_ids)) {
     ++bad_lines_;
     log(message);
-    fail(nullptr, id.spelling, code, message);
+    deliver(nullptr, error_text(id.spelling, rpc_error(code, message)));
   } else {
     log(concat("not answered: %", {message}));
   }
@@ -88,37 +93,25 @@ void Session::on_batch(Json messages) {
   if (messages.size() > most)
     return refuse_line(Id(), invalid_request,
                        concat("Invalid request: more than % messages in a batch", {most}));
-  const auto batch = new_shared<Batch>();
-  batch->share = options_.max_reply / messages.size() - 2;
-  for (const Json& message : messages.items()) {
-    CallPtr call = on_message(message, batch);
-    if (!call) continue;
-    // Only one call can run here, and more messages are to come: others take them.
-    const std::lock_guard<std::mutex> lock(mutex_);
-    --running_;
-    waiting_.push_back(std::move(call));
-    call_a_thread();
-  }
-  count_down(*batch);
+  const auto batch = new_shared<Batch>(outbox_, options_.max_reply / messages.size() - 2);
+  for (const Json& message : messages.items()) on_message(message, batch);
 }
 
-CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
-  const auto refuse = [&](const Id& id, std::string_view problem) -> CallPtr {
+void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
+  const auto refuse = [&](const Id& id, std::string_view problem) {
     const std::string text = concat("Invalid request: %", {problem});
     if (batch || !id.spelling.empty()) {
-      count_up(batch);
-      fail(batch, id.spelling, invalid_request, text);
+      deliver(batch.get(), error_text(id.spelling, rpc_error(invalid_request, text)));
     } else {
       refuse_line(id, invalid_request, text);
     }
-    return nullptr;
   };
   if (!message.is_object()) return refuse(Id(), "not an object"sv);
   const Json* method = message.find("method"sv);
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
-    return nullptr;  // we ask for nothing, so it answers nothing
+    return;  // we ask for nothing, so it answers nothing
   }
   Id id;
   if (id_value) {
@@ -131,28 +124,27 @@ CallPtr Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\""sv);
   bad_lines_ = 0;
   if (!id_value) {
-    if (version_two) on_notification(message);
-    return nullptr;
+    if (version_two && method->as_string() == "notifications/cancelled")
+      cancel(id_of(message["params"sv]["requestId"sv]));
+    return;
   }
-  count_up(batch);
-  return on_request(std::move(message), std::move(id), batch);
+  Request request;
+  request.message = std::move(message);
+  request.id = std::move(id);
+  request.batch = batch;
+  on_request(std::move(request));
 }
 
-void Session::on_notification(const Json& message) {
-  if (message["method"sv].as_string() != "notifications/cancelled") return;
-  const Id id = id_of(message["params"sv]["requestId"sv]);
-  if (!id.spelling.empty()) cancel(id.key);
-}
-
-void Session::cancel(const std::string& key) {
+// Cancels the call with this id, or ends the subscription. Another id has no effect.
+void Session::cancel(const Id& id) {
   CallPtr call;
   bool was_waiting = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    subscriptions_.erase(key);
-    const auto found = open_.find(key);
+    subscriptions_.erase(id.key);
+    const auto found = find_open(id);
     if (found == open_.end()) return;
-    call = found->second;
+    call = *found;
     open_.erase(found);
     const auto place = find_in(waiting_, call);
     was_waiting = place != waiting_.end();
@@ -160,7 +152,7 @@ void Session::cancel(const std::string& key) {
   }
   if (!call->finish()) return;
   call->cancel.cancel();
-  if (was_waiting && call->batch) count_down(*call->batch);
+  if (was_waiting) call->request.batch.reset();
 }
 
 }  // namespace inner

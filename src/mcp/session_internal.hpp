@@ -1,24 +1,54 @@
 // A session with a client: its calls and its threads.
 //
-// Threads take turns (leader and followers). One of them, the leader, reads. It answers by itself
-// what takes no time; when it has read a tools/call it wakes a follower to go on reading and runs
-// the handler itself. Waking costs more than a short call (17 us instead of 7 for a round trip), so
-// nobody is woken for a tool whose last call took microseconds: the leader reads on afterwards.
-// Against the call that takes longer this time, one idle thread keeps watch for as long as such
-// calls come in, and takes over the reading from one that has not ended within a millisecond or
-// two. When nothing comes in no thread wakes up.
+// THREADS
 //
-// Replies are whole lines. Who has one writes it, as long as the client takes it at once; while
-// somebody is writing, others only add to the queue. What the client does not take at once goes to
-// the writer thread, the only one that ever waits for the client. A queue that is full holds up the
-// handlers and then the leader, hence the client: memory stays bounded.
+//            client                                                         client
+//              | lines                                                        ^
+//              v                                                              | lines
+//   +-----------------------+     calls      +------------------+  answers  +--------+
+//   | reader: LineReader,   | -- waiting_ -> | workers: run the | --------> | Outbox |
+//   | checks, short answers |                | tools' handlers  |           +--------+
+//   +-----------------------+                +------------------+             ^   | if the client
+//         ^     |  answers, and results of short calls                        |   v is behind
+//         |     +-------------------------------------------------------------+  writer thread
+//       watch
 //
-// Nothing is sent for a call once it is `done`, which is set, under the call's mutex, when its
-// answer is taken for sending or when the client cancels it. A call leaves the table of open
-// requests before its answer is sent, because the client may use the id again at once.
+// The reader and the workers are threads of one pool. A thread without a task takes the first of
+// these (next_task): to read, if no thread reads; a call that waits; to sleep until it is called.
+// The pool begins with two threads and grows to max_concurrent + 1.
 //
-// serve() itself only waits: for the end of input, `stop`, or a reader who went away. It can thus
-// return in time even if a handler does not.
+// A call goes to a worker, but waking one takes longer than a short call does (10 us in place of 5
+// for a round trip). So the reader itself runs a call whose tool took less than `quick_time` the
+// last time. Such a call may take long this time, and a client must still be able to cancel it:
+//
+//                    a thread takes it                  a short call is read
+//   free place -------------------------->  reading  ------------------------->  in a short call
+//    ^  (reader_: null)                      |   ^   <-------------------------   |
+//    |                                       |        the handler has returned    |
+//    +------------- input has ended ---------+                                    |
+//    +---------------- `watch_time` has passed: the watch frees the place --------+
+//
+// The thread that lost its place becomes a worker when its handler returns. The watch wakes up
+// every millisecond while short calls are read, and sleeps at other times.
+//
+// serve() itself waits for the end of the input, for `stop`, or for an output that breaks. So it
+// returns in time even if a handler does not.
+//
+// THE LIFE OF A CALL
+//
+//   read ---> checked ---> waiting ---> running ---> its handler has returned ---> answered
+//                |            |            |                                          ^
+//                |            |            +-- cancelled by the client: dropped       |
+//                |            +--------------- cancelled by the client: dropped       |
+//                |            +--------------- the session ends: not called ----------+
+//                +---------------------------- bad arguments, or too many calls ------+
+//
+// When the session ends, the running calls are cancelled, too, but their results are still sent. A
+// short call goes from checked to running at once.
+//
+// `done` decides, under the call's mutex, which end it is: nothing is sent for a call once it is
+// set, by the thread that takes its answer for sending or by the one that cancels it. A call leaves
+// the table of open requests before its answer is sent, as the client may use the id again at once.
 #pragma once
 
 #include "mcp/mcp.hpp"
@@ -34,19 +64,20 @@ inline namespace v0_1 {
 
 namespace mcp {
 
-// What a handler may know of its call.
+// What a handler may know of its call, which it may keep for longer than the session. The rest of a
+// call is an OpenCall: this type is public, so it has no member of an internal type.
 struct Call::State {
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   virtual ~State() = default;
   virtual void notify(double progress, std::optional<double> total, std::string_view text) = 0;
+  static Call handle(std::shared_ptr<State> call) { return Call(std::move(call)); }
 
   std::shared_ptr<const Tool> tool = {};
-  Json message = {};  // owns what the next two point to
-  const Json* arguments = nullptr;
-  Json converted = {};  // those that came under another name or as text; null: none
-  const Json* meta = nullptr;
+  const Json* arguments = nullptr;  // in the request
+  Json converted = {};              // those that came under another name or as text; null: none
+  const Json* meta = nullptr;       // in the request
   std::size_t max_result = 0;
   std::string progress_token = {};  // JSON; empty: no progress wanted
   std::string request_id = {};      // JSON
@@ -66,56 +97,43 @@ struct ToolEntry {
 
 // A call of a session.
 struct OpenCall : Call::State {
+  ~OpenCall() override;
   void notify(double progress, std::optional<double> total, std::string_view text) override;
 
-  std::shared_ptr<Session> session = {};
-  std::shared_ptr<Batch> batch = {};  // null: answered by a line of its own
-  bool more_follow = false;           // the client has sent more already
-  ToolEntry* entry = nullptr;
-  Id id = {};
-  bool modern = false;
-  std::size_t max_reply = 0;
-  std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
+  // True for the one caller that may end this call.
+  bool finish() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return !std::exchange(done, true);
+  }
 
-  ~OpenCall() override;
+  // Takes one of the notices that the call may send. False: none is left. Needs the mutex.
+  bool may_notify();
+
+  std::shared_ptr<Session> session = {};
+  Request request = {};
+  bool by_reader = false;              // a short call
+  ToolEntry* entry = nullptr;          // in the session
+  std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
 
   std::mutex mutex = {};
   bool done = false;  // answered, or cancelled by the client: nothing more may be sent
   std::optional<double> last_progress = {};
   double notices_left = 32;
   Clock::time_point notices_counted = {};
-
-  // True for the one who may end this call.
-  bool finish() {
-    const std::lock_guard<std::mutex> lock(mutex);
-    return !std::exchange(done, true);
-  }
-
-  // A bucket of 32 notices that fills with 20 in a second. Needs the mutex.
-  bool may_notify() {
-    const Clock::time_point now = Clock::now();
-    if (last_progress) {
-      const std::chrono::duration<double> passed = now - notices_counted;
-      notices_left = std::min(32.0, notices_left + 20 * passed.count());
-    }
-    notices_counted = now;
-    if (notices_left < 1) return false;
-    notices_left -= 1;
-    return true;
-  }
 };
 
 // session -----------------------------------------------------------------------------------------
 
 using CallPtr = std::shared_ptr<OpenCall>;
 
-// One serve(): the protocol's state, the threads and the descriptors.
+// One serve(): the protocol's state, the threads and the descriptors. The head of this file draws
+// how the threads work together.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
       : options_(options),
         server_info_(server_info_of(options)),
-        reader_(in_fd, wake_.descriptor(), options.max_line),
+        input_(in_fd, wake_.descriptor(), options.max_line),
         in_fd_(in_fd),
         out_fd_(out_fd),
         outbox_(out_fd, options.max_queued, ended_) {
@@ -129,53 +147,62 @@ class Session : public std::enable_shared_from_this<Session> {
                      std::string_view message);
 
  private:
-  // One of the threads that take turns.
-  struct Worker {
+  struct Thread {
     pthread_t thread = {};
     bool ended = false;
   };
+  enum class Task { read, run, end };
+  enum class Phase {
+    reading,   // messages are read and served
+    draining,  // the input has ended: calls that run or wait go on
+    closing,   // the session ends: all calls are cancelled, and no other begins
+  };
 
   // threads
-  int add_worker();
-  void work(Worker& self);
-  void rest(std::unique_lock<std::mutex>& lock);
-  void run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call);
-  bool call_a_thread();
-  CallPtr lead();
-  CallPtr take_waiting();
+  int add_thread(void (Session::*body)(const Thread&));
+  void call_worker();
+  void work(const Thread& self);
+  Task next_task(const Thread& self, CallPtr& call);
+  void read_input(const Thread& self);
+  bool reads(const Thread& self);
+  void stop_reading(int error);
+  void accept(const CallPtr& call);
+  void run_call(const CallPtr& call);
+  void watch_short_calls(const Thread&);
+  int start_threads();
   void wait_for_the_end(const CancelToken& stop);
+  bool input_ended();
   void wait_until_quiet(std::chrono::milliseconds time);
   void cancel_everything();
-  bool join_workers();
+  bool join_threads();
 
-  // messages; only the leader comes here
-  CallPtr on_line(std::string_view line);
+  // messages; only the reader comes here
+  struct Method;
+  static const Method* find_method(std::string_view name);
+  void on_line(std::string_view line);
   void on_unreadable(std::string_view line, const Error& error);
   void on_too_long(const Id& id);
   void on_batch(Json messages);
-  CallPtr on_message(Json message, const std::shared_ptr<Batch>& batch);
-  void on_notification(const Json& message);
-  CallPtr on_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
-  CallPtr on_modern_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
-  CallPtr on_legacy_request(Json message, Id id, const std::shared_ptr<Batch>& batch);
-  void on_initialize(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch);
-  void on_list(const Json& params, const Id& id, bool modern, const std::shared_ptr<Batch>& batch);
-  void on_listen(const Json& params, const Id& id, const std::shared_ptr<Batch>& batch);
-  CallPtr on_call(Json message, Id id, bool modern, const std::shared_ptr<Batch>& batch);
-  CallPtr dispatch(CallPtr call);
-  void cancel(const std::string& key);
+  void on_message(Json message, const std::shared_ptr<Batch>& batch);
+  void on_request(Request request);
+  void on_ping(Request&& request);
+  void on_initialize(Request&& request);
+  void on_discover(Request&& request);
+  void on_list(Request&& request);
+  void on_listen(Request&& request);
+  void on_call(Request&& request);
+  bool in_use(const Id& id);
+  std::vector<CallPtr>::iterator find_open(const Id& id);
+  void cancel(const Id& id);
   void refuse_line(const Id& id, int code, std::string_view message);
 
   // replies
-  std::string discover_result() const;
-  std::string list_result(bool modern) const;
-  void reply(const std::shared_ptr<Batch>& batch, std::string_view id, std::string_view result);
-  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, const RpcError& error);
-  void fail(const std::shared_ptr<Batch>& batch, std::string_view id, int code,
-            std::string_view message);
-  void deliver(const std::shared_ptr<Batch>& batch, std::string text);
-  static void count_up(const std::shared_ptr<Batch>& batch);
-  void count_down(Batch& batch);
+  std::string modern_list_members() const;
+  std::size_t most_bytes(const Request& request) const;
+  void reply(const Request& request, std::string_view result);
+  void fail(const Request& request, const RpcError& error);
+  void fail(const Request& request, int code, std::string_view message);
+  void deliver(Batch* batch, std::string text);
   void answer(const CallPtr& call, const ToolReply& reply);
   std::string answer_text(const OpenCall& call, const ToolReply& reply) const;
   ToolReply invoke(const CallPtr& call);
@@ -187,35 +214,36 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string server_info_;
   const CancelToken wake_ = {};   // ends the reading
   const CancelToken ended_ = {};  // the input has ended or the output is broken
-  LineReader reader_;
+  LineReader input_;
   const int in_fd_;
   const int out_fd_;
   Outbox outbox_;
   std::mutex log_mutex_;
+  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
 
-  // Of the leader alone.
-  std::string negotiated_ = {};  // by initialize; empty: not seen yet
-  std::string client_ = {};      // told by initialize, see Call::client()
+  // Of the reader alone.
+  std::string negotiated_ = {};  // version that initialize agreed on; empty: not seen yet
+  std::string client_ = {};      // that initialize has named, see Call::client()
   unsigned bad_lines_ = 0;       // in a row
 
-  std::mutex mutex_;
-  std::condition_variable work_;   // a thread is called
-  std::condition_variable quiet_;  // a thread has ended, or no handler is running any more
-  std::deque<Worker> workers_ = {};
-  std::size_t idle_ = 0;
-  std::size_t called_ = 0;  // idle ones that have been called and are not here yet
-  std::size_t running_ = 0;
-  bool leading_ = false;
-  bool watched_ = false;           // an idle thread keeps watch
-  std::uint64_t quick_calls_ = 0;  // run in the hope that they are short
-  std::uint64_t calls_seen_ = 0;   // of them, by the watch
-  bool input_ended_ = false;
-  bool closing_ = false;
+  std::mutex mutex_;  // guards all that follows
+  Phase phase_ = Phase::reading;
   int read_error_ = 0;
-  std::atomic<std::size_t> open_weight_{0};   // of all calls that are not answered
-  std::vector<CallPtr> waiting_ = {};         // the next one first
-  std::map<std::string, CallPtr> open_ = {};  // calls by id
-  TextMap subscriptions_ = {};                // spellings by id
+  std::vector<CallPtr> waiting_ = {};  // the next one first
+  std::vector<CallPtr> open_ = {};     // calls that wait or run
+  TextMap subscriptions_ = {};         // spellings of ids, by id
+
+  std::deque<Thread> threads_ = {};  // the watch, then those of the pool
+  std::condition_variable work_;     // there is a task
+  std::condition_variable quiet_;    // a handler has returned, or a thread has ended
+  std::size_t idle_ = 0;             // threads that wait for a task, also those that are called
+  std::size_t running_ = 0;          // handlers
+  const Thread* reader_ = nullptr;   // the thread that reads; null: the place is free
+
+  std::condition_variable watch_needed_;  // a short call has begun while the watch sleeps
+  bool watch_sleeps_ = false;
+  CallPtr short_call_ = {};                  // that the reader runs now, or null
+  Clock::time_point short_call_began_ = {};  // the last one
 };
 
 }  // namespace inner

@@ -21,53 +21,35 @@ struct Id {
 
 Id id_of(const Json& value);
 
-// Finds the top-level "id" in a message that cannot be parsed or kept, in pieces of any size. It
-// looks only as far as the message still has the shape of an object.
+// True for a number without a fraction, however large.
+bool is_whole(const Json& value);
+
+// Finds the top-level "id" of a message that cannot be parsed or kept. The message comes in pieces
+// of any size. Each member of the outermost object is collected without what is nested in it, and a
+// member that turns out to be the id is parsed on its own. What follows the object is ignored.
 class IdScanner {
  public:
-  void feed(std::string_view bytes) {
-    for (const char c : bytes) step(c);
-  }
+  void feed(std::string_view bytes);
 
   // The id, or an empty one.
-  Id id() const;
+  const Id& id() const { return id_; }
 
  private:
-  enum class Expect { object, name, colon, value, nothing };
+  // True while the member is shorter than any that can be the id with a valid value.
+  bool has_room() const { return member_.size() < longest_id + 64; }
 
-  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+  void end_member();
 
-  void step(char c);
-
-  // A byte order mark may precede the object.
-  void begin(char c);
-
-  void begin_string();
-
-  void step_in_string(char c);
-
-  void end_string();
-
-  void step_structure(char c);
-
-  void keep(char c) {
-    if (token_.size() <= longest_id) token_ += c;
-  }
-
-  Expect expect_ = Expect::object;
-  std::size_t depth_ = 0;
-  bool broken_ = false;
+  std::size_t depth_ = 0;  // of open brackets; 0: before the outermost object
   bool in_string_ = false;
   bool escaped_ = false;
-  bool in_number_ = false;
-  bool keeping_ = false;
-  bool is_id_ = false;
-  std::string token_ = {};
-  std::string found_ = {};
+  bool ended_ = false;  // the object has ended, or there is none
+  std::string member_ = {};
+  Id id_ = {};
 };
 
-// Whether a call that failed is to be made again: it was interrupted, or there was no memory for
-// it, which this waits for.
+// True if a system call that failed should be made again: a signal has interrupted it, or there was
+// no memory, in which case this waits a millisecond first.
 bool may_try_again(int error);
 
 // Splits a descriptor's bytes into lines. The buffer grows to hold the longest line and shrinks
@@ -88,7 +70,7 @@ class LineReader {
   }
 
   // After too_long: the id of the line that was skipped.
-  Id skipped_id() const { return scanner_.id(); }
+  const Id& skipped_id() const { return scanner_.id(); }
   int error() const { return error_; }
 
  private:
@@ -100,7 +82,8 @@ class LineReader {
   // A last line without newline counts.
   Event last_line(std::string_view& line);
 
-  void strip_byte_order_mark(std::string_view& line);
+  // The line up to `stop`; the next one begins at `next`. Drops a byte order mark before the first.
+  std::string_view take_line(std::size_t stop, std::size_t next);
 
   void skip(std::string_view bytes);
 
@@ -126,77 +109,74 @@ class LineReader {
   int error_ = 0;
 };
 
-// A thread that can be made without exceptions. `run` must not throw.
-template <class F>
-int start_own_thread(pthread_t& thread, F run) {
-  auto boxed = std::make_unique<F>(std::move(run));
-  const auto body = [](void* argument) -> void* {
-    const std::unique_ptr<F> mine(static_cast<F*>(argument));
-    (*mine)();
-    return nullptr;
-  };
-  const int error = pthread_create(&thread, nullptr, body, boxed.get());
-  if (error == 0) boxed.release();
-  return error;
-}
+// Starts a thread, without exceptions. `run` must not throw. Returns 0 or an errno.
+int start_own_thread(pthread_t& thread, Function<void()> run);
 
-// Whole lines to one descriptor from many threads; see the head of this section.
+// Writes whole lines to one descriptor, for many threads. A sender adds its line to the queue and
+// writes the queue as long as the client takes it at once; the rest is left to the writer thread,
+// the only one that waits for the client.
+//
+//   send() ---> queue ---> write_at_once() ---> client        the mutex is held, nothing blocks
+//                 |              ^
+//                 |  behind_     | the client reads again
+//                 +------> writer thread: poll()              the mutex is not held
+//
+// While the client is behind, senders only add to the queue. When the queue is full they wait,
+// which holds up handlers and then the reader, hence the client: the memory is bounded by `limit`.
 class Outbox {
  public:
-  // `broken` is cancelled when nobody reads any more.
+  // `broken` is cancelled when the client no longer reads.
   Outbox(int fd, std::size_t limit, CancelToken broken)
       : fd_(fd), limit_(limit), broken_(std::move(broken)) {}
 
-  // Starts the writer thread; 0 or an errno.
+  // Starts the writer thread. Returns 0 or an errno.
   int start();
 
   // Queues a line and writes what can be written at once. Waits while the queue is full.
   void send(std::string line);
 
-  // Queues a line for a write that comes soon: of the next send() or of push().
+  // Queues a line that the next send() or push() writes, so that small lines go out together.
   void send_later(std::string line);
 
   // Writes what can be written at once.
   void push();
 
-  // Never waits: drops the line instead when the client is behind.
+  // Never waits: drops the line if the client is behind.
   void offer(std::string line);
 
-  // True when somebody waits for room and nothing was written since the last question.
+  // True if a thread waits for room and nothing was written since the last call.
   bool stuck();
 
-  // From now on a full queue drops instead of waiting.
+  // From now on a full queue drops lines; senders no longer wait.
   void stop_waiting();
 
   // Waits until everything is written or the time is over.
   void flush(std::chrono::milliseconds time);
 
-  // Drops what is left. Afterwards the descriptor is not touched any more.
+  // Drops what is left. Afterwards the descriptor is not used any more.
   void close();
 
  private:
-  // After poll() says so, a pipe or socket takes this much without blocking.
+  enum class State {
+    open,    // a full queue makes senders wait
+    ending,  // a full queue drops lines
+    closed,  // nothing is written any more
+  };
+
+  // A pipe or socket that poll() reports as writable takes this much without blocking.
   static constexpr std::size_t step = 4096;
 
+  // All of these need the mutex.
+  std::size_t held() const { return queue_.size() - written_; }
   bool fits(std::size_t size, std::size_t limit) const {
-    return held_ == 0 || held_ + size <= limit;
+    return held() == 0 || held() + size <= limit;
   }
-
   void add(std::string line);
+  void write_at_once();
+  bool write_step(HeldSignal& guard);
+  void end();
 
-  void discard();
-
-  // Writes the queue unless somebody does already, who then takes the new line along.
-  void drain(std::unique_lock<std::mutex>& lock);
-
-  // Writes what is queued; false when the client does not take it all at once, or is gone.
-  bool write_part(std::unique_lock<std::mutex>& lock, bool wait);
-
-  // 0, or the errno that ends it all. `done` tells how far it came.
-  int write_bytes(std::string_view bytes, std::size_t& done, bool wait);
-
-  // The writer thread.
-  void write_what_is_left();
+  void wait_for_client();  // the writer thread
 
   const int fd_;
   const std::size_t limit_;
@@ -205,25 +185,38 @@ class Outbox {
   pthread_t writer_ = {};
   bool started_ = false;
   std::mutex mutex_;
-  std::condition_variable room_;         // something was written, or the end has come
-  std::condition_variable handed_over_;  // the writer thread has to go on
+  std::condition_variable room_;    // something was written, or the state has changed
+  std::condition_variable needed_;  // the writer thread has to wait for the client, or to end
+  State state_ = State::open;
   std::string queue_ = {};
-  std::size_t held_ = 0;             // bytes queued or being written
-  std::size_t waiting_ = 0;          // threads in send() for want of room
-  std::uint64_t written_ = 0;        // bytes so far
-  std::uint64_t written_asked_ = 0;  // of them, when stuck() was last asked
-  bool writing_ = false;             // somebody takes what is queued
-  bool handed_ = false;              // and that is the writer thread
-  bool patient_ = true;
-  bool closed_ = false;
+  std::size_t written_ = 0;  // bytes at the front of the queue that are gone already
+  bool behind_ = false;      // the client has not taken all at once
+  std::size_t waiting_ = 0;  // threads in send() that wait for room
+  bool progress_ = false;    // something was written since stuck() was last asked
 };
 
-// The replies to one batch, sent together when the last is there.
+// The replies to one batch. They are sent when no request of it is open any more, nor its reading:
+// each has a reference, which it drops once it is answered or cancelled.
 struct Batch {
+  Batch(Outbox& out, std::size_t bytes) : outbox(out), share(bytes) {}
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+  ~Batch();
+
+  Outbox& outbox;
+  const std::size_t share;  // bytes of each reply
   std::mutex mutex = {};
-  std::size_t open = 1;   // requests not answered yet, and one for the reading of the batch itself
-  std::size_t share = 0;  // bytes of each reply
   std::string replies = {};
+};
+
+// A request that was read, and where its answer goes.
+struct Request {
+  const Json& params() const { return message["params"sv]; }
+
+  Json message = {};
+  Id id = {};
+  std::shared_ptr<Batch> batch = {};  // null: answered by a line of its own
+  bool modern = false;                // its era
 };
 
 }  // namespace inner

@@ -1,4 +1,4 @@
-// The session: its threads, which take turns.
+// The session: its threads, as session_internal.hpp draws them.
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
@@ -14,135 +14,168 @@ inline namespace v0_1 {
 namespace mcp {
 inline namespace inner {
 
-// threads ----
+// the pool ----
 
-// Needs the mutex. 0 or an errno.
-int Session::add_worker() {
-  workers_.emplace_back();
-  Worker& self = workers_.back();
-  const int error =
-      start_own_thread(self.thread, [session = shared_from_this(), &self] { session->work(self); });
-  if (error != 0) workers_.pop_back();
+// Starts a thread. Returns 0 or an errno. Needs the mutex.
+int Session::add_thread(void (Session::*body)(const Thread&)) {
+  threads_.emplace_back();
+  Thread& self = threads_.back();
+  const int error = start_own_thread(self.thread, [session = shared_from_this(), &self, body] {
+    ((*session).*body)(self);
+    const std::lock_guard<std::mutex> lock(session->mutex_);
+    self.ended = true;
+    session->quiet_.notify_all();
+  });
+  if (error != 0) threads_.pop_back();
   return error;
 }
 
-void Session::work(Worker& self) {
+// Calls a thread for a task that is new, and starts one if there are more tasks than idle threads.
+// If none can be started, threads that are busy now do the task later. Needs the mutex.
+void Session::call_worker() {
+  const std::size_t tasks = waiting_.size() + (reader_ ? 0 : 1);
+  const std::size_t pool = threads_.size() - 1;  // without the watch
+  if (tasks > idle_ && pool <= options_.max_concurrent) (void)add_thread(&Session::work);
+  work_.notify_one();
+}
+
+void Session::work(const Thread& self) {
+  for (;;) {
+    CallPtr call;
+    const Task task = next_task(self, call);
+    if (task == Task::end) return;
+    if (task == Task::read) read_input(self);
+    if (task == Task::run) run_call(call);
+  }
+}
+
+// Waits for a task, and marks it as taken: by the reader's place, or as a handler that runs.
+Session::Task Session::next_task(const Thread& self, CallPtr& call) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    if (CallPtr call = take_waiting()) {
-      run_call(lock, call);
-    } else if (closing_) {
-      break;
-    } else if (!leading_ && !input_ended_) {
-      leading_ = true;
-      lock.unlock();
-      call = lead();
-      lock.lock();
-      leading_ = false;
-      if (call) run_call(lock, call);
+    if (phase_ == Phase::closing) return Task::end;
+    if (phase_ == Phase::reading && !reader_) {
+      reader_ = &self;
+      return Task::read;
+    }
+    if (!waiting_.empty() && running_ < options_.max_concurrent) {
+      call = std::move(waiting_.front());
+      waiting_.erase(waiting_.begin());
+      ++running_;
+      return Task::run;
+    }
+    ++idle_;
+    work_.wait(lock);
+    --idle_;
+  }
+}
+
+// the reader ----
+
+// Reads and serves messages until the input ends or the watch has given the place away. Answers of
+// the reader go out together: after the last message that has been received.
+void Session::read_input(const Thread& self) {
+  using Event = LineReader::Event;
+  std::string_view line;
+  while (reads(self)) {
+    if (!input_.has_line()) outbox_.push();
+    // Messages that were received before the session ended are not served any more.
+    const Event event = wake_.cancelled() ? Event::interrupted : input_.next(line);
+    if (event == Event::line) {
+      on_line(line);
+    } else if (event == Event::too_long) {
+      on_too_long(input_.skipped_id());
     } else {
-      ++idle_;
-      rest(lock);
-      --idle_;
-      if (called_ > 0) --called_;
+      stop_reading(event == Event::failed ? input_.error() : 0);
     }
   }
-  self.ended = true;
-  quiet_.notify_all();
+  outbox_.push();
 }
 
-// Waits to be called, or as the one on watch until a short call turns out to be a long one.
-void Session::rest(std::unique_lock<std::mutex>& lock) {
-  if (watched_ || quick_calls_ == calls_seen_) return work_.wait(lock);
-  watched_ = true;
-  bool called = false;
-  while (!called && quick_calls_ != calls_seen_) {
-    calls_seen_ = quick_calls_;
-    called = work_.wait_for(lock, watch_time) == std::cv_status::no_timeout;
+bool Session::reads(const Thread& self) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reader_ == &self;
+}
+
+void Session::stop_reading(int error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reader_ = nullptr;
+  if (phase_ != Phase::reading) return;
+  phase_ = Phase::draining;
+  read_error_ = error;
+  ended_.cancel();
+}
+
+// Runs a call that is short, gives another one to the workers, or refuses it.
+void Session::accept(const CallPtr& call) {
+  std::string problem;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::size_t calls = running_ + waiting_.size();
+    const bool at_once = calls < options_.max_concurrent;
+    if (phase_ == Phase::closing) {
+      problem = server_ends;
+    } else if (!at_once && calls - options_.max_concurrent >= options_.max_waiting) {
+      problem = concat(
+          "The server is busy: % calls are running and % are waiting. Try again when some have "
+          "ended.",
+          {options_.max_concurrent, options_.max_waiting});
+    } else {
+      open_.push_back(call);
+      call->by_reader = at_once && call->entry->quick && !call->request.batch;
+      if (!call->by_reader) {
+        waiting_.push_back(call);
+        return call_worker();
+      }
+      ++running_;
+      short_call_ = call;
+      short_call_began_ = Clock::now();
+      if (std::exchange(watch_sleeps_, false)) watch_needed_.notify_one();
+    }
   }
-  watched_ = false;
+  if (problem.empty()) return run_call(call);
+  answer(call, ToolResult::error(problem));
 }
 
-// Needs the mutex. The next waiting call, with a place to run.
-CallPtr Session::take_waiting() {
-  if (waiting_.empty() || running_ == options_.max_concurrent) return nullptr;
-  CallPtr call = std::move(waiting_.front());
-  waiting_.erase(waiting_.begin());
-  ++running_;
-  return call;
-}
-
-// Needs the mutex. Sees to it that one more thread comes. Without one the present threads do what
-// is to be done, later.
-bool Session::call_a_thread() {
-  if (idle_ > called_) {
-    ++called_;
-    work_.notify_one();
-    return true;
-  }
-  return workers_.size() <= options_.max_concurrent && add_worker() == 0;
-}
-
-// Runs a call that has its place in running_, while somebody else reads.
-void Session::run_call(std::unique_lock<std::mutex>& lock, const CallPtr& call) {
-  const bool comes_back = call->entry->quick && watched_;
-  if (comes_back) {
-    ++quick_calls_;
-  } else if (!leading_ && !input_ended_ && !closing_ && called_ == 0) {
-    if (call->entry->quick) ++quick_calls_;
-    call_a_thread();
-  }
-  lock.unlock();
-  // With a client that asks much at once, answers go out together, once for all that were read.
-  // Nothing waits for a call that may take long: nor for one that does, for who then takes over the
-  // reading writes them.
-  call->more_follow = call->more_follow && comes_back;
-  if (!comes_back) outbox_.push();
+// Runs and answers a call that is counted in running_.
+void Session::run_call(const CallPtr& call) {
   const Clock::time_point start = Clock::now();
-  ToolReply reply = invoke(call);
+  const ToolReply reply = invoke(call);
   const bool quick = Clock::now() - start < quick_time;
   answer(call, reply);
-  lock.lock();
+  const std::lock_guard<std::mutex> lock(mutex_);
   call->entry->quick = quick;
+  if (short_call_ == call) short_call_ = nullptr;
   --running_;
-  if (running_ == 0 && (input_ended_ || closing_)) quiet_.notify_all();
-  if (!call->more_follow || !leading_) return;
-  // It took longer than was hoped. Who reads meanwhile may have nothing to write for long.
-  lock.unlock();
-  outbox_.push();
-  lock.lock();
+  if (phase_ != Phase::reading) quiet_.notify_all();
 }
 
-// Reads and answers messages until there is a call to run here, or none will come.
-CallPtr Session::lead() {
-  std::string_view line;
-  for (;;) {
-    if (!reader_.has_line()) outbox_.push();
-    // What was read already is not served any more, either, once the server ends.
-    const LineReader::Event event =
-        wake_.cancelled() ? LineReader::Event::interrupted : reader_.next(line);
-    if (event == LineReader::Event::line) {
-      if (CallPtr call = on_line(line)) {
-        call->more_follow = reader_.has_line();
-        return call;
-      }
-    } else if (event == LineReader::Event::too_long) {
-      on_too_long(reader_.skipped_id());
+// The watch: frees the reader's place when a short call has turned out to be a long one.
+void Session::watch_short_calls(const Thread&) {
+  constexpr int ticks_until_sleep = 20;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (phase_ != Phase::closing) {
+    const Clock::duration age = Clock::now() - short_call_began_;
+    if (short_call_ && age >= watch_time) {
+      short_call_ = nullptr;
+      reader_ = nullptr;
+      call_worker();
+    }
+    watch_sleeps_ = !short_call_ && age >= ticks_until_sleep * watch_time;
+    if (watch_sleeps_) {
+      watch_needed_.wait(lock);
     } else {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      input_ended_ = true;
-      if (event == LineReader::Event::failed) read_error_ = reader_.error();
-      ended_.cancel();
-      return nullptr;
+      watch_needed_.wait_for(lock, watch_time);
     }
   }
 }
 
-// The leader tells when the input has ended. It cannot when it waits for a client that does not
-// read its answers; then it is the end, too, if that client has closed the input and takes nothing
-// more.
+// the end ----
+
+// The reader reports the end of the input. It cannot while it waits for a client that does not read
+// its answers; it is the end, too, if such a client has closed the input and takes nothing more.
 void Session::wait_for_the_end(const CancelToken& stop) {
-  // A pipe that nobody reads, or that nobody writes to, reports that without being asked.
+  // A pipe whose other end is closed reports that without being asked.
   pollfd fds[4] = {{stop.descriptor(), POLLIN, 0},
                    {ended_.descriptor(), POLLIN, 0},
                    {out_fd_, 0, 0},
@@ -162,6 +195,11 @@ void Session::wait_for_the_end(const CancelToken& stop) {
   }
 }
 
+bool Session::input_ended() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return phase_ == Phase::draining;
+}
+
 void Session::wait_until_quiet(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
   quiet_.wait_for(lock, time, [&] { return running_ == 0 && waiting_.empty(); });
@@ -170,67 +208,67 @@ void Session::wait_until_quiet(std::chrono::milliseconds time) {
 // Calls that are cancelled because the server ends are still answered, with what they have.
 void Session::cancel_everything() {
   std::vector<CallPtr> waiting;
-  std::map<std::string, CallPtr> running;
+  std::vector<CallPtr> running;
   TextMap subscriptions;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
+    phase_ = Phase::closing;
     waiting.swap(waiting_);
     running = open_;
     subscriptions.swap(subscriptions_);
     work_.notify_all();
+    watch_needed_.notify_all();
   }
   wake_.cancel();
   outbox_.stop_waiting();
-  for (const auto& [key, call] : running) call->cancel.cancel();
+  for (const CallPtr& call : running) call->cancel.cancel();
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
   for (const auto& [key, id] : subscriptions)
-    reply(nullptr, id,
-          concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
-                 {subscription_key, id, server_info_key, server_info_}));
+    deliver(nullptr,
+            reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
+                                  {subscription_key, id, server_info_key, server_info_})));
 }
 
-// False when a thread is still in a handler; it is left to itself.
-bool Session::join_workers() {
+// False if a thread is still in a handler. It is detached, and owns a reference to the session.
+bool Session::join_threads() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
-    const auto at_work = [](const Worker& worker) { return !worker.ended; };
-    return find_where(workers_, at_work) == workers_.end();
+    const auto at_work = [](const Thread& thread) { return !thread.ended; };
+    return find_where(threads_, at_work) == threads_.end();
   };
   const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
-  for (const Worker& worker : workers_) {
-    if (worker.ended) {
-      pthread_join(worker.thread, nullptr);
+  for (const Thread& thread : threads_) {
+    if (thread.ended) {
+      pthread_join(thread.thread, nullptr);
     } else {
-      pthread_detach(worker.thread);
+      pthread_detach(thread.thread);
     }
   }
   open_.clear();
   return all;
 }
 
+// Two threads of the pool are needed in any case: one reads while the other is in a handler.
+int Session::start_threads() {
+  int error = outbox_.start();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (error == 0) error = add_thread(&Session::watch_short_calls);
+  for (int i = 0; i < 2 && error == 0; ++i) error = add_thread(&Session::work);
+  return error;
+}
+
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
     return system_error(errno, "serve: descriptors");
-  int error = outbox_.start();
-  // Two from the start: there must always be one to read while the other works.
-  for (int i = 0; i < 2 && error == 0; ++i) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    error = add_worker();
-  }
+  const int error = start_threads();
   if (error == 0) wait_for_the_end(stop);
-  bool input_ended = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    input_ended = input_ended_;
-  }
-  if (input_ended && !stop.cancelled()) wait_until_quiet(finish_time);
+  if (input_ended() && !stop.cancelled()) wait_until_quiet(finish_time);
   cancel_everything();
   wait_until_quiet(cancel_time);
   outbox_.push();
   outbox_.flush(flush_time);
   outbox_.close();
-  const bool all = join_workers();
+  const bool all = join_threads();
   if (error != 0) return system_error(error, "serve: thread");
   if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
   if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");

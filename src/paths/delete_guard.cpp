@@ -1,4 +1,14 @@
 // Generated files, and which files may be deleted.
+//
+// What the guard knows of a file, by its canonical path:
+//
+//               mark_read            mark_created
+//   unknown ------------> read ----------------------> created
+//      |                                                  ^
+//      +-------------------- mark_created ---------------+
+//
+// clear() makes all unknown. So does a full table: the file that was marked first goes first. A
+// regular file may be deleted when it is known or generated; a link or what is missing always may.
 
 #include "paths/paths.hpp"
 #include "paths/walk_internal.hpp"
@@ -62,7 +72,7 @@ class Examples {
   std::size_t count_ = 0;
 };
 
-// The same by path. A link in place of the directory is not followed.
+// list_open_directory() by path. A link in place of the directory is an error.
 Expected<void> list_directory(const std::string& path, WalkBudget& budget,
                               FunctionRef<void(const char*, const struct stat&)> visit) {
   UniqueFd fd(above_standard_streams(
@@ -155,11 +165,10 @@ bool is_auto_generated(std::string_view path, std::string_view root) {
 // Which files are known, the oldest first in `order`.
 struct DeleteGuard::State {
   static constexpr const char* created_here = "created";
-  using Files = std::map<std::string, std::string>;  // canonical path; "read" or created_here
   std::vector<std::string> roots = {};
   std::mutex mutex = {};
-  Files files = {};
-  std::list<Files::iterator> order = {};
+  TextMap files = {};  // canonical path; "read" or created_here
+  std::list<TextMap::iterator> order = {};
   std::size_t path_bytes = 0;
   std::size_t created = 0;
 
@@ -178,7 +187,7 @@ struct DeleteGuard::State {
   }
   bool knows(std::string_view path) {
     const std::lock_guard<std::mutex> lock(mutex);
-    return files.find(std::string(path)) != files.end();
+    return files.find(path) != files.end();
   }
   // The deepest root around a canonical path, or nothing.
   std::string_view root_around(std::string_view path) const {
@@ -194,7 +203,7 @@ struct DeleteGuard::State {
 
  private:
   void forget_oldest() {
-    const Files::iterator oldest = order.front();
+    const TextMap::iterator oldest = order.front();
     order.pop_front();
     path_bytes -= oldest->first.size();
     if (oldest->second == created_here) --created;

@@ -20,12 +20,6 @@ struct Root {
   Permission permission = Permission::write;
 };
 
-struct PathOptions {
-  // The directories commands may work in. Empty: every directory of the system, writable. A path
-  // that is not absolute is looked up from the caller's current directory; `~` is not special.
-  std::vector<Root> roots = {};
-};
-
 // A directory that was checked and opened. The descriptor is the directory itself, so nothing that
 // happens to its name afterwards matters: enter it with fchdir(). It can do no more than that where
 // the system has such descriptors (O_PATH on Linux).
@@ -50,16 +44,17 @@ bool is_within(std::string_view path, std::string_view root) noexcept;
 // Names are compared byte by byte. Where the file system ignores case, another spelling of a root
 // is outside of it; so a root that forbids a subtree of another should not be relied on there.
 //
-// It guards the directory in which a command starts and tells the sandbox what to grant. It does
-// not hold a running command back: `cd /` is the sandbox's affair.
+// It guards the directory in which a command starts, and gives the sandbox its grants. It does not
+// hold a running command back: only the sandbox refuses what follows `cd /`.
 class PathRules {
  public:
-  // Makes every root canonical now, so that a link planted later cannot move it. A root that is
-  // missing, not a directory or not readable, or that is listed twice with different permissions,
-  // is an error that names `allowed_paths` (`read_only` for one with Permission::read).
-  static Expected<PathRules> create(const PathOptions& options);
-  // Roots that are canonical already, as another machine has told of its own. This host is not
-  // looked at.
+  // The directories that commands may work in; none: every directory of the system, writable. A
+  // path that is not absolute is looked up from the caller's current directory; `~` is not special.
+  // Each is made canonical now, so that a link planted later cannot move it.
+  //   Errors, with the option `allowed_paths` (`read_only` for one with Permission::read): a root
+  //   that is missing, not a directory or not readable, or listed twice with different permissions.
+  static Expected<PathRules> create(const std::vector<Root>& roots);
+  // Roots that are canonical already, as reported by another machine. This host is not looked at.
   static PathRules of_canonical(std::vector<Root> roots);
 
   // Whether there are roots. Without, everything is allowed.
@@ -120,7 +115,7 @@ class DeleteGuard {
     std::size_t total_tracked = 0;  // both
   };
 
-  // A guard that never objects is made by not asking it. `roots` are the workspace and other
+  // `roots` are the workspace and other
   // canonical directories, for is_auto_generated(): the deepest one around a path counts.
   explicit DeleteGuard(std::vector<std::string> roots = {});
 

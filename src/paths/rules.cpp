@@ -9,6 +9,16 @@
 // Linux does the second step in one call, openat2(RESOLVE_NO_SYMLINKS), a sixth of the time. The
 // walk does the same on every system, where a seccomp filter forbids that call, and whenever it
 // fails: the walk knows which name was at fault.
+//
+// canonical_path() moves names from the left of `todo` to the end of `done`:
+//
+//   next name of todo      then
+//   "" or .                nothing
+//   ..                     the last name of done goes; at the root nothing does
+//   a link                 its text comes in front of what is left of todo; done is empty again
+//                          when that text is absolute. Counts against 40 links and 4095 bytes
+//   anything else, also    the name is added to done
+//   what does not exist
 
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
@@ -25,11 +35,7 @@ constexpr std::size_t longest_path = 4095;  // PATH_MAX of Linux, which counts t
 constexpr int most_links = 40;              // MAXSYMLINKS of Linux
 
 #if CODEEXEC_HAS_OPENAT2
-// A descriptor that is good for entering and for opening what lies below. Where the system can, it
-// needs search permission only, as `cd` does.
-
-// One system call for the whole walk below. -1 whenever it did not succeed, for any reason.
-
+// One system call for the whole walk of open_canonical_directory(). -1 on any failure.
 int open_without_links(const std::string& path) {
   struct {
     std::uint64_t flags;
@@ -111,15 +117,7 @@ bool is_canonical_form(std::string_view path) {
 }  // namespace inner
 
 const char* name(Permission permission) noexcept {
-  switch (permission) {
-    case Permission::none:
-      return "none";
-    case Permission::read:
-      return "read";
-    case Permission::write:
-      break;
-  }
-  return "write";
+  return name_in("none\0read\0write\0", static_cast<int>(permission));
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
@@ -137,7 +135,7 @@ Expected<std::string> canonical_path(std::string_view path, std::string_view bas
   std::size_t at = 0;
   int links = 0;
   // Each readlink() walks all of `done` again, so the text of links must be bounded, not only their
-  // number: 40 links of 4 KB each, laid out by somebody patient, took 4.6 seconds.
+  // number: 40 links of 4 KB each took 4.6 seconds.
   std::size_t walked = todo.size();
   while (at < todo.size()) {
     const std::size_t end = std::min(todo.find('/', at), todo.size());
@@ -174,9 +172,9 @@ bool is_within(std::string_view path, std::string_view root) noexcept {
          (path.size() == root.size() || path[root.size()] == '/');
 }
 
-Expected<PathRules> PathRules::create(const PathOptions& options) {
+Expected<PathRules> PathRules::create(const std::vector<Root>& roots) {
   PathRules rules;
-  for (const Root& given : options.roots) {
+  for (const Root& given : roots) {
     auto root = open_root(given);
     if (!root) return root.failure();
     const Root* same = nullptr;

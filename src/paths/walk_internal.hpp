@@ -24,7 +24,7 @@ bool is_generated_name(std::string_view name, GeneratedScope scope);
 // one that it may be.
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base = {});
 
-// What may still be looked at of a directory tree, for whoever lists it.
+// How much of a directory tree may still be listed.
 struct WalkBudget {
   std::size_t entries = DeleteGuard::max_entries;
   std::size_t bytes = DeleteGuard::max_entry_bytes;

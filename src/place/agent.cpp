@@ -1,4 +1,4 @@
-// The agent: what runs in a place and starts the commands there.
+// The agent: the program in a place that starts the commands there.
 
 #include "place/copy_internal.hpp"
 #include "place/place.hpp"
@@ -20,9 +20,12 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// One thread drives all: the orders, the commands as states of their own, the answers. It holds at
-// most queue_limit bytes and a frame of each command's output, a window of each command's input,
-// and one request.
+// One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
+// and a frame of each command's output, a window of each command's input, and one request.
+//
+//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
+//             no other frame      orders       the input has ended, or is wrong, or silent: all
+//             is accepted                      commands are killed, and nothing more is sent
 class PlaceAgent {
  public:
   PlaceAgent(int in, int out) : in_(in), out_(out) {}
@@ -38,12 +41,12 @@ class PlaceAgent {
 
   struct Running {
     std::uint32_t id = 0;
-    std::unique_ptr<State> state = {};
+    std::shared_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
     PlaceWindow input_window = {};
     std::uint64_t oom_kills = 0;  // at the start, in its container
     bool has_input = false;
-    bool input_watched = false;  // nobody was told yet that it is closed
+    bool input_watched = false;  // until the client has been sent input_closed
     UniqueFd told = UniqueFd();
   };
 
@@ -52,13 +55,15 @@ class PlaceAgent {
   void receive();
   bool take(const Frame& frame);
   bool greet(std::string_view text);
+  Expected<void> settle(const Json& hello, Json& answer);
+  Expected<void> settle_ground(const Json& hello, std::string& ground);
+  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
   Expected<void> make_copy(std::string& ground);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
   void watch_input(Running& command);
-  void tell_end(std::uint32_t id, const ProcessResult& result);
   Running* find(std::uint32_t id);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -68,22 +73,22 @@ class PlaceAgent {
   const int out_;
   bool ending_ = false;
   bool killing_ = false;
-  std::string problem_ = {};  // that it ended for; empty: the input ended
+  std::string problem_ = {};  // why it ends; empty: the input has ended
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
-  bool is_remote_ = false;                                    // the workspace is only here
-  std::string ground_ = {};                                   // of questions
-  std::shared_ptr<const Executor::PrivateFolder> copy_ = {};  // what the workspace lies in
-  long uid_ = -1;                                             // that commands become
+  bool is_remote_ = false;                          // the workspace is only here
+  std::string ground_ = {};                         // of questions
+  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
+  long uid_ = -1;                                   // that commands become
   long gid_ = -1;
   std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
   Clock::time_point last_heard_ = Clock::now();
   Clock::time_point last_sent_ = Clock::now();
   std::optional<Environment> environment_ = {};
   Sandbox sandbox_ = {};
-  std::shared_ptr<const Executor::PrivateFolder> home_ = {};  // of commands in a sandbox
-  std::vector<std::string> weak_variables_ = {};  // that any other setting of them replaces
+  std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
+  std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
   PlaceFrames reader_ = {};
   std::unique_ptr<char[]> bytes_{new char[longest_payload]};
   State::ReadBuffer buffer_ = {};
@@ -120,7 +125,6 @@ int PlaceAgent::run() {
   return 1;
 }
 
-// When it ends, all commands are killed, and nobody is told of them.
 void PlaceAgent::loop() {
   std::vector<pollfd> set;
   while (!ending_ || !commands_.empty()) {
@@ -128,12 +132,12 @@ void PlaceAgent::loop() {
     set.clear();
     set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
     set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
-    // Nobody has to speak to it; the pipe's end says that nobody will.
+    // Before the hello there is no deadline: a client that has gone ends the pipe.
     Clock::time_point deadline =
         ending_ || !greeted_
             ? Clock::time_point::max()
             : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
-    // Whoever came first the last time comes last now: the room that there is goes round.
+    // The first command becomes the last one, so that each gets its share of the room.
     if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
     const std::size_t polled = commands_.size();
     for (Running& command : commands_) {
@@ -141,7 +145,7 @@ void PlaceAgent::loop() {
       command.state->add_descriptors(set);
       deadline = std::min(deadline, command.state->deadline());
     }
-    // Whoever is to be killed does not know it yet.
+    // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
     if (set[0].revents) receive();
@@ -162,7 +166,7 @@ void PlaceAgent::loop() {
         for (std::size_t i = 0; i < told.size(); i += longest_payload)
           send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
       }
-      tell_end(command.id, result);
+      send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
     const Clock::time_point now = Clock::now();
@@ -173,13 +177,14 @@ void PlaceAgent::loop() {
   }
 }
 
-// A stream is read only as far as somebody has room for it. What a command writes that is killed
-// with the connection goes nowhere.
+// A stream is read only as far as the client has room for it. The output of a command that is
+// killed with the connection is dropped.
 void PlaceAgent::make_room(Running& command) {
   const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
   const std::size_t room = left < longest_payload / 2 ? 0 : longest_payload;
-  command.state->out.room = ending_ ? longest_payload : std::min(room, command.credit[0]);
-  command.state->err.room = ending_ ? longest_payload : std::min(room, command.credit[1]);
+  for (const Stream stream : {Stream::out, Stream::err})
+    command.state->room(stream) =
+        ending_ ? longest_payload : std::min(room, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
 void PlaceAgent::receive() {
@@ -208,7 +213,7 @@ auto PlaceAgent::find(std::uint32_t id) -> Running* {
   return nullptr;
 }
 
-// An order for a command that has just ended is none; the client could not know.
+// An order for a command that has just ended is ignored: the client could not know.
 bool PlaceAgent::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return true;
@@ -230,16 +235,11 @@ bool PlaceAgent::take(const Frame& frame) {
   if (frame.kind == FrameKind::input) {
     if (!command) return true;
     if (!command->has_input || !command->input_window.use(payload.size())) return false;
-    State& state = *command->state;
-    if (!state.input) return true;
-    ssize_t size = 0;
-    if (state.unwritten.empty() && state.queued_input.empty())
-      size = write_to_pipe(state.input.get(), payload);
-    state.queued_input += payload.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    command->state->give_input(payload);
     return true;
   }
   if (is(FrameKind::input_end, 0)) {
-    if (command) command->state->input_ends = true;
+    if (command) command->state->end_input();
     return true;
   }
   if (is(FrameKind::signal, 1)) {
@@ -270,64 +270,80 @@ bool PlaceAgent::greet(std::string_view text) {
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
-  const auto tell = [&] {
-    send(FrameKind::hello, 0, answer.dump());
-    return true;
+  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
+  send(FrameKind::hello, 0, answer.dump());
+  return true;
+}
+
+// Prepares the place as a hello asks for it, and describes it in the answer.
+Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
+  const auto refusal = [](const char* why, Pieces values = {}) {
+    return make_error(ErrorCode::unsupported, why, values);
   };
-  const auto refuse = [&](const std::string& why) {
-    set_member(answer, "error", why);
-    return tell();
-  };
-  if ((*hello)["protocol"sv].as_integer() != place_protocol) return refuse("another protocol");
+  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
   keep_alive_ = std::chrono::milliseconds(
-      std::max<std::int64_t>(1000, (*hello)["keep_alive"sv].as_integer(keep_alive_.count())));
-  set_member(answer, "nonces", answers_to((*hello)["nonces"]));
-  if (const Json* const wanted = hello->find("prepare"sv)) {
+      std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
+  set_member(answer, "nonces", answers_to(hello["nonces"sv]));
+  if (const Json* const wanted = hello.find("prepare"sv)) {
     // A container may have the machine's process table, but never its mounts.
-    const Json& mounts = (*hello)["mounts"sv];
+    const Json& mounts = hello["mounts"sv];
     if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
       set_member(answer, "lacks", prepare_container(*wanted));
-    return tell();
+    return {};
   }
-  contained_ = (*hello)["container"sv].as_bool();
-  if (contained_ && !settle_in_container(*hello, uid_, gid_))
-    return refuse("unable to find user " + (*hello)["user"sv].as_string());
-  EnvironmentOptions variables;
-  variables.keep_all = true;
-  std::string ground = (*hello)["ground"sv].as_string();
-  is_remote_ = (*hello)["remote"sv].as_bool();
-  if (is_remote_ && !(*hello)["found"sv].as_bool())
-    if (const auto ok = find_ground(ground); !ok) return refuse(ok.error().message);
-  const Json* const copy = hello->find("copy");
-  if (copy)
-    if (const auto ok = make_copy(ground); !ok) return refuse(ok.error().message);
-  set_member(answer, "ground", ground);
-  ground_ = copy ? copy_ground(ground, *copy).dump() : answer["ground"sv].dump();
-  std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
-  if (is_remote_) variables.workspace = workspace;
-  variables.auto_venv = (*hello)["auto_venv"sv].as_bool();
-  variables.venv_path = (*hello)["venv"sv].as_string();
-  look_at_home(variables.venv_path);
-  auto environment = Environment::create(variables);
-  if (!environment) return refuse(environment.error().message);
-  environment_ = std::move(*environment);
+  contained_ = hello["container"sv].as_bool();
+  if (contained_ && !settle_in_container(hello, uid_, gid_))
+    return refusal("unable to find user %", {hello["user"sv].as_string()});
   utsname system{};
   if (::uname(&system) == 0) {
     set_member(answer, "machine", system.machine);
     set_member(answer, "host", system.nodename);
   }
-  const char* home = std::getenv("HOME");
-  SandboxOptions wanted = sandbox_options_from((*hello)["sandbox"sv]);
+  std::string ground = hello["ground"sv].as_string();
+  if (auto ok = settle_ground(hello, ground); !ok) return ok;
+  set_member(answer, "ground", ground);
+  return settle_sandbox(hello, ground, answer);
+}
+
+// Finds the workspace, or makes the copy of it, and the variables of commands.
+Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
+  is_remote_ = hello["remote"sv].as_bool();
+  if (is_remote_ && !hello["found"sv].as_bool())
+    if (auto ok = find_ground(ground); !ok) return ok;
+  if (const Json* const copy = hello.find("copy"sv)) {
+    if (auto ok = make_copy(ground); !ok) return ok;
+    ground_ = copy_ground(ground, *copy).dump();
+  } else {
+    ground_ = Json(ground).dump();
+  }
+  EnvironmentOptions variables;
+  variables.keep_all = true;
+  if (is_remote_) roots_in(ground, variables.workspace);
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
+  variables.venv_path = hello["venv"sv].as_string();
+  look_at_home(variables.venv_path);
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.failure();
+  environment_ = std::move(*environment);
+  return {};
+}
+
+// Makes the sandbox of commands, and their home where they are in one.
+Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
+                                          Json& answer) {
+  SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
   const char* const path = std::getenv("PATH");
-  wanted.search_path = path ? path : "";
+  if (path) wanted.search_path = path;
+  const char* home = std::getenv("HOME");
   if (wanted.mode != SandboxMode::off) {
-    auto folder = Executor::PrivateFolder::create("private_home", "codeexec-home-"sv);
-    if (!folder) return refuse(folder.error().message);
+    auto folder = PrivateFolder::create("private_home", "codeexec-home-"sv);
+    if (!folder) return folder.failure();
     home_ = std::move(*folder);
     home = home_->path().c_str();
-    if (roots.empty() && !workspace.empty()) roots.push_back({workspace});
-    roots.push_back({home_->path()});
+    wanted.writable.push_back(home_->path());
+    std::string workspace;
+    const std::vector<Root> roots = roots_in(ground, workspace);
+    if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
     for (const Root& root : roots)
       if (root.permission != Permission::none)
         (root.permission == Permission::write ? wanted.writable : wanted.readable)
@@ -338,10 +354,10 @@ bool PlaceAgent::greet(std::string_view text) {
   set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
   set_member(answer, "home", home ? home : "");
   auto sandbox = Sandbox::create(wanted);
-  if (!sandbox) return refuse(with_prefix("sandbox: ", {}, sandbox.error()).error().message);
+  if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
   sandbox_ = std::move(*sandbox);
   set_member(answer, "sandbox", to_json(sandbox_.report()));
-  return tell();
+  return {};
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
@@ -349,7 +365,7 @@ Expected<void> PlaceAgent::make_copy(std::string& ground) {
   std::string workspace;
   std::vector<Root> roots = roots_in(ground, workspace);
   const std::string there = workspace;
-  auto folder = Executor::PrivateFolder::for_copy(workspace);
+  auto folder = PrivateFolder::for_copy(workspace);
   if (!folder) return folder.failure();
   copy_ = std::move(*folder);
   for (Root& root : roots)
@@ -362,8 +378,8 @@ Expected<void> PlaceAgent::make_copy(std::string& ground) {
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   PlaceRequest request;
   if (id == 0 || find(id) || !request.read(text)) return false;
-  auto options = std::make_unique<ProcessOptions>();
-  options->on_output = [this, id](Stream stream, std::string_view bytes) {
+  ProcessOptions options;
+  options.on_output = [this, id](Stream stream, std::string_view bytes) {
     pass_on(id, stream, bytes);
   };
   UniqueFd passed;
@@ -372,30 +388,30 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   command.id = id;
   if (contained_) command.oom_kills = oom_kills_here();
   command.has_input = command.input_watched = request.has_input;
-  auto ready = prepare(request, command, passed, *options);
-  if (ready && is_remote_ && !options->work_dir.empty()) {
-    // What was judged is what is entered.
-    auto opened = PathRules().open_found(options->work_dir);
+  auto ready = prepare(request, command, passed, options);
+  if (ready && is_remote_ && !options.work_dir.empty()) {
+    // The command enters the folder that is checked here, whatever its name leads to later.
+    auto opened = PathRules().open_found(options.work_dir);
     if (opened)
       folder = std::move(opened->fd);
     else
       ready = opened.error();
-    options->work_dir_fd = folder.get();
+    options.work_dir_fd = folder.get();
   }
-  command.state = std::make_unique<State>(std::move(options));
+  command.state = new_run(std::move(options));
   State& state = *command.state;
   if (!ready) {
     state.result.message = ready.error().message;
     state.result.system_error = ready.error().system_error;
     state.result.step = "setup";
   }
-  // What is started has the highest score, which anybody may take, from its beginning: when memory
-  // runs out in a container, the kernel kills that and not this, which all commands need.
+  // A command has the highest score from its start, which needs no right: if memory runs out in a
+  // container, the kernel kills a command and not this agent, which all commands need.
   if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
   const bool started = ready && state.start(false);
   if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
   if (!started) {
-    tell_end(id, state.result);
+    send(FrameKind::end, id, end_text(state.result));
     commands_.pop_back();
     return true;
   }
@@ -410,11 +426,16 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   Variables extra;
-  if (home_) extra = {{"HOME", home_->path()}, {"TMPDIR", home_->temporary()}};
-  for (const std::string& variable : request.set) {
-    const std::size_t equals = variable.find('=');
-    if (equals != std::string::npos)
-      extra.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+  const auto add = [&extra](std::string_view name, std::string_view value) {
+    extra.push_back({std::string(name), std::string(value)});
+  };
+  if (home_) {
+    add("HOME"sv, home_->path());
+    add("TMPDIR"sv, home_->temporary());
+  }
+  for (std::string_view value : request.set) {
+    const std::string_view name = take_part(value, '=');
+    add(name, value);
   }
   auto environment = environment_->resolve(request.work_dir, extra);
   if (!environment) return environment.failure();
@@ -430,7 +451,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       options.environment.push_back(variable);
   options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
-    request.argv = {"/proc/self/exe", "--place"};
+    request.argv = words_of({"/proc/self/exe", "--place"});
     options.environment.push_back(concat("%=%", {question_variable, ground_}));
     options.sandbox = {};
   }
@@ -459,39 +480,20 @@ void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes
   Running* const command = find(id);
   if (!command || ending_) return;
   const std::size_t which = stream == Stream::out ? 0 : 1;
-  State::Output& output = which == 0 ? command->state->out : command->state->err;
   command->credit[which] -= bytes.size();
-  output.room -= bytes.size();
+  command->state->room(stream) -= bytes.size();
   send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
 }
 
-// Tells how much of the input was read by the program, and when it reads no more.
+// Reports how much of the input the program has read, and when it reads no more.
 void PlaceAgent::watch_input(Running& command) {
   const State& state = *command.state;
-  if (!state.input) {
+  if (!state.takes_input()) {
     command.input_watched = false;
     return send(FrameKind::input_closed, command.id, {});
   }
-  const std::size_t held = state.unwritten.size() + state.queued_input.size();
-  const std::size_t credit = command.input_window.credit(held, commands_.size());
-  if (credit != 0) put_credit(queue_.bytes, command.id, Channel::input, credit);
-}
-
-void PlaceAgent::tell_end(std::uint32_t id, const ProcessResult& result) {
-  Json end = Json::object();
-  set_member(end, "outcome", static_cast<int>(result.outcome));
-  set_member(end, "exit_code", result.exit_code);
-  set_member(end, "signal", result.signal);
-  set_member(end, "cpu", static_cast<long long>(result.cpu_time.count()));
-  set_member(end, "memory", static_cast<unsigned long long>(result.peak_memory));
-  set_member(end, "left", static_cast<unsigned long long>(result.left_behind));
-  set_member(end, "pid", result.pid);
-  set_member(end, "held", result.pipe_held);
-  set_member(end, "error", result.system_error);
-  set_member(end, "step", result.step);
-  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
-  set_member(end, "limits", list_of(result.limits_reached));
-  send(FrameKind::end, id, end.dump());
+  const std::size_t credit = command.input_window.credit(state.waiting_input(), commands_.size());
+  if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
 }
 
 void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {

@@ -10,11 +10,12 @@ inline namespace v0_1 {
 
 namespace {
 
-// For any POSIX shell, which reads it from the pipe that the file comes through later: nothing is
-// sent behind it before it asks. It becomes the agent, or writes one line of what was in the way.
+// For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
+// file only when the script asks for it. The shell becomes the agent, or writes one line of why
+// not.
 //   h  SHA-256 of the file    s  its size    m  its processor
-// A folder is used as the current one, after a look at what it is: it belongs to this user and is
-// closed to all others, so that whoever may write to what it lies in cannot put another file there.
+// The script enters a folder before it checks it: the folder belongs to this user and is closed to
+// all others, so that a user who may write to the parent folder cannot put another file there.
 constexpr char bring_script[] =
     "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
     "w=\n"

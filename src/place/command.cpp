@@ -21,10 +21,9 @@ PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, cons
       sets_path(sets_variable(set, "PATH"sv)),
       sets_lang(sets_variable(set, "LANG"sv)) {}
 
-Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& command,
-                                                                Executor::Admission& admission,
-                                                                const PlaceSettings& settings) {
-  // Before any lock, which a thread of the parent may have held.
+Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
+                                         const PlaceSettings& settings, PlaceRequest& request) {
+  // This is checked before any lock: in a fork, a thread that is not here may hold it.
   if (settings.owner != ::getpid())
     return make_error(ErrorCode::unsupported,
                       "this process is a fork of the one that the connection belongs to, and needs "
@@ -32,7 +31,6 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   auto environment = settings.environment.resolve(admission.directory.path, command.environment);
   if (!environment) return environment.failure();
   admission.result.venv = environment->venv;
-  PlaceRequest request;
   request.work_dir = admission.directory.path;
   request.unset = admission.unset;
   const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
@@ -43,12 +41,10 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
         (sets_lang || !starts_with(variable, "LANG="sv)))
       request.set.push_back(std::move(variable));
 
-  Executor::Third third{};
-  request.argv =
-      Executor::words_to_run(command, settings.shell, environment->prefix, admission, third);
-  if (!admission.admitted()) return std::optional<PlaceRequest>();
-  request.tells = third == Executor::Third::session;
-  request.has_script = third == Executor::Third::script;
+  request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
+  if (!admission.admitted()) return {};
+  request.tells = admission.third == Executor::Admission::Third::session;
+  request.has_script = admission.third == Executor::Admission::Third::script;
   if (request.has_script) request.script = command.script;
   std::size_t size = request.script.size();
   for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
@@ -64,23 +60,22 @@ Expected<std::optional<PlaceRequest>> PlaceCommand::request_for(const Command& c
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
   request.kill_grace = process.kill_grace;
-  // This side judges; it is for a connection that does not pass its word on.
+  // This side keeps the time limit. The agent has a later one, if the connection hangs.
   constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
   if (process.timeout < no_limit - process.kill_grace - slack)
     request.timeout = process.timeout + process.kill_grace + slack;
-  return std::optional<PlaceRequest>(std::move(request));
+  return {};
 }
 
 PlaceCommand::~PlaceCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  link_->commands_.erase(id_);
-  if (!running_) return;
-  // Nobody waits for its end.
+  if (!running_) {
+    link_->commands_.erase(id_);
+    return;
+  }
   const char number = SIGKILL;
-  std::string frame;
-  put_frame(frame, FrameKind::signal, id_, {&number, 1});
-  link_->send(frame);
-  link_->forgotten_.insert(id_);
+  link_->send(FrameKind::signal, id_, {&number, 1});
+  link_->commands_[id_] = nullptr;
 }
 
 bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
@@ -102,7 +97,7 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
   request_.waited_for = wait;
   const std::string text = request_.text();
   std::unique_lock<std::mutex> lock(link_->mutex_);
-  if (link_->lost_) {
+  if (link_->lost()) {
     lost_ = true;
     tell_end(failure);
     failure.outcome = Outcome::not_started;
@@ -110,15 +105,13 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     return false;
   }
   do id_ = ++link_->last_id_;
-  while (id_ == 0 || link_->commands_.count(id_) != 0 || link_->forgotten_.count(id_) != 0);
-  link_->commands_.emplace(id_, this);
+  while (id_ == 0 || link_->commands_.count(id_) != 0);
+  link_->commands_[id_] = this;
   running_ = true;
-  std::string frames;
   std::string_view rest = text;
   for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
-    put_frame(frames, FrameKind::request, id_, rest.substr(0, longest_payload));
-  put_frame(frames, FrameKind::start, id_, rest);
-  link_->send(frames);
+    link_->send(FrameKind::request, id_, rest.substr(0, longest_payload));
+  link_->send(FrameKind::start, id_, rest);
   if (!wait) return true;
   wait_for_start(lock, cancel);
   if (!has_begun()) {
@@ -152,10 +145,7 @@ void PlaceCommand::take(Stream stream, std::string_view bytes,
   taken.untaken -= std::min(taken.untaken, bytes.size());
   if (!running_) return;
   const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
-  if (credit == 0) return;
-  std::string frame;
-  put_credit(frame, id_, channel, credit);
-  link_->send(frame);
+  if (credit != 0) link_->send(FrameKind::credit, id_, credit_text(channel, credit));
 }
 
 UniqueFd PlaceCommand::take_input(std::string_view& given) {
@@ -179,13 +169,11 @@ bool PlaceCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!running_ || number <= 0 || number > 64) return false;
-  std::string frame;
-  put_frame(frame, FrameKind::signal, id_, {&byte, 1});
-  link_->send(frame);
+  link_->send(FrameKind::signal, id_, {&byte, 1});
   return true;
 }
 
-// Its pipes are closed, which whoever waits for it sees, as soon as all is in them.
+// Closes the pipes as soon as all output is in them, which ends the wait for it.
 void PlaceCommand::come_to_an_end() {
   running_ = false;
   input_reader_.reset();

@@ -1,4 +1,4 @@
-// What an agent does because it is in a container.
+// The agent in a container.
 
 #include "place/place_internal.hpp"
 
@@ -17,17 +17,16 @@ inline namespace v0_1 {
 
 namespace {
 
-// Appends to a file of the system, or makes it, as far as that can be: a root that may only be read
-// is no fault.
+// Appends to a file of the system, or makes it. A failure is ignored: a root may be read-only.
 void add_to(const char* path, std::string_view text, mode_t mode) {
   const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
   if (file) (void)write_all(file.get(), text);
 }
 
-// The number of a user or group; -1 when it is none that the kernel has.
+// The number of a user or group; -1 for a text that is not one of the kernel's.
 long id_in(const std::string& text) {
   constexpr long long most = 0xfffffffe;
-  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return -1;
+  if (text.empty() || !all_are(text, is_digit)) return -1;
   const long long number = std::strtoll(text.c_str(), nullptr, 10);
   return number > most ? -1 : static_cast<long>(number);
 }
@@ -72,7 +71,7 @@ Json prepare_container(const Json& wanted) {
   if (!is_known)
     add_to("/etc/passwd",
            concat("user%:x:%:%::%:/bin/sh\n",
-                  {uid, uid, wanted["gid"].as_string(), wanted["home"].as_string()}),
+                  {uid, uid, wanted["gid"sv].as_string(), wanted["home"sv].as_string()}),
            0644);
   if (!uid.empty()) {
     constexpr char rule[] = "/etc/sudoers.d/codeexec";
@@ -95,47 +94,45 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   const CapabilityData none[2] = {};
   if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
 #endif
-  std::string_view wanted = hello["user"sv].as_string();
-  std::string user = std::string(take_part(wanted, ':'));
-  std::string group = std::string(wanted);
-  const bool becomes = !user.empty();
-  if (!becomes) user = std::to_string(::getuid());
-  std::string home;
-  std::string called = "user" + user;
-  for (const SystemUser& known : system_users("/etc/passwd")) {
-    if (known.uid != user && (known.name != user || !becomes)) continue;
-    called = known.name;
-    user = known.uid;
-    if (group.empty()) group = known.gid;
-    home = known.home;
+  std::string_view group = hello["user"sv].as_string();
+  SystemUser user;
+  user.uid = take_part(group, ':');
+  user.gid = group;
+  const bool becomes = !user.uid.empty();
+  if (!becomes) user.uid = std::to_string(::getuid());
+  user.name = concat("user%", {user.uid});
+  for (SystemUser& known : system_users("/etc/passwd")) {
+    if (known.uid != user.uid && (known.name != user.uid || !becomes)) continue;
+    if (!user.gid.empty()) known.gid.swap(user.gid);
+    user = std::move(known);
   }
   if (becomes) {
     for (const SystemUser& known : system_users("/etc/group"))
-      if (known.name == group) group = known.uid;
-    uid = id_in(user);
-    gid = id_in(group);
+      if (known.name == user.gid) user.gid = known.uid;
+    uid = id_in(user.uid);
+    gid = id_in(user.gid);
     if (uid < 0 || gid < 0) return false;
   } else if (const char* const given = std::getenv("HOME")) {
-    home = given;
+    user.home = given;
   }
-  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) home = given;
+  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) user.home = given;
   struct stat status {};
   const bool is_own =
-      ::stat(home.c_str(), &status) == 0 &&
+      ::stat(user.home.c_str(), &status) == 0 &&
       (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
-               : ::access(home.c_str(), W_OK) == 0);
-  if (!is_own) home = "/tmp";
-  ::setenv("HOME", home.c_str(), 1);
+               : ::access(user.home.c_str(), W_OK) == 0);
+  if (!is_own) user.home = "/tmp";
+  ::setenv("HOME", user.home.c_str(), 1);
   if (const std::string& text = hello["gitconfig"sv].as_string();
       !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open(concat("%/.gitconfig", {home}).c_str(),
+    const UniqueFd file(::open(concat("%/.gitconfig", {user.home}).c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (file) (void)write_all(file.get(), text);
     if (file && becomes)
       (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
   }
   for (const char* variable : {"USER", "LOGNAME"})
-    ::setenv(variable, called.c_str(), becomes ? 1 : 0);
+    ::setenv(variable, user.name.c_str(), becomes ? 1 : 0);
   return true;
 }
 

@@ -10,6 +10,8 @@
 #include "json/json_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
+#include "process/child_internal.hpp"
+#include "process/remote_internal.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
@@ -17,11 +19,11 @@ inline namespace v0_1 {
 
 namespace {
 
-// What the side of the commands asks of the other: to take what follows, or to send.
+// The orders from here to the other side: to take what follows, or to send.
 constexpr char copy_takes = 'T';
 constexpr char copy_sends = 'S';
 
-// A side that does nothing for so long is given up.
+// A side that does nothing for 10 minutes is given up.
 Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
 
 }  // namespace
@@ -45,12 +47,12 @@ Json copy_ground(std::string_view ground, const Json& options) {
 }
 
 int serve_copy(const Json& ground, int in, int out) {
-  auto root = open_canonical_directory(ground[0].as_string());
-  if (!root) return 1;
+  const auto opened = CopyTree::of(ground[0].as_string(), PathRules(), ground[1]);
+  if (!opened) return 1;
 #if defined(__linux__)
   ::prctl(PR_SET_DUMPABLE, 0);  // as the agent
 #endif
-  CopyTree tree(std::move(*root), ground[1]);
+  CopyTree& tree = **opened;
   CopyWire wire{UniqueFd(::dup(in)), UniqueFd(::dup(out))};
   char asked = 0;
   while (wire.get(&asked, 1) && !tree.is_gone()) {
@@ -82,6 +84,13 @@ void CopyReport::add(int number, std::string_view path) {
   if (number == EROFS) return names[not_writable].add(path);
   if (error == 0) error = number;
   names[failed].add(path);
+}
+
+bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
+  if (kind >= kinds) return false;
+  names[kind].count = static_cast<std::size_t>(count);
+  names[kind].text = printable(utf8_prefix(text, 1024));
+  return true;
 }
 
 std::string CopyReport::text(std::string_view where, std::string& said) const {
@@ -176,38 +185,23 @@ Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> 
   copy->there_ = std::string(take_part(ground, '\0'));
   if (!is_canonical_form(copy->there_))
     return make_error(ErrorCode::io, "% has told a path that is none", {copy->link_->name()});
-  if (auto ok = copy->look_at(workspace, paths, options); !ok) return ok.failure();
-  if (auto ok = copy->begin(); !ok) return ok.failure();
-  return copy;
-}
-
-Expected<void> PlaceCopy::look_at(const std::string& workspace, const PathRules& paths,
-                                  const Json& options) {
-  auto root = open_canonical_directory(workspace);
-  if (!root) return with_prefix("workspace: ", {}, root.error());
-  tree_ = std::make_unique<CopyTree>(std::move(*root), options);
-  tree_->rules = paths;
-  tree_->base = workspace;
-  if (tree_->scan()) return {};
-  return make_error(ErrorCode::limit, "workspace: it cannot be copied: %", {tree_->report.problem});
-}
-
-Expected<void> PlaceCopy::begin() {
-  PlaceRequest request;
-  request.argv.emplace_back();
-  request.has_input = true;
-  request.merge_streams = true;
-  command_ = std::make_unique<PlaceCommand>(link_, std::move(request));
+  auto tree = CopyTree::of(workspace, paths, options);
+  if (!tree) return tree.failure();
+  copy->tree_ = std::move(*tree);
+  PlaceRequest request = PlaceRequest::question();
+  request.merge_streams = true;  // there is one reader
+  auto command = std::make_unique<PlaceCommand>(copy->link_, std::move(request));
   ProcessResult failure;
-  if (!command_->launch(false, {}, failure))
+  if (!command->launch(false, {}, failure))
     return make_error(ErrorCode::io, "%", {failure.message});
   std::string_view nothing;
-  UniqueFd out = command_->take_out();
-  wire_ = std::make_unique<CopyWire>(std::move(out), command_->take_input(nothing));
-  wire_->taken = [command = command_.get()](std::string_view bytes) {
+  UniqueFd out = command->take_out();
+  copy->wire_ = std::make_unique<CopyWire>(std::move(out), command->take_input(nothing));
+  copy->wire_->taken = [command = command.get()](std::string_view bytes) {
     command->take(Stream::out, bytes, [](std::string_view) {});
   };
-  return {};
+  copy->command_ = std::move(command);
+  return copy;
 }
 
 std::string PlaceCopy::report(std::string_view where) {
@@ -231,8 +225,7 @@ Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
   tree_->cancel = nullptr;
   const int error = tree_->report.error;
   const std::string note = report("to ");
-  if (cancel && cancel->cancelled())
-    return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+  if (cancel && cancel->cancelled()) return cancelled_before_start();
   if (is_full_disk(error)) return make_error(ErrorCode::io, "%", {note});
   add_note(notes, "%", {note});
   return {};
@@ -251,7 +244,7 @@ void PlaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
-// The folder is a line behind a mark.
+// The folder is in the line behind the mark.
 std::string PlaceCopy::told_here(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
@@ -264,9 +257,9 @@ std::string PlaceCopy::told_here(std::string text, const std::string& mark) cons
 
 namespace {
 
-// A fetch as a program that runs for a while: in a thread, as the one of all commands must not
-// wait.
-class CopyFetch final : public Carrier {
+// A fetch in the form of a program that runs. It has a thread of its own, as the thread of all
+// commands must not wait for a disk or a connection.
+class CopyFetch final : public RemoteCommand {
  public:
   explicit CopyFetch(std::shared_ptr<PlaceCopy> copy) : copy_(std::move(copy)) {}
   CopyFetch(const CopyFetch&) = delete;
@@ -282,7 +275,6 @@ class CopyFetch final : public Carrier {
     failure.message = concat("what the command changed has not come back: %", {errno_text(error)});
     return false;
   }
-  int exit_descriptor() const override { return -1; }
   UniqueFd take_out() override { return std::move(reader_); }
   UniqueFd take_err() override { return {}; }
   UniqueFd take_input(std::string_view&) override { return {}; }
@@ -290,8 +282,6 @@ class CopyFetch final : public Carrier {
   void take(Stream, std::string_view, FunctionRef<void(std::string_view)>) override {}
   bool ended() const override { return done_.load(); }
   bool signal(int) override { return false; }
-  void kill() override {}
-  std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
   void finish(ProcessResult& result) override {
     join();
     result.message.swap(note_);
@@ -320,12 +310,10 @@ class CopyFetch final : public Carrier {
 
 }  // namespace
 
-std::optional<ProcessOptions> CopiedCommand::next_measure(const ProcessResult* last) {
+std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last) {
   if (last) note_ = last->message;
-  if (std::exchange(has_fetched_, true)) return {};
-  std::optional<ProcessOptions> options = ProcessOptions();
-  options->carrier = new_shared<CopyFetch>(copy_);
-  return options;
+  if (std::exchange(has_fetched_, true)) return nullptr;
+  return new_run({}, new_shared<CopyFetch>(copy_));
 }
 
 }  // namespace v0_1

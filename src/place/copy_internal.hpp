@@ -1,19 +1,32 @@
-// Copied workspaces: the tree of one side, what changed in it, and how that goes to the other.
+// Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
-// Both sides have the same class, CopyTree, and the same list of paths: the agreed one, which has
-// of each path what the file system of that side says of it. What differs from that list is a
-// change. One side sends its changes and the other one takes them:
+// Both sides have a CopyTree with the same list of paths, the agreed one, which holds for each path
+// what the file system of that side says of it. A difference from the list is a change.
 //
-//   note     of one path that is left out, and why
+//   here                                       there
+//   before a command
+//     scan, compare with the list
+//     'T' gone d/e, gone d, put a, done ---->  takes each that is as it was agreed
+//     <------- numbers of the refused, end
+//   the command runs there, and has ended
+//     'S' --------------------------------->   scan, compare with the list
+//     <--------- note c, put a, put b, done
+//     takes each that is as it was agreed
+//     numbers of the refused, end --------->
+//
+//   note     paths that are left out, and why
 //   gone     a path, in falling order
 //   put      a path, in rising order, then pieces of its content: the size in 4 bytes, the bytes
-//   done     then the other side answers with the numbers of those that it has not taken
+//   done     the other side answers with the numbers of those that it has refused
 //   failed   a text: nothing is sent
 //
-// A change is taken where the path is on this side as it was agreed. Where it is not, both have
-// changed it: neither is overwritten, and both sides mark it as their own until they are the same
-// again, or one of them is removed: then the other one is sent. A change is stronger than a
-// removal.
+//   on the receiver   on the sender   then
+//   as agreed         changed         the change is taken
+//   as agreed         gone            removed
+//   changed           changed         each side keeps its own, which is marked, until they are the
+//                                     same again or one is removed: then the other one is sent
+//   changed           gone            it stays, and is new for the sender
+//   gone              changed         the change is taken: it is stronger than a removal
 #pragma once
 
 #include "place/place.hpp"
@@ -29,42 +42,41 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// What begins each message, the first of four numbers: its kind, and with copy_put the mode of what
-// it is, 8 bits up. The others are the size, the time of modification and the size of the path, or
-// of a text.
+// A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
+// the time of modification; the size of the path or the text that follows.
 constexpr std::uint64_t copy_note = 1;
 constexpr std::uint64_t copy_gone = 2;
 constexpr std::uint64_t copy_put = 3;
 constexpr std::uint64_t copy_done = 4;
 constexpr std::uint64_t copy_failed = 5;
 
-// In place of the size of a piece: so many zeros besides; and there is no more of it to be had.
+// In place of the size of a piece: that many zeros more than copy_hole; the file cannot be read on.
 constexpr std::size_t copy_hole = std::size_t{1} << 24;
 constexpr std::size_t copy_broken = 0xffffffff;
 
 constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
 constexpr int copy_conflict = 0xffff;                  // in place of an errno
 
-// `a` before `b`, when what lies in a folder comes right behind it.
+// Whether `a` is before `b`. The paths in a folder come right behind it.
 bool copy_order(std::string_view a, std::string_view b);
 
-// FNV-1a with 64 bits: it tells changes by chance only.
+// FNV-1a with 64 bits: it finds changes, and is no protection against forged ones.
 constexpr std::uint64_t copy_prime = 0x100000001b3;
 std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes);
 int copy_hash_of(int fd, std::uint64_t& hash);  // 0 or errno
 
-// What may be had again later.
+// Whether the same may succeed later.
 inline bool is_full_disk(int error) { return error == ENOSPC || error == EDQUOT || error == EIO; }
 
 inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// What the other side must know: the options, and in the ground of a question the workspace, too.
+// The options for the other side, and the ground of its question: the workspace and the options.
 Json copy_options(const PlaceCopyOptions& options);
 Json copy_ground(std::string_view ground, const Json& options);
 
-// There: answers until the input ends.
+// The program of the other side: it answers until the input ends.
 int serve_copy(const Json& ground, int in, int out);
 
 }  // namespace inner
@@ -80,7 +92,9 @@ class CopyRules {
   // The folder that they stand in, with a slash at its end; or empty.
   void add(std::string_view folder, std::string_view lines);
   std::size_t size() const { return patterns_.size(); }
-  void cut(std::size_t size) { patterns_.resize(size); }
+  void cut(std::size_t size) {
+    while (patterns_.size() > size) patterns_.pop_back();
+  }
   bool excludes(std::string_view path, bool is_folder) const;
 
  private:
@@ -110,7 +124,7 @@ struct CopyNames {
   void add(std::string_view path);
 };
 
-// What is to be told of one copy.
+// The notes on one copy.
 struct CopyReport {
   enum Kind { conflict, special, unreadable, deep, not_writable, failed, kinds };
   CopyNames names[kinds] = {};
@@ -118,7 +132,9 @@ struct CopyReport {
   std::string problem = {};  // that ended all of it
 
   void add(int error, std::string_view path);
-  // A note, or nothing. Of what is left out for what it is only what was not `said` before.
+  // Names that the other side has left out. False: there is no such kind.
+  bool take(std::uint64_t kind, std::uint64_t count, std::string_view text);
+  // A note, or nothing. A note on paths that are left out is not repeated: `said` holds those.
   std::string text(std::string_view where, std::string& said) const;
 };
 
@@ -133,7 +149,7 @@ class CopyWire {
   bool get(void* bytes, std::size_t size);
   // Some bytes, at most so many; none when the other side has gone.
   std::string_view get_some(std::size_t most);
-  // Of a command, which tells its end of the wire how much was taken.
+  // Called with the bytes that were read, for the credit of the command that sends them.
   Function<void(std::string_view)> taken = {};
 
  private:
@@ -149,15 +165,14 @@ class CopyWire {
 // One side. What comes over the wire is hostile: paths and their order, sizes, numbers.
 class CopyTree {
  public:
-  CopyTree(UniqueFd root, const Json& options);
+  // Of the workspace `base`. The other side may see and change what the rules permit.
+  static Expected<std::unique_ptr<CopyTree>> of(const std::string& base, const PathRules& rules,
+                                                const Json& options);
 
-  // Which paths may be changed by the other side, or seen, and where they lie.
-  PathRules rules = PathRules();
-  std::string base = {};
-  const std::optional<CancelToken>* cancel = nullptr;  // of what is sent
+  const std::optional<CancelToken>* cancel = nullptr;  // of send()
   CopyReport report = CopyReport();
 
-  // Finds what is there. False: it is too much, or cannot be read, as report.problem says.
+  // Lists the files. False: they are too many, or cannot be read; report.problem says which.
   bool scan();
   bool has_changes() const { return changes_ != 0; }
   // False: the other side has gone, or speaks another language.
@@ -168,8 +183,10 @@ class CopyTree {
   static constexpr std::string_view partial = ".codeexec-part-";
 
  private:
+  CopyTree(UniqueFd root, const std::string& base, const PathRules& rules, const Json& options);
   Permission permission(std::string_view path) const {
-    return rules.restricted() ? rules.permission(concat("%/%", {base, path})) : Permission::write;
+    return rules_.restricted() ? rules_.permission(concat("%/%", {base_, path}))
+                               : Permission::write;
   }
   bool list_folder(int folder, std::string& path, int depth);
   bool list_name(int folder, const std::string& name, std::string& path, int depth);
@@ -179,7 +196,7 @@ class CopyTree {
   bool send_file(CopyWire& wire, CopyEntry& entry, int fd);
   bool send_one(CopyWire& wire, CopyEntry& entry);
   bool take_refusals(CopyWire& wire);
-  // An errno, copy_conflict or 0; a wire that is lost is told by `lost`.
+  // Returns an errno, copy_conflict or 0. `lost`: the wire was lost.
   int take_one(CopyWire& wire, CopyEntry& entry, bool& lost);
   static int take_link(CopyWire& wire, std::string& target, bool& lost);
   int take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost);
@@ -195,6 +212,8 @@ class CopyTree {
   void merge();
 
   UniqueFd root_;
+  const std::string base_;
+  const PathRules rules_;
   std::uint64_t most_files_;
   std::uint64_t most_bytes_;
   bool gitignore_;
@@ -203,7 +222,7 @@ class CopyTree {
   std::vector<CopyEntry> agreed_ = {};
   std::vector<CopyEntry> found_ = {};
   std::vector<CopyEntry> gone_ = {};
-  std::vector<CopyEntry> added_ = {};    // to what is agreed
+  std::vector<CopyEntry> added_ = {};    // to the agreed paths
   std::vector<CopyEntry> folders_ = {};  // whose rights are set when all is in them
   std::uint64_t bytes_ = 0;
   std::uint64_t changes_ = 0;
@@ -220,23 +239,20 @@ class PlaceCopy {
                                                    const PathRules& paths, const Json& options);
   explicit PlaceCopy(std::shared_ptr<PlaceLink> link) : link_(std::move(link)) {}
 
-  // The workspace of this side.
-  Expected<void> look_at(const std::string& workspace, const PathRules& paths, const Json& options);
   const std::string& workspace() const { return there_; }
-  // The other end has gone: what is there is not known any more.
+  // The other end has gone: the copy is not known any more.
   bool is_lost() const { return lost_.load(); }
   const std::shared_ptr<PlaceLink>& link() const { return link_; }
-  // Before a command: what has changed here goes there.
+  // Before a command: sends the changes of this side.
   Expected<void> send(const std::optional<CancelToken>& cancel, std::vector<std::string>& notes);
-  // After it: what has changed there comes here. A note, or nothing.
+  // After it: takes the changes of the other side. Returns a note, or nothing.
   std::string fetch();
   // A path that begins with the workspace, as the other side has it.
   void translate(std::string& path) const;
-  // What a session was told, with its folder as it is here.
+  // The report of a session, with its folder as it is here.
   std::string told_here(std::string text, const std::string& mark) const;
 
  private:
-  Expected<void> begin();
   std::string report(std::string_view where);
 
   mutable std::mutex mutex_ = {};
@@ -250,15 +266,14 @@ class PlaceCopy {
   std::atomic<bool> lost_{false};
 };
 
-// A command in a place with a copy. It is over when what it changed has come here.
+// A command in a place with a copy. It ends when its changes have come here.
 class CopiedCommand final : public PlaceCommand {
  public:
-  CopiedCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request,
-                std::shared_ptr<PlaceCopy> copy)
-      : PlaceCommand(std::move(link), std::move(request)), copy_(std::move(copy)) {}
+  CopiedCommand(PlaceRequest&& request, const std::shared_ptr<PlaceCopy>& copy)
+      : PlaceCommand(copy->link(), std::move(request)), copy_(copy) {}
   bool ended() const override { return has_fetched_ && PlaceCommand::ended(); }
   bool is_lost() const override { return !has_fetched_ && PlaceCommand::ended(); }
-  std::optional<ProcessOptions> next_measure(const ProcessResult* last) override;
+  std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   const std::string& note() const { return note_; }
 
  private:

@@ -1,4 +1,4 @@
-// Which files of a workspace are not copied: patterns as in a .gitignore.
+// The files of a workspace that are not copied: patterns as in a .gitignore.
 
 #include "place/copy_internal.hpp"
 
@@ -10,12 +10,12 @@ inline namespace v0_1 {
 
 namespace {
 
-// What a pattern begins with in CopyRules: which sort it is of.
+// Bits of the digit that a pattern in CopyRules begins with.
 constexpr int rule_negates = 1;
 constexpr int rule_for_folders = 2;
 constexpr int rule_has_path = 4;
 
-// Of the `**` only the last one is ever tried again.
+// A mismatch goes back to the last `**` only: an earlier one could match no more than that.
 bool copy_path_matches(std::string_view pattern, std::string_view path) {
   std::string_view again;
   std::string_view again_at;
@@ -45,7 +45,7 @@ bool copy_path_matches(std::string_view pattern, std::string_view path) {
   return false;
 }
 
-// Backslashes as brackets, which globs have.
+// Puts a character behind a backslash into brackets, as globs have no backslashes.
 std::string copy_glob(std::string_view line) {
   std::string glob;
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -1,7 +1,7 @@
-// One side of a copied workspace: taking what has changed on the other.
+// One side of a copied workspace: it takes the changes of the other side.
 //
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
-// A file is written under a name of its own in its folder, and takes its place when it is whole.
+// A file is written under a temporary name in its folder, and is renamed when it is whole.
 
 #include "place/copy_internal.hpp"
 
@@ -23,8 +23,8 @@ UniqueFd CopyTree::open_folder(std::string_view path) const {
   return here;
 }
 
-// The folder of what is put or removed, with the right to write to it; -1 and errno. Kept: many lie
-// in the same.
+// The folder of a path that is put or removed, with the right to write to it; or -1 and errno. The
+// last one stays open, as many paths have the same.
 int CopyTree::open_parent(std::string_view path) {
   path = folder_of(path);
   if (parent_ && path == parent_path_) return parent_.get();
@@ -36,9 +36,10 @@ int CopyTree::open_parent(std::string_view path) {
   if ((status.st_mode & needed) == needed) return parent_.get();
   const UniqueFd folder(::openat(parent_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || ::fchmod(folder.get(), status.st_mode | S_IRWXU) != 0) return parent_.get();
-  CopyEntry& entry = folders_.emplace_back();
+  CopyEntry entry;
   entry.path = path;
   entry.set(status);
+  folders_.push_back(std::move(entry));
   return parent_.get();
 }
 
@@ -62,7 +63,7 @@ void CopyTree::keep(CopyEntry&& entry) {
     added_.push_back(std::move(entry));
 }
 
-// What was added is in order, and so is what was agreed.
+// Merges the added paths into the agreed ones. Both are in order.
 void CopyTree::merge() {
   std::vector<CopyEntry> next;
   next.reserve(agreed_.size() + added_.size());
@@ -103,10 +104,7 @@ bool CopyTree::take(CopyWire& wire) {
       return true;
     }
     if (kind == copy_note) {
-      const std::uint64_t which = (numbers[0] >> 8) & 0xff;
-      if (which >= CopyReport::kinds) return false;
-      report.names[which].count = static_cast<std::size_t>(numbers[1]);
-      report.names[which].text = printable(utf8_prefix(entry.path, 1024));
+      if (!report.take((numbers[0] >> 8) & 0xff, numbers[1], entry.path)) return false;
       continue;
     }
     if (entry.path.empty() || entry.path.size() > 4095 ||
@@ -182,7 +180,7 @@ int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   return target.empty() || has_nul(target) ? EINVAL : 0;
 }
 
-// All of it is read, also when it cannot be written.
+// Reads all pieces, also those that cannot be written.
 int CopyTree::take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost) {
   int error = 0;
   std::uint64_t size = 0;
@@ -216,7 +214,7 @@ int CopyTree::take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost)
   return error;
 }
 
-// Whether what is here is what was agreed, so that it may make room; when not, that is remembered.
+// Whether the path here is as it was agreed, and may be replaced. If not, it is marked as `own`.
 bool CopyTree::may_replace(CopyEntry& entry, int parent, bool& is_there) {
   const std::string name(base_name(entry.path));
   struct stat status {};
@@ -282,14 +280,15 @@ int CopyTree::put_folder(CopyEntry& entry, int parent) {
     if (is_there && ::unlinkat(parent, name.c_str(), 0) != 0) return errno;
     if (::mkdirat(parent, name.c_str(), 0700) != 0) return errno;
   }
-  CopyEntry& folder = folders_.emplace_back();
+  CopyEntry folder;
   folder.path = entry.path;
   folder.mode = entry.mode;
+  folders_.push_back(std::move(folder));
   keep(std::move(entry));
   return 0;
 }
 
-// What was changed here stays, and is new for the other side.
+// Removes a path, unless it was changed here: then it stays, and is new for the other side.
 void CopyTree::remove(const std::string& path) {
   CopyEntry* const known = find(path);
   if (!known || permission(path) != Permission::write) return;
@@ -307,7 +306,7 @@ void CopyTree::remove(const std::string& path) {
   agreed.mode = 0;
 }
 
-// In falling order, as one may lie in another.
+// Sets the rights of folders, the inner ones first.
 void CopyTree::finish_folders() {
   parent_.reset();
   for (std::size_t i = folders_.size(); i-- > 0;) {

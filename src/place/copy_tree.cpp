@@ -1,4 +1,4 @@
-// One side of a copied workspace: what lies in it, and what of that has changed.
+// One side of a copied workspace: it lists its files, finds the changes and sends them.
 
 #include "place/copy_internal.hpp"
 
@@ -21,11 +21,7 @@ std::int64_t copy_time(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * 1000000000 + time.tv_nsec;
 }
 
-bool copy_lies_in(std::string_view path, std::string_view folder) {
-  return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
-}
-
-// Clocks of file systems go on by one tick of the kernel, of 10 ms at most.
+// The time of a file advances by one tick of the kernel, of 10 ms at most.
 bool is_recent_time(std::int64_t changed) {
   constexpr std::int64_t tick = 10000000;
   timespec now{};
@@ -77,12 +73,22 @@ void CopyEntry::set(const struct stat& status) {
   is_recent = S_ISREG(status.st_mode) && is_recent_time(changed);
 }
 
-CopyTree::CopyTree(UniqueFd root, const Json& options)
+Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const PathRules& rules,
+                                                 const Json& options) {
+  auto root = open_canonical_directory(base);
+  if (!root) return with_prefix("workspace: ", {}, root.error());
+  return std::unique_ptr<CopyTree>(new CopyTree(std::move(*root), base, rules, options));
+}
+
+CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rules,
+                   const Json& options)
     : root_(std::move(root)),
-      most_files_(static_cast<std::uint64_t>(options["files"].as_integer())),
-      most_bytes_(static_cast<std::uint64_t>(options["size"].as_integer())),
-      gitignore_(options["gitignore"].as_bool()) {
-  for (const std::string& pattern : texts_in(options["exclude"])) excluded_.add({}, pattern);
+      base_(base),
+      rules_(rules),
+      most_files_(static_cast<std::uint64_t>(options["files"sv].as_integer())),
+      most_bytes_(static_cast<std::uint64_t>(options["size"sv].as_integer())),
+      gitignore_(options["gitignore"sv].as_bool()) {
+  for (const std::string& pattern : texts_in(options["exclude"sv])) excluded_.add({}, pattern);
 }
 
 bool CopyTree::is_gone() const {
@@ -157,7 +163,7 @@ bool CopyTree::list_name(int folder, const std::string& name, std::string& path,
   entry.path = path;
   if (excluded_.excludes(path, is_folder) || ignored_.excludes(path, is_folder) ||
       permission(path) == Permission::none) {
-    found_.push_back(std::move(entry));  // what was agreed of it is forgotten
+    found_.push_back(std::move(entry));  // it is no longer agreed on
     return true;
   }
   entry.set(status);
@@ -192,7 +198,7 @@ bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   if (now.size != agreed.size || now.modified != agreed.modified || now.changed != agreed.changed)
     return false;
   if (!agreed.is_recent) return true;
-  // It may have changed within the tick in which it was agreed.
+  // It may have changed in the same tick after it was agreed.
   const UniqueFd folder = open_folder(folder_of(now.path));
   const UniqueFd file(::openat(folder.get(), std::string(base_name(now.path)).c_str(),
                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -202,7 +208,7 @@ bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   return true;
 }
 
-// Merges what was found with what was agreed, both in order.
+// Compares the found paths with the agreed ones, both in order, and marks the changes.
 void CopyTree::compare() {
   std::vector<CopyEntry> next;
   next.reserve(found_.size());
@@ -211,8 +217,8 @@ void CopyTree::compare() {
   auto old = agreed_.begin();
   const auto pass = [&](std::string_view before) {
     for (; old != agreed_.end() && (before.empty() || copy_order(old->path, before)); ++old) {
-      if (!forgotten.empty() && copy_lies_in(old->path, forgotten)) continue;
-      const bool kept = !closed.empty() && copy_lies_in(old->path, closed);
+      if (!forgotten.empty() && codeexec::is_within(old->path, forgotten)) continue;
+      const bool kept = !closed.empty() && codeexec::is_within(old->path, closed);
       if (!kept) ++changes_;
       (kept ? next : gone_).push_back(std::move(*old));
     }
@@ -267,8 +273,8 @@ bool CopyTree::send(CopyWire& wire) {
   if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
     return false;
   if (changes_ == 0) return true;
-  // What was not sent is found to be gone again.
-  gone_.resize(gone_.size() - sent);
+  // The next scan finds again that the others are gone.
+  for (; sent != 0; --sent) gone_.pop_back();
   agreed_.swap(found_);
   added_.swap(gone_);
   merge();
@@ -316,7 +322,7 @@ bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
   return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
 }
 
-// As much as it had when it was looked at: what is written meanwhile is found the next time.
+// Sends as many bytes as the file had when it was listed. The next scan finds later ones.
 bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   std::unique_ptr<char[]> buffer(new char[longest_payload]);
   entry.hash = 0;
@@ -339,7 +345,7 @@ bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
     const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
     entry.hash = copy_hash(entry.hash, bytes);
     left -= bytes.size();
-    // What is all zeros has no place on a disk where it was written with care.
+    // A piece of zeros is sent as a hole: sparse files stay sparse.
     const bool empty = bytes.size() == most && bytes[0] == '\0' &&
                        std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
     if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
@@ -349,7 +355,7 @@ bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   return wire.put(number_bytes(0));
 }
 
-// In rising order of the paths that were put: of what was not taken, its number and why.
+// Reads the numbers of the paths that were refused, in rising order, each with an errno.
 bool CopyTree::take_refusals(CopyWire& wire) {
   std::uint64_t number = 0;
   std::uint64_t refusal[2];

@@ -62,6 +62,22 @@ struct StartTexts {
 constexpr StartTexts start_texts[] = {
     {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
 
+// The numbers of an `end`: the bounds of each, and its value where it is missing.
+struct EndNumber {
+  const char* name;
+  std::int64_t least;
+  std::int64_t most;
+  std::int64_t otherwise;
+};
+constexpr EndNumber end_numbers[] = {{"outcome", 0, static_cast<int>(Outcome::unknown), -1},
+                                     {"exit_code", -1, 255, -2},
+                                     {"signal", 0, 64, -1},
+                                     {"cpu", 0, INT64_MAX, -1},
+                                     {"memory", 0, INT64_MAX, -1},
+                                     {"left", 0, INT64_MAX, -1},
+                                     {"pid", -1, INT_MAX, -1},
+                                     {"error", 0, 0xffff, 0}};
+
 bool take_text(std::string_view& rest, std::string& text) {
   if (rest.find('\0') == std::string_view::npos) return false;
   text = take_part(rest, '\0');
@@ -98,9 +114,8 @@ void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_v
   out += payload;
 }
 
-void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes) {
-  const char which = static_cast<char>(channel);
-  put_frame(out, FrameKind::credit, id, concat({std::string_view(&which, 1), number_bytes(bytes)}));
+std::string credit_text(Channel channel, std::size_t bytes) {
+  return static_cast<char>(channel) + number_bytes(bytes);
 }
 
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
@@ -109,6 +124,56 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
   bytes = number_in(frame.payload.substr(1));
   return true;
 }
+
+std::string end_text(const ProcessResult& result) {
+  const std::int64_t numbers[] = {static_cast<int>(result.outcome),
+                                  result.exit_code,
+                                  result.signal,
+                                  result.cpu_time.count(),
+                                  static_cast<std::int64_t>(result.peak_memory),
+                                  static_cast<std::int64_t>(result.left_behind),
+                                  result.pid,
+                                  result.system_error};
+  Json end = Json::object();
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i)
+    set_member(end, end_numbers[i].name, static_cast<long long>(numbers[i]));
+  set_member(end, "held", result.pipe_held);
+  set_member(end, "step", result.step);
+  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
+  set_member(end, "limits", list_of(result.limits_reached));
+  return end.dump();
+}
+
+bool read_end(std::string_view text, ProcessResult& result) {
+  const auto end = Json::parse(text);
+  if (!end || !end->is_object()) return false;
+  std::int64_t numbers[std::size(end_numbers)];
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i) {
+    const EndNumber& number = end_numbers[i];
+    numbers[i] = (*end)[number.name].as_integer(number.otherwise);
+    if (numbers[i] < number.least || numbers[i] > number.most) return false;
+  }
+  result.outcome = static_cast<Outcome>(numbers[0]);
+  result.exit_code = static_cast<int>(numbers[1]);
+  result.signal = static_cast<int>(numbers[2]);
+  if (result.outcome == Outcome::refused ||
+      (result.outcome == Outcome::exited && result.exit_code < 0) ||
+      (result.outcome == Outcome::signaled && result.signal == 0))
+    return false;
+  result.cpu_time = std::chrono::microseconds(numbers[3]);
+  result.peak_memory = static_cast<std::uint64_t>(numbers[4]);
+  result.left_behind = static_cast<std::uint64_t>(numbers[5]);
+  result.pid = static_cast<int>(numbers[6]);
+  result.system_error = static_cast<int>(numbers[7]);
+  result.pipe_held = (*end)["held"sv].as_bool();
+  result.step = printable(bounded((*end)["step"sv]));
+  result.message = printable((*end)["message"sv].as_string());
+  for (const std::string& limit : texts_in((*end)["limits"sv]))
+    result.limits_reached.push_back(printable(limit));
+  return true;
+}
+
+std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
 
 std::vector<std::string> texts_in(const Json& list) {
   std::vector<std::string> texts;
@@ -130,7 +195,7 @@ Json to_json(const SandboxOptions& options) {
 
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
-  // What is not understood is the strictest.
+  // An unknown value counts as the strictest.
   const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
@@ -243,6 +308,13 @@ bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
   return true;
 }
 
+PlaceRequest PlaceRequest::question() {
+  PlaceRequest request;
+  request.argv.push_back({});
+  request.has_input = true;
+  return request;
+}
+
 std::string PlaceRequest::text() const {
   Json head = Json::object();
   for (const StartFlag& flag : start_flags)
@@ -275,8 +347,10 @@ bool PlaceRequest::read(std::string_view text) {
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
   for (const StartTexts& texts : start_texts) {
     // Each has a byte at least: a number that is too large ends with the text.
-    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left)
-      if (!take_text(text, (this->*texts.member).emplace_back())) return false;
+    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
+      if (!has_nul(text)) return false;
+      (this->*texts.member).push_back(std::string(take_part(text, '\0')));
+    }
   }
   script = text;
   return !argv.empty();

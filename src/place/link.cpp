@@ -18,11 +18,11 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::size_t longest_noise = std::size_t{64} << 10;
+constexpr std::size_t longest_preface = std::size_t{64} << 10;
 constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
-// What transports say, and what to do about it: see help_in().
+// What transports write when they fail, and what to do about it: see help_in().
 constexpr std::string_view place_troubles =
     "place_agent: \tthe agent cannot be put there\n"
     "host key verification failed\tits host key is not known, or another one than before: connect "
@@ -40,7 +40,14 @@ constexpr std::string_view no_agent_there =
     "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
     "(place_agent_path), or let it be copied (place_agent)\n";
 
-std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+struct PlaceFact {
+  const char* name;
+  std::string PlaceFacts::*member;
+};
+constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
+                                     {"machine", &PlaceFacts::machine},
+                                     {"host", &PlaceFacts::host},
+                                     {"home", &PlaceFacts::home}};
 
 }  // namespace
 
@@ -121,15 +128,15 @@ PlaceLink::~PlaceLink() {
   }
   wake();
   if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost_ || !has_thread_) return;
-  std::vector<pollfd> set = {{line_.exit_event.get(), POLLIN, 0}};
+  if (lost() || !has_thread_) return;
+  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
 
 bool PlaceLink::is_lost() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!lost_) return false;
+    if (!lost()) return false;
   }
   wait_for_event(settled_, {}, Clock::time_point::max());
   return true;
@@ -147,7 +154,7 @@ void* PlaceLink::thread_main(void* self) {
   return nullptr;
 }
 
-// Why the agent has not answered.
+// The error of an agent that has not answered.
 SharedError PlaceLink::failure() const {
   std::string said = said_.text();
   std::string_view help = help_in(said, place_troubles);
@@ -167,30 +174,12 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
       const std::lock_guard<std::mutex> lock(mutex_);
       send(bring_text(cargo_));
     }
-    if (auto ok = wait_for_agent(wanted, cancel, false); !ok) return ok;
+    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
     cargo_ = {};
     queue_.bytes.shrink_to_fit();
   }
   std::optional<Nonce> nonce;
-  Json hello = new_hello(keep_alive_);
-  set_member(hello, "sandbox", to_json(wanted.sandbox));
-  if (wanted.in_container) {
-    set_member(hello, "container", true);
-    set_member(hello, "keeps", wanted.keeps_capabilities);
-    set_member(hello, "user", wanted.user);
-    set_member(hello, "gitconfig", wanted.gitconfig);
-    if (wanted.environment)
-      if (const auto resolved = wanted.environment->resolve({}))
-        if (const char* const home = value_of(resolved->variables, "HOME"sv))
-          set_member(hello, "home", home);
-  }
-  if (wanted.whole_lines) set_member(hello, "lines", true);
-  set_member(hello, "ground", wanted.ground);
-  set_member(hello, "found", wanted.is_found);
-  set_member(hello, "remote", wanted.is_remote);
-  if (!wanted.copy.is_null()) set_member(hello, "copy", wanted.copy);
-  set_member(hello, "venv", wanted.venv_path);
-  set_member(hello, "auto_venv", wanted.auto_venv);
+  Json hello = wanted.hello;
   if (!wanted.workspace.empty()) {
     nonce.emplace(wanted.workspace);
     if (!nonce->problem().empty())
@@ -199,27 +188,24 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
                         {nonce->problem(), name_});
     set_member(hello, "nonces", list_of({nonce->path()}));
   }
-  std::string frame;
-  put_frame(frame, FrameKind::hello, 0, hello.dump());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    send(frame);
+    send(FrameKind::hello, 0, hello.dump());
   }
-  if (auto ok = wait_for_agent(wanted, cancel, true); !ok) return ok;
+  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
   if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
   const std::lock_guard<std::mutex> lock(mutex_);
   said_ = Capture(longest_account);
-  is_open_ = true;
+  if (!lost()) life_ = Life::open;
   return {};
 }
 
-// Until an agent is there, or has greeted.
+// Waits until an agent speaks or has answered.
 Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
-                                         const std::optional<CancelToken>& cancel, bool to_greet) {
+                                         const std::optional<CancelToken>& cancel, Life until) {
   const Clock::time_point start = Clock::now();
-  while (!greeting_ && !lost_ && (to_greet || !marked_)) {
-    if (cancel && cancel->cancelled())
-      return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+  while (life_ < until) {
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
     // A copy may take a second more for each 32 kB.
     const Clock::time_point deadline =
         later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
@@ -230,28 +216,25 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
     }
     pump(cancel ? cancel->descriptor() : -1, deadline);
   }
-  if (!greeting_ && (to_greet || !marked_)) return failure();
+  if (lost() && !greeting_) return failure();
   return {};
 }
 
 Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
   const Json& told = *greeting_;
-  facts_.version = bounded(told["version"sv]);
   if (told["protocol"sv] != Json(place_protocol))
     return make_error(ErrorCode::unsupported,
                       "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"].dump()), place_protocol,
+                      {name_, printable(told["protocol"sv].dump()), place_protocol,
                        ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
   if (told.find("error"))
     return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"]))});
-  facts_.machine = bounded(told["machine"]);
-  facts_.host = bounded(told["host"]);
-  facts_.home = bounded(told["home"]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"]);
-  ground_ = told["ground"].as_string();
-  const Json& seen = told["nonces"][0];
+                      {name_, printable(bounded(told["error"sv]))});
+  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
+  ground_ = told["ground"sv].as_string();
+  const Json& seen = told["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
@@ -262,76 +245,76 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   return {};
 }
 
-// Waits for something to do, and does it. False: nothing is left to do, ever.
+// Adds the pipes of commands, under the mutex.
+void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
+                      Clock::time_point& deadline) {
+  for (const auto& [id, command] : commands_)
+    for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
+      if (!command) continue;
+      const bool is_input = channel == Channel::input;
+      const UniqueFd& fd = is_input ? command->input_reader_ : command->flow(channel).writer;
+      // Input is read only while the queue is short: the rest waits in its pipe.
+      if (is_input ? !fd || command->input_window_ == 0 || queue_.size() >= longest_payload
+                   : command->flow(channel).waiting.empty())
+        continue;
+      set.push_back({fd.get(), is_input ? short{POLLIN} : short{POLLOUT}, 0});
+      watched.push_back({id, channel});
+      if (is_input && !command->input_.empty()) deadline = Clock::now();
+    }
+}
+
+// Waits for an event and handles it. False: the link is being destroyed.
 bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
-  struct Watched {
-    std::uint32_t id;
-    Channel channel;
-  };
   std::vector<pollfd> set;
   std::vector<Watched> watched;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closing_) return false;
     set = {{wake_out_.get(), POLLIN, 0},
-           {lost_ ? -1 : line_.out.get(), POLLIN, 0},
-           {lost_ ? -1 : line_.err.get(), POLLIN, 0},
-           {lost_ || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+           {lost() ? -1 : line_.out.get(), POLLIN, 0},
+           {lost() ? -1 : line_.err.get(), POLLIN, 0},
+           {lost() || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
            {cancel, POLLIN, 0}};
-    if (!lost_ && marked_)
+    if (speaks())
       deadline = std::min(
           {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
-    const auto watch = [&](PlaceCommand& command, Channel channel, int fd, short events) {
-      set.push_back({fd, events, 0});
-      watched.push_back({command.id_, channel});
-    };
-    for (auto& [id, command] : commands_) {
-      for (const Channel channel : {Channel::out, Channel::err})
-        if (!command->flow(channel).waiting.empty())
-          watch(*command, channel, command->flow(channel).writer.get(), POLLOUT);
-      // What is not sent yet waits where it is.
-      if (command->input_reader_ && command->input_window_ > 0 && queue_.size() < longest_payload) {
-        watch(*command, Channel::input, command->input_reader_.get(), POLLIN);
-        if (!command->input_.empty()) deadline = Clock::now();
-      }
-    }
+    watch(set, watched, deadline);
   }
   wait_for_events(set, deadline);
   std::unique_lock<std::mutex> lock(mutex_);
   if (closing_) return false;
   char few[4096];
   if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
-  if (set[2].revents && !lost_) {
+  if (set[2].revents && !lost()) {
     const ssize_t size = ::read(line_.err.get(), few, sizeof few);
     if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
     if (size == 0) line_.err.reset();
   }
-  if (set[1].revents && !lost_) receive();
-  if (set[3].revents && !lost_) flush();
+  if (set[1].revents && !lost()) receive();
+  if (set[3].revents && !lost()) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
     const auto at = commands_.find(watched[i].id);
-    if (at == commands_.end()) continue;
+    if (at == commands_.end() || !at->second) continue;
+    PlaceCommand& command = *at->second;
     const bool is_input = watched[i].channel == Channel::input;
-    if (!set[i + 5].revents && !(is_input && !at->second->input_.empty())) continue;
+    if (!set[i + 5].revents && !(is_input && !command.input_.empty())) continue;
     if (is_input)
-      read_input(*at->second);
+      read_input(command);
     else
-      at->second->flow(watched[i].channel).write(!at->second->running_);
+      command.flow(watched[i].channel).write(!command.running_);
   }
   check_life(Clock::now());
-  if (lost_ && !settled_.cancelled()) settle(lock);
+  if (lost() && !settled_.cancelled()) settle(lock);
   return true;
 }
 
 void PlaceLink::check_life(Clock::time_point now) {
-  // Before there is an agent, connect_timeout holds.
-  if (lost_ || !marked_) return;
+  // Before an agent speaks, connect_timeout holds.
+  if (!speaks()) return;
   if (now >= later(last_heard_, keep_alive_))
     return lose("nothing was heard from it for % ms", {keep_alive_.count()});
   if (now < later(last_sent_, ping_after(keep_alive_))) return;
-  std::string ping;
-  put_frame(ping, FrameKind::ping, 0, {});
-  send(ping);
+  send(FrameKind::ping, 0, {});
   last_sent_ = now;
 }
 
@@ -340,7 +323,7 @@ void PlaceLink::receive() {
   const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
-    // What it said last stands in the other pipe.
+    // The last words of the transport are in the other pipe.
     char said[4096];
     const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
     if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
@@ -352,7 +335,7 @@ void PlaceLink::receive() {
 
 void PlaceLink::take_bytes(std::string_view bytes) {
   std::string rest;
-  if (!marked_) {
+  if (!speaks()) {
     const std::size_t from =
         unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
     unmarked_ += bytes;
@@ -364,7 +347,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t mark = unmarked_.find(greeting_mark, from);
     const std::size_t end = unmarked_.find('\n', mark);
     if (mark == std::string::npos || end == std::string::npos) {
-      if (unmarked_.size() > longest_noise) {
+      if (unmarked_.size() > longest_preface) {
         lose("64 KiB came, and no greeting of an agent");
       }
       return;
@@ -373,36 +356,39 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     const std::size_t number = mark + greeting_mark.size();
     const std::string version = unmarked_.substr(number, end - number);
     if (version != std::to_string(place_protocol)) {
-      greeting_ = Json::object({{"protocol", printable(version)}});
-      return;
+      life_ = Life::answered;
+      greeting_ = Json::object();
+      return set_member(*greeting_, "protocol", printable(version));
     }
-    marked_ = true;
+    life_ = Life::speaking;
     rest = unmarked_.substr(end + 1);
     unmarked_ = {};
     bytes = rest;
   }
-  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost_ && take_frame(frame); }))
+  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost() && take_frame(frame); }))
     lose("what came from it is not of this protocol");
 }
 
-// False for what an agent never sends.
+// False: no agent sends such a frame.
 bool PlaceLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
     auto greeting = Json::parse(payload);
     if (greeting_ || !greeting || !greeting->is_object()) return false;
+    life_ = Life::answered;
     greeting_ = std::move(*greeting);
     return true;
   }
   if (!greeting_) return false;
   if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
   const auto at = commands_.find(frame.id);
-  if (at == commands_.end() || !at->second->running_) {
-    if (forgotten_.count(frame.id) == 0) return false;
-    if (frame.kind == FrameKind::end) forgotten_.erase(frame.id);
+  if (at == commands_.end()) return false;
+  if (!at->second) {
+    if (frame.kind == FrameKind::end) commands_.erase(at);
     return true;
   }
+  if (!at->second->running_) return false;
   PlaceCommand& command = *at->second;
   switch (frame.kind) {
     case FrameKind::out:
@@ -449,37 +435,12 @@ bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_
 }
 
 bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
-  const auto told = Json::parse(text);
-  if (!told || !told->is_object()) return false;
-  const Json& end = *told;
-  const std::int64_t outcome = end["outcome"sv].as_integer(-1);
-  const std::int64_t exit_code = end["exit_code"sv].as_integer(-2);
-  const std::int64_t signal = end["signal"sv].as_integer(-1);
-  const std::int64_t cpu = end["cpu"sv].as_integer(-1);
-  const std::int64_t memory = end["memory"sv].as_integer(-1);
-  const std::int64_t left = end["left"sv].as_integer(-1);
-  if (outcome < 0 || outcome > static_cast<int>(Outcome::unknown) || exit_code < -1 ||
-      exit_code > 255 || signal < 0 || signal > 64 || cpu < 0 || memory < 0 || left < 0)
-    return false;
-  ProcessResult& result = command.end_.emplace();
-  result.outcome = static_cast<Outcome>(outcome);
-  if (result.outcome == Outcome::refused || (result.outcome == Outcome::exited && exit_code < 0) ||
-      (result.outcome == Outcome::signaled && signal == 0))
-    return false;
-  result.exit_code = static_cast<int>(exit_code);
-  result.signal = static_cast<int>(signal);
-  result.cpu_time = std::chrono::microseconds(cpu);
-  result.peak_memory = static_cast<std::uint64_t>(memory);
-  result.left_behind = static_cast<std::uint64_t>(left);
-  result.pid = static_cast<int>(end["pid"sv].as_integer(-1));
-  result.pipe_held = end["held"sv].as_bool();
-  result.system_error = static_cast<int>(end["error"sv].as_integer() & 0xffff);
-  result.step = printable(bounded(end["step"sv]));
-  result.message = printable(end["message"sv].as_string());
-  for (const std::string& limit : texts_in(end["limits"sv]))
-    result.limits_reached.push_back(printable(limit));
-  command.come_to_an_end();
-  return true;
+  const bool ok = read_end(text, command.end_.emplace());
+  if (ok)
+    command.come_to_an_end();
+  else
+    command.end_.reset();
+  return ok;
 }
 
 void PlaceLink::read_input(PlaceCommand& command) {
@@ -493,28 +454,32 @@ void PlaceLink::read_input(PlaceCommand& command) {
   } else {
     command.input_.remove_prefix(bytes.size());
   }
-  std::string frame;
   if (bytes.empty()) command.input_reader_.reset();
-  put_frame(frame, bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
   command.input_window_ -= bytes.size();
-  send(frame);
+  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
 }
 
 // Under the mutex. What the pipe does not take at once goes into the queue.
-void PlaceLink::send(std::string_view frames) {
-  if (lost_ || !line_.input) return;
+void PlaceLink::send(std::string_view bytes) {
+  if (lost() || !line_.input) return;
   const bool waits = !queue_.empty();
-  queue_.bytes += frames;
+  queue_.bytes += bytes;
   if (waits) return;
   flush();
   if (!queue_.empty()) wake();
+}
+
+void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  std::string frame;
+  put_frame(frame, kind, id, payload);
+  send(frame);
 }
 
 void PlaceLink::flush() {
   const ssize_t size = queue_.write_to(line_.input.get());
   if (size > 0) last_sent_ = Clock::now();
   if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
-  // The reader of what comes from there learns it, too, and with the reason.
+  // receive() finds the end of the other pipe, too, and the reason with it.
   queue_.clear();
   line_.input.reset();
 }
@@ -523,34 +488,33 @@ void PlaceLink::wake() {
   if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
 }
 
-// What came before is still handed on.
+// Ends the connection. Output that came before still goes to its readers.
 void PlaceLink::lose(const char* reason, Pieces values) {
-  if (lost_) return;
-  lost_ = true;
+  if (lost()) return;
+  if (!speaks()) said_.add(unmarked_);
   reason_ = concat(reason, values);
-  if (!marked_) said_.add(unmarked_);
-  // Such as that a job was cancelled.
-  if (is_open_ && said_.total_bytes() != 0) {
+  // The transport may say why, such as that a job was cancelled.
+  if (life_ == Life::open && said_.total_bytes() != 0) {
     std::string said(without_line_ends(said_.text()));
     std::replace(said.begin(), said.end(), '\n', ' ');
     append_all(reason_, "; it said: %", {printable(said)});
   }
+  life_ = life_ == Life::open ? Life::lost : Life::failed;
   line_.end();
   queue_.clear();
-  forgotten_.clear();
 }
 
-// What came before is still handed on.
+// Asks for the reason, once, and ends all commands with it.
 void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
-  if (is_open_ && account_) {
+  if (life_ == Life::lost && account_) {
     lock.unlock();
     const std::string told = account_();
     lock.lock();
     if (!told.empty()) append_all(reason_, "; %", {told});
   }
   settled_.cancel();
-  for (auto& [id, command] : commands_) {
-    if (!command->running_) continue;
+  for (const auto& [id, command] : commands_) {
+    if (!command || !command->running_) continue;
     command->lost_ = true;
     command->come_to_an_end();
   }

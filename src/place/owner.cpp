@@ -1,4 +1,4 @@
-// Which program has made what is left in an engine.
+// The programs that have made places, and whether they still run.
 
 #include "place/place_internal.hpp"
 
@@ -11,7 +11,7 @@ inline namespace v0_1 {
 
 namespace {
 
-// When a process has started, as the kernel counts; empty when that cannot be told.
+// The start of a process, as the kernel counts time; empty if it is not known.
 std::string start_of_process([[maybe_unused]] pid_t pid) {
 #if defined(__linux__)
   ProcessStat stat;
@@ -41,7 +41,7 @@ std::string owner_text(const ProgramIdentity& program) {
                 {program.host, program.boot, program.space, program.pid, program.start});
 }
 
-ProgramIdentity owner_in(std::string_view text) {
+ProgramIdentity take_owner(std::string_view& text) {
   ProgramIdentity program;
   for (std::string* const part :
        {&program.host, &program.boot, &program.space, &program.pid, &program.start})
@@ -49,14 +49,14 @@ ProgramIdentity owner_in(std::string_view text) {
   return program;
 }
 
-Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return Maker::unknown;
-  if (maker.boot != own.boot) return Maker::gone;
+PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return PlaceMaker::unknown;
+  if (maker.boot != own.boot) return PlaceMaker::gone;
   const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return Maker::unknown;
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return PlaceMaker::unknown;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start ? Maker::running : Maker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? Maker::gone : Maker::unknown;
+  if (!now.empty()) return now == maker.start ? PlaceMaker::running : PlaceMaker::gone;
+  return ::kill(pid, 0) != 0 && errno == ESRCH ? PlaceMaker::gone : PlaceMaker::unknown;
 }
 
 std::chrono::seconds age_since(const std::string& time) {

@@ -10,15 +10,15 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// What a place told of itself when it was reached.
+// The description that an agent gave of its place when it was reached.
 struct PlaceFacts {
   std::string version = {};  // of the agent
   std::string machine = {};  // its processor, as `uname -m` says it
   std::string host = {};     // its name
   std::uint64_t uid = 0;     // of the agent, and of its commands
-  std::string home = {};     // that `~` means; empty: not known
-  // Of a workspace that is only there, or copied to another path: its canonical path there. Empty:
-  // it is the same as here.
+  std::string home = {};     // the meaning of `~`; empty: not known
+  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
+  // the path is the same as here.
   std::string workspace = {};
   SandboxReport sandbox = SandboxReport();
 };
@@ -31,10 +31,10 @@ class PlaceEngine {
     std::string name = {};                    // what the place is called in results and messages
     std::vector<std::string> transport = {};  // as PlaceOptions::transport
     bool whole_lines = false;                 // the transport holds back what ends in no newline
-    CancelToken ended = {};  // cancelled when the place has ended, where the engine hears of that
-    // Asked once when the connection was lost, in a thread of the library and perhaps after the
-    // engine has gone: what became of the place, on one line; empty: not known. It should take no
-    // more than some seconds, which the commands that ran there wait for.
+    CancelToken ended = {};  // cancelled when the place has ended, if the engine notices that
+    // Returns why the place has ended, on one line; empty: not known. Called once when the
+    // connection was lost, in a thread of the library and perhaps after the engine has gone. It
+    // should take some seconds at most, for which the ends of commands there wait.
     Function<std::string()> account = {};
   };
 
@@ -43,39 +43,38 @@ class PlaceEngine {
   PlaceEngine& operator=(const PlaceEngine&) = delete;
   // Removes the place.
   virtual ~PlaceEngine();
-  // Makes the place where there is none, and waits until it is up. A cancel is an error with
+  // Makes the place if there is none, and waits until it is up. A cancel is an error with
   // ECANCELED.
   virtual Expected<Way> reach(const std::optional<CancelToken>& cancel) = 0;
   // The way to the place that reach() has made last, as long as that is there; makes none.
-  //   Errors: not_found when it has ended, which is also said where this cannot be told.
+  //   Errors: not_found when it has ended, or an engine does not know.
   virtual Expected<Way> current();
 };
 
 // Keeps places ready, so that an executor that needs one has it at once. Copies share them. Safe
-// from any thread, with `size` threads of its own, 16 at most, which is how many places are made at
-// a time.
+// from any thread. It has `size` threads of its own, 16 at most, and makes as many places at a
+// time.
 //
-// A place that has ended while it was kept is replaced. A failure is told once, and nothing is made
-// after it until somebody needs a place, who then waits for one that is made or learns why there is
-// none. Of n executors that wait at least n are being made, or as many as there are threads.
+// A place that has ended while it was kept is replaced. A failure is reported once, and stops the
+// pool until an executor needs a place: then one is made, or the executor gets the error. While n
+// executors wait, n places are being made, or as many as there are threads.
 class PlacePool {
  public:
-  // An engine of a place that is still to be made; null is a failure. Called from several threads
-  // at once.
+  // Returns an engine whose place is still to be made; null is a failure. Called from several
+  // threads at once.
   using Source = Function<std::shared_ptr<PlaceEngine>()>;
 
-  // Begins to make them. `on_failure` gets why one was not made that nobody waited for, in any
+  // Begins to make them. `on_failure` gets the error of a place for which no executor waits, in any
   // thread.
   //   Errors: invalid_argument for a size of 0 or above 1000.
   static Expected<PlacePool> create(Source source, std::size_t size,
                                     Function<void(const Error&)> on_failure = {});
-  // For PlaceOptions::engine. It takes a place that is ready when its first command comes, and
-  // another one when that has ended; it removes the last one it took when it goes. Once the last
-  // copy of the pool is gone, which removes all that were ready and waits for that, it takes no
-  // more.
+  // For PlaceOptions::engine. The engine takes a ready place when its first command comes, and
+  // another one when that place has ended; its destructor removes the last one. The destructor of
+  // the last copy of the pool removes all ready places and waits for that; after it the engine
+  // takes no more.
   std::shared_ptr<PlaceEngine> take() const;
-  // So many places are ready.
-  std::size_t ready() const;
+  std::size_t ready() const;  // how many places are ready
 
  private:
   class Taken;
@@ -84,19 +83,20 @@ class PlacePool {
   std::shared_ptr<State> state_ = {};
 };
 
-// Whether the program that has made a place still runs. `unknown`: that cannot be seen from here.
+// Whether the program that has made a place still runs. `unknown`: it is of another machine or
+// user.
 enum class PlaceMaker { unknown, gone, running };
 
-// A place of ours, as it was found in an engine.
+// A place that this library has made, as it was found in an engine.
 struct FoundPlace {
-  std::string name = {};                   // what the engine calls it
-  std::string agent = {};                  // whose it is; empty: nobody's
+  std::string name = {};                   // in the engine
+  std::string agent = {};                  // the agent_id of its executor; empty: none
   std::chrono::seconds age = {};           // less than 0: not known
   std::string host = {};                   // of the program that has made it
-  std::string pid = {};                    // of that
-  PlaceMaker maker = PlaceMaker::unknown;  // whether that runs
+  std::string pid = {};                    // of that program
+  PlaceMaker maker = PlaceMaker::unknown;  // whether that program runs
   std::string state = {};                  // in the engine's words
-  bool was_removed = false;                // just now
+  bool was_removed = false;                // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -105,15 +105,16 @@ enum class PlaceWorkspace {
   remote,  // only there
   copy,    // here, and copied there for the commands
 };
+const char* name(PlaceWorkspace workspace) noexcept;
 
 // Of a workspace that is copied.
 struct PlaceCopyOptions {
-  // Of either side, folders included. Beyond, nothing is copied, and a command does not start. 0:
-  // none.
+  // On either side, folders included. If there are more, nothing is copied, and a command does not
+  // start. 0: none may be there.
   std::uint64_t max_files = 100000;
   std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
-  // Lines as of a .gitignore in the workspace, at most 1,024: what they name is not copied, and
-  // stays where it is.
+  // Lines as of a .gitignore in the workspace, at most 1,024: these files are not copied, and stay
+  // where they are.
   std::vector<std::string> exclude = {};
   // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
   // 64 KiB of each.
@@ -144,19 +145,19 @@ struct PlaceOptions : ExecutorOptions {
   // agent finds it, and a PATH of EnvironmentOptions::set does not get its `bin`. There can be no
   // delete_guard, which remembers files of this host.
   //
-  // With `copy`, workspace and roots are those of this host, and so are Executor::files(). Before a
-  // command starts, what has changed here since the last one is sent, and when it has ended what
-  // has changed there is fetched; both wait for each other, and for other commands that do so. The
-  // folder there has the same path where an empty one of that can be had, or PlaceFacts::workspace;
-  // it is removed when the connection ends. A change is told by size, times and mode, and is a
-  // whole file. What has changed on both sides stays as it is on each, which a note says, until one
-  // of them is removed. Rights are copied, owners and setuid are not; a hard link becomes a file.
-  // What is not permitted to be written here does not come back. When the connection is lost, what
-  // the commands that ran had changed is lost with it. The list takes up to 250 bytes and the path
-  // for each file, at each end.
+  // With `copy`, workspace and roots are those of this host, and so are Executor::files(). The
+  // changes of this side are sent before a command starts, and those of the other side are fetched
+  // when it has ended; one copy is made at a time. The folder there has the same path if an empty
+  // folder can be made or found at that, or PlaceFacts::workspace; it is removed when the
+  // connection ends. A change is found by size, times and mode, and is a whole file. A file that
+  // has changed on both sides stays as it is on each, and a note says so, until one of them is
+  // removed. Rights are copied, owners and setuid are not; a hard link becomes a file. Changes of
+  // files that commands may not write do not come back. If the connection is lost, so are the
+  // changes of the commands that ran. The list takes up to 250 bytes and the path for each file, at
+  // each end.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
   PlaceCopyOptions copy = PlaceCopyOptions();
-  // What it is called in results and messages. Empty: the words of the transport.
+  // For results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
   // host. All other variables are the agent's own.
@@ -186,10 +187,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 //
 // One connection serves all commands, of which each costs one message there and one back. When it
 // is lost, all of them end as Outcome::unknown with a message, none is run again, and the next
-// command opens a new one. Of the output of n running commands, which nobody takes, it holds
-// (1 + ln n) times 16 MiB and n times 512 KiB at most, and of their input as much. Safe from any
-// thread, with one thread of its own. In a fork of the program its commands do not start: that
-// needs an executor, which it makes itself.
+// command opens a new one. It holds at most (1 + ln n) times 16 MiB and n times 512 KiB of output
+// that n running commands have written and the program has not read, and as much of their input.
+// Safe from any thread, with one thread of its own. In a fork of the program its commands do not
+// start: a fork makes an executor of its own.
 class PlaceExecutor : public Executor {
  public:
   // Reaches the place, unless it is still to be made. PolicyOptions::enable_sudo counts: root is
@@ -217,7 +218,7 @@ class PlaceExecutor : public Executor {
 // that it has started is killed, and it returns. It starts programs with the variables and the
 // rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
 // borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
-// looking into this one (PR_SET_DUMPABLE). What went wrong is told on standard error.
+// looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 // For files of a workspace that is only there it starts its own program once more, with the one
 // argument --place, which must then call this with the standard streams.

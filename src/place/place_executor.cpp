@@ -12,6 +12,8 @@
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
 #include "files/files_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
 #include "process/process.hpp"
@@ -22,7 +24,26 @@ inline namespace v0_1 {
 
 namespace {
 
-// What was asked of a copy, and whether it can be had of what is here now.
+Expected<void> check_options(const PlaceOptions& options) {
+  const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
+  if (options.transport.empty() == !options.engine)
+    return wrong(options.engine ? "transport: an engine has its own"
+                                : "transport is empty: nothing leads to a place");
+  if (!options.agent.empty() && !options.engine && options.transport.back() == "--place")
+    return wrong(
+        "agent: is for a transport that leads to a shell, such as `sh`, and not to an agent");
+  if (options.keep_alive < std::chrono::seconds(1) ||
+      options.connect_timeout <= std::chrono::seconds(0))
+    return wrong("keep_alive must be at least one second, and connect_timeout more than 0");
+  if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
+    return make_error(ErrorCode::unsupported,
+                      "delete_guard: not for a workspace that is only in a place");
+  for (const std::string& word : options.transport)
+    if (has_nul(word)) return wrong("transport has a NUL byte in it");
+  return {};
+}
+
+// Whether a workspace can be copied as it is now, and the options for that.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
   for (const std::string& pattern : options.copy.exclude)
@@ -36,14 +57,23 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
                         "allowed_paths: % lies outside of the workspace, and that alone is copied",
                         {in_quotes(root.path)});
   if (auto ok = check_out_of_reach(options, {workspace}); !ok) return ok;
-  return PlaceCopy({}).look_at(workspace, paths, copy_options(options.copy));
+  const auto tree = CopyTree::of(workspace, paths, copy_options(options.copy));
+  if (!tree) return tree.failure();
+  if ((*tree)->scan()) return {};
+  return make_error(ErrorCode::limit, "workspace: it cannot be copied: %",
+                    {(*tree)->report.problem});
 }
 
 }  // namespace
 
+const char* name(PlaceWorkspace workspace) noexcept {
+  return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
+}
+
 struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
+  const PlaceWorkspace mode;
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
@@ -54,23 +84,24 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  explicit Place(PlaceSettings given) : settings(std::move(given)) {}
+  Place(PlaceSettings given, PlaceWorkspace where) : settings(std::move(given)), mode(where) {}
   Expected<void> ask(FileMessage& message) const override;
   SharedError misled() const;
+  void want(const PlaceOptions& options);
   // Has the workspace and the roots found there.
   Expected<void> find(const PlaceOptions& options);
-  // Has the workspace copied there, as it is here now.
-  Expected<std::shared_ptr<PlaceCopy>> copy_for(const PlaceExecutor& executor,
-                                                std::shared_ptr<PlaceLink>& reached,
-                                                const std::optional<CancelToken>& cancel,
-                                                std::vector<std::string>& told);
-  // The command, whose end comes when what it changed is here.
-  static std::shared_ptr<PlaceCommand> carry(std::shared_ptr<PlaceLink> reached,
-                                             std::shared_ptr<PlaceCopy> copied,
-                                             PlaceRequest request, Admission& admission);
+  // Gives the place the workspace and the roots of this host, as they are or as a copy.
+  Expected<void> give(const PlaceOptions& options, const std::string& local,
+                      const PathRules& paths);
+  // The copy of the workspace at the other end.
+  Expected<std::shared_ptr<PlaceCopy>> copy_to(const std::shared_ptr<PlaceLink>& reached,
+                                               const PlaceExecutor& executor);
+  // The command, which ends when its changes are here.
+  static std::shared_ptr<PlaceCommand> carry(std::shared_ptr<PlaceCopy> copied,
+                                             PlaceRequest&& request, Admission& admission);
 
-  // The connection, or a new one where it was lost. Who has waited while that failed does not try
-  // it again.
+  // The connection, or a new one if it was lost. A caller that has waited while another one failed
+  // gets the same error, and does not try again.
   Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel) {
     const std::uint64_t known = failures.load();
     const std::lock_guard<std::mutex> lock(mutex);
@@ -90,7 +121,7 @@ struct PlaceExecutor::Place final : FilesElsewhere {
     auto opened = open(cancel);
     if (opened) {
       link = *opened;
-      if (wanted.is_remote && !notes.empty() && link->name() != before)
+      if (mode == PlaceWorkspace::remote && !notes.empty() && link->name() != before)
         append_all(notes.back(), ", and so are the files that it alone had");
     } else if (opened.error().system_error != ECANCELED) {
       failure = opened.error();
@@ -111,7 +142,7 @@ struct PlaceExecutor::Place final : FilesElsewhere {
       if (!way) return way.failure();
       wanted.name = std::move(way->name);
       wanted.transport.argv = std::move(way->transport);
-      wanted.whole_lines = way->whole_lines;
+      set_member(wanted.hello, "lines", way->whole_lines);
       wanted.account = std::move(way->account);
     }
     wanted.transport.environment = own_variables();
@@ -136,11 +167,8 @@ Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   };
   auto reached = const_cast<Place*>(this)->connect({});
   if (!reached) return reached.failure();
-  PlaceRequest request;
-  request.argv.emplace_back();
-  request.has_input = true;
-  process.carrier = new_shared<PlaceCommand>(*reached, std::move(request));
-  const ProcessResult told = run_process(process);
+  auto question = new_shared<PlaceCommand>(std::move(*reached), PlaceRequest::question());
+  const ProcessResult told = new_run(std::move(process), std::move(question))->run();
   if (!told.succeeded() || !message.take(said))
     return make_error(ErrorCode::io, "% has not answered about its files: %",
                       {wanted.name, told.message});
@@ -153,19 +181,48 @@ SharedError PlaceExecutor::Place::misled() const {
   return make_error(ErrorCode::io, "% has told a path that is none", {wanted.name});
 }
 
-Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
-  wanted.is_remote = true;
-  if (options.environment.command_prefix.empty()) {
-    wanted.venv_path = options.environment.venv_path;
-    wanted.auto_venv = options.environment.auto_venv;
+void PlaceExecutor::Place::want(const PlaceOptions& options) {
+  wanted.name = options.name;
+  if (options.name.empty())
+    for (const std::string& word : options.transport)
+      append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
+  wanted.transport.argv = options.transport;
+  wanted.agent = options.agent;
+  wanted.connect_timeout = options.connect_timeout;
+  wanted.hello = new_hello(options.keep_alive);
+  set_member(wanted.hello, "sandbox", to_json(options.sandbox));
+  name = wanted.name;
+  engine = options.engine;
+  described = facts_of_shell(options.shell, options.environment);
+}
+
+Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std::string& local,
+                                          const PathRules& paths) {
+  if (!is_utf8(local))
+    return make_error(ErrorCode::invalid_argument, "workspace: % is not UTF-8", {in_quotes(local)});
+  set_member(wanted.hello, "ground", ground_of(local, paths.roots()));
+  if (mode == PlaceWorkspace::shared) {
+    wanted.workspace = local;
+    return {};
   }
-  wanted.ground = ground_of(options.workspace.empty() ? "." : options.workspace, options.roots);
+  set_member(wanted.hello, "copy", copy_options(options.copy));
+  return check_copy(options, local, paths);
+}
+
+Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+  set_member(wanted.hello, "remote", true);
+  if (options.environment.command_prefix.empty()) {
+    set_member(wanted.hello, "venv", options.environment.venv_path);
+    set_member(wanted.hello, "auto_venv", options.environment.auto_venv);
+  }
+  set_member(wanted.hello, "ground",
+             ground_of(options.workspace.empty() ? "." : options.workspace, options.roots));
   const auto reached = connect({});
   if (!reached) return reached.failure();
   const PlaceLink& found = **reached;
-  wanted.ground = found.ground();
-  wanted.is_found = true;
-  roots = roots_in(wanted.ground, workspace);
+  set_member(wanted.hello, "ground", found.ground());
+  set_member(wanted.hello, "found", true);
+  roots = roots_in(found.ground(), workspace);
   if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
   const bool confined = is_one_of("filesystem"sv, found.facts().sandbox.enforced);
   for (const Root& root : roots) {
@@ -183,35 +240,18 @@ Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
   return {};
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceExecutor::Place::copy_for(
-    const PlaceExecutor& executor, std::shared_ptr<PlaceLink>& reached,
-    const std::optional<CancelToken>& cancel, std::vector<std::string>& told) {
-  for (bool again = false;; again = true) {
-    if (again) {
-      auto link_again = connect(cancel);
-      if (!link_again) return link_again.failure();
-      reached = *link_again;
-    }
-    Expected<std::shared_ptr<PlaceCopy>> made = std::shared_ptr<PlaceCopy>();
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (!copy || copy->link() != reached) {
-        made = PlaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.copy);
-        if (!made) return made;
-        if (link == reached) copy = *made;
-      } else {
-        made = copy;
-      }
-    }
-    const auto sent = (*made)->send(cancel, told);
-    if (sent) return made;
-    if (again || !(*made)->is_lost()) return sent.failure();
-  }
+Expected<std::shared_ptr<PlaceCopy>> PlaceExecutor::Place::copy_to(
+    const std::shared_ptr<PlaceLink>& reached, const PlaceExecutor& executor) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (copy && copy->link() == reached) return copy;
+  auto made =
+      PlaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.hello["copy"sv]);
+  if (made && link == reached) copy = *made;
+  return made;
 }
 
-std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceLink> reached,
-                                                          std::shared_ptr<PlaceCopy> copied,
-                                                          PlaceRequest request,
+std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceCopy> copied,
+                                                          PlaceRequest&& request,
                                                           Admission& admission) {
   copied->translate(request.work_dir);
   copied->translate(request.venv);
@@ -221,12 +261,12 @@ std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceL
     copied->translate(path);
     variable.replace(value, std::string::npos, path);
   }
-  const auto carrier = new_shared<CopiedCommand>(std::move(reached), std::move(request), copied);
-  admission.ending.late_note = [carrier] { return carrier->note(); };
-  admission.ending.session_text = [carrier, copied, mark = admission.ending.mark] {
-    return copied->told_here(carrier->told(), mark);
+  const auto remote = new_shared<CopiedCommand>(std::move(request), copied);
+  admission.ending.late_note = [remote] { return remote->note(); };
+  admission.ending.session_text = [remote, copied, mark = admission.ending.mark] {
+    return copied->told_here(remote->told(), mark);
   };
-  return carrier;
+  return remote;
 }
 
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
@@ -234,33 +274,18 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   if (host.empty() || host[0] == '-' || has_nul(host))
     return make_error(ErrorCode::invalid_argument,
                       "place_host must be what ssh calls a machine, and not %", {in_quotes(host)});
-  std::vector<std::string> words = {
-      "ssh",    "-T", "-o", "BatchMode=yes", "--", host, agent.empty() ? "sh" : shell_word(agent),
-      "--place"};
-  if (agent.empty()) words.pop_back();
+  auto words = words_of({"ssh", "-T", "-o", "BatchMode=yes", "--", host});
+  if (agent.empty())
+    add_words(words, {"sh"});
+  else
+    add_words(words, {shell_word(agent), "--place"});
   return words;
 }
 
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   const CancellationPause pause;
-  PlaceExecutor executor;
-  if (options.transport.empty() == !options.engine)
-    return make_error(ErrorCode::invalid_argument, "%",
-                      {options.engine ? "transport: an engine has its own"
-                                      : "transport is empty: nothing leads to a place"});
-  if (!options.agent.empty() && !options.engine && options.transport.back() == "--place")
-    return make_error(
-        ErrorCode::invalid_argument,
-        "agent: is for a transport that leads to a shell, such as `sh`, and not to an agent");
-  if (options.keep_alive < std::chrono::seconds(1) ||
-      options.connect_timeout <= std::chrono::seconds(0))
-    return make_error(ErrorCode::invalid_argument,
-                      "keep_alive must be at least one second, and connect_timeout more than 0");
+  if (auto ok = check_options(options); !ok) return ok.failure();
   const bool remote = options.workspace_mode == PlaceWorkspace::remote;
-  const bool copies = options.workspace_mode == PlaceWorkspace::copy;
-  if (remote && options.delete_guard)
-    return make_error(ErrorCode::unsupported,
-                      "delete_guard: not for a workspace that is only in a place");
   EnvironmentOptions variables = options.environment;
   variables.keep.clear();
   variables.keep_all = false;
@@ -272,42 +297,20 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   }
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
-  const std::vector<std::string> secrets = environment->secrets();
+  PlaceExecutor executor;
+  executor.place_ = new_shared<Place>(
+      PlaceSettings(std::move(*environment), options.shell, variables.set), options.workspace_mode);
+  Place& place = *executor.place_;
+  place.want(options);
+  if (remote)
+    if (auto ok = place.find(options); !ok) return ok.failure();
+  if (auto ok =
+          executor.set_up(options, place.settings.environment.secrets(), remote ? &place : nullptr);
+      !ok)
+    return ok.failure();
   if (!remote)
-    if (auto ok = executor.set_up(options, secrets); !ok) return ok.failure();
-  auto place =
-      new_shared<Place>(PlaceSettings(std::move(*environment), options.shell, variables.set));
-  PlaceLink::Wanted& wanted = place->wanted;
-  wanted.name = options.name;
-  for (const std::string& word : options.transport) {
-    if (has_nul(word))
-      return make_error(ErrorCode::invalid_argument, "transport has a NUL byte in it");
-    if (options.name.empty())
-      append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
-  }
-  wanted.transport.argv = options.transport;
-  wanted.agent = options.agent;
-  wanted.connect_timeout = options.connect_timeout;
-  wanted.keep_alive = options.keep_alive;
-  wanted.sandbox = options.sandbox;
-  place->name = wanted.name;
-  place->engine = options.engine;
-  if (remote) {
-    if (auto ok = place->find(options); !ok) return ok.failure();
-    if (auto ok = executor.set_up(options, secrets, place.get()); !ok) return ok.failure();
-  } else {
-    const std::string& workspace = executor.workspace();
-    if (!is_utf8(workspace))
-      return make_error(ErrorCode::invalid_argument, "workspace: % is not UTF-8",
-                        {in_quotes(workspace)});
-    wanted.ground = ground_of(workspace, executor.paths().roots());
-    if (!copies) wanted.workspace = workspace;
-    if (copies)
-      if (auto ok = check_copy(options, workspace, executor.paths()); !ok) return ok.failure();
-    if (copies) wanted.copy = copy_options(options.copy);
-  }
-  place->described = facts_of_shell(options.shell, options.environment);
-  executor.place_ = std::move(place);
+    if (auto ok = place.give(options, executor.workspace(), executor.paths()); !ok)
+      return ok.failure();
   if (!options.engine)
     if (auto ok = executor.reach(); !ok) return ok.failure();
   return executor;
@@ -333,7 +336,7 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
-  const bool copied = place_->wanted.copy.is_object();
+  const bool copied = place_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
                         {place_->described, machine,
@@ -353,32 +356,35 @@ std::string PlaceExecutor::home(const Command& command, std::string_view work_di
 }
 
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
-  auto request = PlaceCommand::request_for(command, admission, place_->settings);
-  if (!request) return request.failure();
-  if (!*request) return {};
-  auto link = place_->connect(command.cancel);
-  admission.result.place = link ? (*link)->name() : place_->name;
-  if (!link) {
-    admission.fail(link.error(), "place");
-    if (link.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
-    return {};
-  }
-  std::shared_ptr<PlaceCommand> carrier;
-  if (place_->wanted.copy.is_object()) {
-    auto copy = place_->copy_for(*this, *link, command.cancel, admission.result.notes);
-    if (!copy) {
-      admission.fail(copy.error(), "workspace");
-      if (copy.error().system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
-      return {};
+  PlaceRequest request;
+  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  if (!ok || !admission.admitted()) return ok;
+  const auto fail = [&admission](const Error& error, const char* step) {
+    admission.fail(error, step);
+    if (error.system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
+    return Expected<void>();
+  };
+  std::shared_ptr<PlaceCommand> remote;
+  for (bool again = false; !remote; again = true) {
+    auto link = place_->connect(command.cancel);
+    admission.result.place = link ? (*link)->name() : place_->name;
+    if (!link) return fail(link.error(), "place");
+    if (place_->mode != PlaceWorkspace::copy) {
+      remote = new_shared<PlaceCommand>(std::move(*link), std::move(request));
+      break;
     }
-    carrier = Place::carry(std::move(*link), std::move(*copy), std::move(**request), admission);
-  } else {
-    carrier = new_shared<PlaceCommand>(*link, std::move(**request));
+    auto copy = place_->copy_to(*link, *this);
+    if (!copy) return fail(copy.error(), "workspace");
+    const auto sent = (*copy)->send(command.cancel, admission.result.notes);
+    if (sent)
+      remote = Place::carry(std::move(*copy), std::move(request), admission);
+    else if (again || !(*copy)->is_lost())
+      return fail(sent.error(), "workspace");
   }
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
-    admission.ending.session_text = [carrier] { return carrier->told(); };
-  admission.process.carrier = std::move(carrier);
+    admission.ending.session_text = [remote] { return remote->told(); };
+  admission.remote = std::move(remote);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
   return {};

@@ -1,14 +1,20 @@
 // The frames that agent and client exchange, and the client.
 //
-// The agent begins with a line, greeting_mark, the number of the protocol and a newline, so that
-// what ssh or a login script has printed before can be told from it. All else, in both directions,
-// are frames: the size of the payload in 4 bytes, the kind in one, the command's number in 4, the
-// payload. Numbers are little-endian. A payload has at most 64 KiB.
+// The agent begins with a line: greeting_mark, the number of the protocol and a newline. The client
+// looks for that line behind all that ssh or a login script prints. After it both directions carry
+// frames, whose numbers are little-endian. A payload has at most 64 KiB.
+//
+//   0         4      5         9
+//   +---------+------+---------+---- ... ----+
+//   | size of | kind | number  | payload     |      13 bytes for "ls\n" of command 7:
+//   | payload |      | of the  |             |
+//   |         |      | command |             |      03 00 00 00  09  07 00 00 00  6c 73 0a
+//   +---------+------+---------+---- ... ----+
 //
 //   kind         by      of       payload
 //   ping         both    0        nothing, or a newline; a sign of life
-//   hello        client  0        JSON: who it is, what commands are held to, what to look for
-//   hello        agent   0        JSON: who it is, what it has found, or `error`
+//   hello        client  0        JSON: see new_hello()
+//   hello        agent   0        JSON: what the agent has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
 //   start        client  command  the last part, see PlaceRequest; the command begins. One without
 //                                 a program answers a FileMessage: see answer_question()
@@ -18,16 +24,32 @@
 //   signal       client  command  its number in one byte; SIGKILL is for all of the command
 //   started      agent   command  its number in the place's process table, in 4 bytes, when asked
 //   out, err     agent   command  bytes of that stream
-//   input_closed agent   command  nothing: nobody reads standard input any more
+//   input_closed agent   command  nothing: the command reads standard input no more
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //
-// Of each stream at most stream_window bytes may be on their way at first; more is allowed by
-// `credit` when somebody has taken them. Who receives a flood allows as much as its share of
-// most_window, which is 400 MiB a second to where a round trip takes 20 ms. So a flood of one
-// command neither holds up another nor takes memory: 200 commands whose output nobody takes hold
-// 150 MiB at most, see PlaceWindow.
+// The life of a connection, and of a command on it:
+//
+//   client                               agent
+//     | starts the transport ------------> |   a shell there is given the agent first: bring_text()
+//     | <----------- "codeexec-place/1\n"  |
+//     | hello ----------------------------> |   finds or copies the workspace, makes the sandbox
+//     | <------------------------- hello    |
+//     | start 1, input 1 -----------------> |   starts the program
+//     | <------------ started 1, out 1 ...  |
+//     | credit 1 -------------------------> |   as far as `out` was read
+//     | <------------------------- end 1    |
+//     |      ... a third of keep_alive ...  |
+//     | ping --------- and -------- ping    |
+//     X  the connection is lost             X   no frame for keep_alive, or the end of the pipe:
+//     commands end as `unknown`             commands are killed, and the agent ends
+//     the next command connects again
+//
+// At first stream_window bytes of each stream may be on their way. The receiver allows more by
+// `credit` when its reader has taken them, up to the stream's share of most_window, which is
+// 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
+// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
 #pragma once
 
 #include "place/place.hpp"
@@ -39,6 +61,7 @@
 #include "paths/paths.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
+#include "process/remote_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -46,9 +69,9 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// By which the agent's program learns of which ground it is to answer_question().
+// The ground that the agent's program is asked about: see answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
-// Where a shell stood that has brought the agent, which begins there.
+// The folder of the shell that has brought the agent, which begins there.
 inline constexpr const char* start_variable = "CODEEXEC_PLACE_START";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
@@ -75,7 +98,12 @@ enum class FrameKind : unsigned char {
   bye
 };
 
+}  // namespace inner
+
+// Not in `inner`: a part of PlaceLink has a member of it.
 enum class Channel : unsigned char { out, err, input };
+
+inline namespace inner {
 
 struct Frame {
   FrameKind kind;  // any number, as it came
@@ -84,14 +112,18 @@ struct Frame {
 };
 
 void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload);
-void put_credit(std::string& out, std::uint32_t id, Channel channel, std::size_t bytes);
 std::string number_bytes(std::size_t value);  // four of them
 std::uint32_t number_in(std::string_view bytes);
-// Of a credit frame; false when it is none.
+// The payload of a credit frame. read_credit() is false for a frame that is none.
+std::string credit_text(Channel channel, std::size_t bytes);
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
+// The payload of an `end`. read_end() is false for a text that no agent writes.
+std::string end_text(const ProcessResult& result);
+bool read_end(std::string_view text, ProcessResult& result);
+// A text of an agent, of at most 4 KiB.
+std::string bounded(const Json& value);
 
-// Both ends of a connection wake up less often for a flood. Where that cannot be, or it is no pipe,
-// it stays as it is.
+// Gives a pipe more room, so that both ends wake up less often for a flood. A failure is ignored.
 void widen_pipe(int fd);
 
 Json to_json(const SandboxOptions& options);
@@ -100,8 +132,7 @@ Json to_json(const SandboxReport& report);
 SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
-// A file of a folder, which an agent that has the same folder finds. It is gone again when this
-// object is.
+// A file in a folder, which shows an agent that it has the same folder. The destructor removes it.
 class Nonce {
  public:
   explicit Nonce(const std::string& folder);
@@ -110,7 +141,7 @@ class Nonce {
   ~Nonce();
   const std::string& path() const { return path_; }
   const std::string& content() const { return content_; }
-  // Why there is none, or empty.
+  // The reason why there is no such file, or empty.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -121,16 +152,29 @@ class Nonce {
   std::string problem_ = {};
 };
 
-// What every client says first, and what an agent has answered, in all that it has printed. Empty:
-// it has not yet.
+// The first frame of every client, to which a client adds its wishes:
+//
+//   sandbox      what commands are held to; without it, they are in a strict one
+//   ground       the workspace and the roots, see ground_of(); empty: any
+//   remote       the workspace is only there, and the ground is looked up, unless `found`
+//   copy         the workspace is copied there, see copy_options()
+//   venv         a virtual environment, and `auto_venv`: those of workspaces count
+//   lines        the way to the client holds back what ends in no newline
+//   nonces       files, whose contents are the answer
+//   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
+//                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
+//                of a .gitconfig for a home that has none, `user`: UID:GID, or its name there, that
+//                commands become
+//   prepare      see prepare_container(), if the agent is not in the namespace `mounts`
 Json new_hello(std::chrono::milliseconds keep_alive);
+// The answer in all that an agent has printed; empty: it has not answered yet.
 std::optional<Json> answer_in(std::string_view printed);
 
-// In the agent. Of each path the content of the file, null where this user may not look, or why
-// there is none.
+// In the agent: for each path the content of the file, null if this user may not read it, or the
+// error.
 Json answers_to(const Json& nonces);
 
-// A program by what tells it from all others on its machine, also after a restart of that.
+// What identifies a program among all of its machine, also after the machine was restarted.
 struct ProgramIdentity {
   std::string host = {};
   std::string boot = {};
@@ -142,29 +186,29 @@ struct ProgramIdentity {
 
 ProgramIdentity own_identity();
 
-// As it is written on what is left in an engine, with a `;` between its parts.
+// The text that marks what a program has made in an engine: its parts with a `;` between them.
 std::string owner_text(const ProgramIdentity& program);
-ProgramIdentity owner_in(std::string_view text);
+// Takes those parts off the text, with the `;` after the last one.
+ProgramIdentity take_owner(std::string_view& text);
 
-using Maker = PlaceMaker;
-Maker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
 
 // Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
 std::chrono::seconds age_since(const std::string& time);
 
-// How often memory has run out in the container that this is in.
+// How often memory has run out in the container of this process.
 std::uint64_t oom_kills_here();
 
 // By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
 // empty; `folders` that everybody may write to. Returns which of `programs` are not there.
 Json prepare_container(const Json& wanted);
 
-// Sees to capabilities, HOME, USER and .gitconfig, as PlaceLink::Wanted has it, and finds out what
-// commands become. False: there is no such user.
+// Sees to capabilities, HOME, USER and .gitconfig, as a hello has it, and finds out what commands
+// become. False: there is no such user.
 bool settle_in_container(const Json& hello, long& uid, long& gid);
 
-// What a shell is sent that shall become the agent. Where it has no such file, it asks for that by
-// bring_mark.
+// The script for a shell that becomes the agent. If the file is not there, the script writes
+// bring_mark and reads the file from the same pipe.
 std::string bring_text(std::string_view file);
 inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 
@@ -172,17 +216,16 @@ inline constexpr std::string_view bring_mark = "codeexec-bring\n";
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
 std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
 
-// A `~` at the start of an option means the home of whoever the agent runs as.
+// Puts the home of the agent's user in place of a `~` at the start.
 void look_at_home(std::string& path);
 
 // Makes its paths canonical as they are on this host.
 Expected<void> find_ground(std::string& ground);
 
 // Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
-// in JSON. 0, or 1.
-// The agent does so by starting its own program once more, with the argument --place and the ground
-// in question_variable: a disk that does not answer holds up nobody, and it runs as the user that
-// commands run as.
+// in JSON. Returns 0, or 1. The agent starts its own program once more for that, with the argument
+// --place and the ground in question_variable: so a disk that does not answer holds up no other
+// command, and the program has the user of commands.
 int answer_question(std::string_view ground, int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
@@ -192,7 +235,7 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 
 }  // namespace inner
 
-// Takes frames apart that come in any pieces. Holds one frame at most.
+// Finds the frames in bytes that come in any pieces. Holds one frame at most.
 class PlaceFrames {
  public:
   // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
@@ -218,11 +261,12 @@ struct PlaceQueue {
   ssize_t write_to(int fd);
 };
 
-// Of a stream, where it is received. Of n commands the last one is given most_window / n, and none
-// less than stream_window: together at most (1 + ln n) * most_window + n * stream_window.
+// What the receiver of a stream has allowed the sender. The last one of n commands gets
+// most_window / n, and each at least stream_window: together at most
+// (1 + ln n) * most_window + n * stream_window.
 struct PlaceWindow {
   std::size_t left = stream_window;     // bytes that may still come
-  std::size_t allowed = stream_window;  // that and what has come, when it was last told
+  std::size_t allowed = stream_window;  // `left` after the last credit, and what had come
 
   // So many came. False: that is more than was allowed.
   bool use(std::size_t bytes) {
@@ -235,8 +279,8 @@ struct PlaceWindow {
   std::size_t credit(std::size_t held, std::size_t commands);
 };
 
-// What makes a command there, in the payload of `start`: an object of JSON, then these texts, each
-// with a NUL after it, then the script.
+// A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
+// after it, then the script.
 struct PlaceRequest {
   std::string work_dir = {};
   std::string venv = {};  // its `bin` goes before the PATH there; empty: none
@@ -245,13 +289,15 @@ struct PlaceRequest {
   std::vector<std::string> unset = {};  // names
   bool has_script = false;              // becomes descriptor 3
   std::string script = {};
-  bool tells = false;  // descriptor 3 is a pipe for what a session is told
+  bool tells = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
   bool has_input = false;
   bool waited_for = false;  // `started` is wanted
   std::chrono::milliseconds timeout = no_limit;
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
 
+  // A program of the agent's own, which answers questions until its input ends.
+  static PlaceRequest question();
   std::string text() const;
   // False: it is not as text() makes it.
   bool read(std::string_view text);
@@ -259,8 +305,15 @@ struct PlaceRequest {
 
 class PlaceCommand;
 
-// One connection to an agent, and the thread that serves it. What comes from there is hostile: all
-// that is not as the table of frames has it ends the connection.
+// One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
+// is not as the table above has it ends the connection.
+//
+//            greeting_mark             hello                accepted
+//   --> called -----------> speaking ---------> answered ---------------> open
+//         |                    |                   |                       |  end of the pipe,
+//         v                    v                   v                       v  silence, wrong frame
+//       failed <---------------+-------------------+                      lost
+//                                                     settle(): all commands end
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
 // not fit stays in PlaceCommand::Flow::waiting, which is no more than the window. It reads the
@@ -272,26 +325,10 @@ class PlaceLink {
     ProcessOptions transport = ProcessOptions();
     std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
-    std::chrono::milliseconds keep_alive = {};
-    SandboxOptions sandbox = SandboxOptions();
-    std::string workspace = {};  // that must be the same there; empty: any
-    std::string ground = {};     // that and the roots, see ground_of(); empty: any
-    // The workspace is only there, where the agent looks for virtual environments.
-    bool is_remote = false;
-    bool is_found = false;  // the ground is canonical
-    Json copy = {};         // of a workspace that is copied, see copy_options(); or null
-    std::string venv_path = {};
-    bool auto_venv = false;
-    // The agent gives up its capabilities, unless it keeps them, sees to HOME and USER, and reports
-    // memory that ran out.
-    bool in_container = false;
-    bool keeps_capabilities = false;
-    std::string user = {};  // UID:GID, or its name there, that commands become; empty: the agent's
-    std::string gitconfig = {};                // the text of a .gitconfig, for a home that has none
-    Function<void()> meanwhile = {};           // called once the transport has been started
-    const Environment* environment = nullptr;  // of commands, whose HOME that is, where it has one
-    bool whole_lines = false;                  // the transport holds back what ends in no newline
-    Function<std::string()> account = {};      // see PlaceEngine::Way
+    Json hello = {};                       // see new_hello()
+    std::string workspace = {};            // that must be the same there; empty: any
+    Function<void()> meanwhile = {};       // called once the transport has been started
+    Function<std::string()> account = {};  // see PlaceEngine::Way
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -299,8 +336,8 @@ class PlaceLink {
                                                    const std::optional<CancelToken>& cancel);
   explicit PlaceLink(const Wanted& wanted)
       : name_(wanted.name),
-        keep_alive_(wanted.keep_alive),
-        is_container_(wanted.in_container),
+        keep_alive_(wanted.hello["keep_alive"sv].as_integer()),
+        is_container_(wanted.hello["container"sv].as_bool()),
         account_(wanted.account),
         last_heard_(Clock::now()) {}
   PlaceLink(const PlaceLink&) = delete;
@@ -310,9 +347,9 @@ class PlaceLink {
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
-  // As the agent has found it, or says so.
+  // The workspace and the roots there, as the agent has answered.
   const std::string& ground() const { return ground_; }
-  // Returns when it is known why, too.
+  // True only when the reason is known, which may take some seconds.
   bool is_lost() const;
   // In UTF-8.
   std::string reason() const;
@@ -320,20 +357,31 @@ class PlaceLink {
  private:
   friend class PlaceCommand;
 
+  // A pipe of a command that is waited for.
+  struct Watched {
+    std::uint32_t id;
+    Channel channel;
+  };
+  enum class Life { called, speaking, answered, open, failed, lost };
+
+  bool speaks() const { return life_ >= Life::speaking && life_ <= Life::open; }
+  bool lost() const { return life_ >= Life::failed; }
   static void* thread_main(void* self);
   SharedError failure() const;
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
-                                bool to_greet);
+                                Life until);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
   bool pump(int cancel, Clock::time_point deadline);
+  void watch(std::vector<pollfd>& set, std::vector<Watched>& watched, Clock::time_point& deadline);
   void receive();
   void take_bytes(std::string_view bytes);
   bool take_frame(const Frame& frame);
   bool take_stream(PlaceCommand& command, Channel channel, std::string_view bytes);
   bool take_end(PlaceCommand& command, std::string_view text);
   void read_input(PlaceCommand& command);
-  void send(std::string_view frames);
+  void send(std::string_view bytes);
+  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
   void wake();
   void lose(const char* reason, Pieces values = {});
@@ -354,17 +402,15 @@ class PlaceLink {
   std::unique_ptr<char[]> buffer_ = {};
 
   mutable std::mutex mutex_ = {};
-  Carrier::Line line_ = {};
-  bool lost_ = false;
-  CancelToken settled_ = {};  // an event: all commands have been told so
+  PipedProgram line_ = {};
+  Life life_ = Life::called;
+  CancelToken settled_ = {};  // an event: all commands have ended
   bool closing_ = false;
-  bool has_left_ = false;    // the agent, which said so
-  std::string reason_ = {};  // that it was lost
-  Capture said_{4096};       // on standard error since it is open, and before the mark
-  bool is_open_ = false;     // the greeting was accepted
+  bool has_left_ = false;    // the agent has said `bye`
+  std::string reason_ = {};  // why it was lost
+  Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
-  bool marked_ = false;
-  std::string_view cargo_ = {};  // the agent, while nobody has asked for it
+  std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
   std::size_t brought_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
   PlaceFrames reader_ = {};
@@ -372,38 +418,42 @@ class PlaceLink {
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
+  // Null: the command is gone here, and its end is still to come.
   std::map<std::uint32_t, PlaceCommand*> commands_ = {};
-  std::set<std::uint32_t> forgotten_ = {};  // nobody waits for their end, which is still to come
 };
 
-// How an executor's commands are made for a place.
+// The options of an executor that its commands need.
 struct PlaceSettings {
   PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
   Environment environment;
   std::string shell;
-  bool sets_path;  // by the options: the place's own does not count
+  bool sets_path;  // the options set PATH, which then replaces that of the place
   bool sets_lang;
-  const pid_t owner = ::getpid();  // whose connections are used by it alone
+  const pid_t owner = ::getpid();  // a fork of the program cannot use the connection
 };
 
-// One command there. The fields below belong to the link's mutex.
-class PlaceCommand : public Carrier {
+// One command there. The mutex of the link guards all fields.
+//
+//   launch() --> running_ --> started_ --> end_: `end` has come --> finish()
+//                   |            |
+//                   +------------+-------> lost_: the connection was lost, the outcome is unknown
+//
+// The destructor of one that runs kills it.
+class PlaceCommand : public RemoteCommand {
  public:
-  // Nothing when the admission says why it cannot be.
-  static Expected<std::optional<PlaceRequest>> request_for(const Command& command,
-                                                           Executor::Admission& admission,
-                                                           const PlaceSettings& settings);
-  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest request)
+  // Fills the request in, unless the admission then says why the command cannot be.
+  static Expected<void> request_for(const Command& command, Executor::Admission& admission,
+                                    const PlaceSettings& settings, PlaceRequest& request);
+  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest&& request)
       : link_(std::move(link)), request_(std::move(request)) {}
   PlaceCommand(const PlaceCommand&) = delete;
   PlaceCommand& operator=(const PlaceCommand&) = delete;
   ~PlaceCommand() override;
 
-  // What it wrote to its descriptor 3.
+  // The bytes that it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
   bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
-  int exit_descriptor() const override { return -1; }  // the ends of its pipes tell
   UniqueFd take_out() override { return std::move(out_.reader); }
   UniqueFd take_err() override { return std::move(err_.reader); }
   UniqueFd take_input(std::string_view& given) override;
@@ -412,9 +462,7 @@ class PlaceCommand : public Carrier {
             FunctionRef<void(std::string_view)> use) override;
   bool ended() const override;
   bool signal(int number) override;
-  void kill() override { signal(SIGKILL); }
   std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
-  std::optional<ProcessOptions> next_measure(const ProcessResult*) override { return {}; }
   void finish(ProcessResult& result) override;
 
  protected:
@@ -425,7 +473,7 @@ class PlaceCommand : public Carrier {
   }
   void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
                       Clock::time_point deadline) const;
-  // Nothing more comes, and neither its end was told nor that of the agent.
+  // The connection was lost before its end came, or the `bye` of the agent.
   bool was_lost() const;
   bool has_started() const { return started_; }
   bool has_begun() const { return begun_.cancelled(); }  // or has ended
@@ -453,7 +501,7 @@ class PlaceCommand : public Carrier {
   Flow err_ = Flow();
   UniqueFd input_writer_ = UniqueFd();
   UniqueFd input_reader_ = UniqueFd();
-  std::string_view input_ = {};  // to be sent before what is in that
+  std::string_view input_ = {};  // sent before the bytes in that pipe
   std::size_t input_window_ = stream_window;
   std::uint32_t id_ = 0;
   bool running_ = false;  // `start` was sent, and no end has come

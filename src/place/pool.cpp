@@ -12,7 +12,7 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t most_threads = 16;
-// One that ends sooner by itself is a failure, or places would be made in a loop.
+// A place that ends sooner is a failure. Without that, places would be made in a loop.
 constexpr std::chrono::seconds shortest_life(60);
 
 }  // namespace
@@ -21,9 +21,17 @@ Expected<PlaceEngine::Way> PlaceEngine::current() {
   return make_error(ErrorCode::not_found, "there is no place");
 }
 
-// Each thread does what there is to do: it removes, makes, or waits for a change.
+// Each thread takes the first of these that applies, again and again: see work().
+//
+//   a place in `ready` has ended, or the pool is closed -> it goes to `dead`
+//   the pool is closed, and `unready` is not empty      -> it goes to `dead`
+//   `dead` is not empty                                 -> removes one
+//   the pool is closed                                  -> ends
+//   too few are ready or being made, and not `stopped`  -> makes one: it goes to `ready`, or if it
+//                                                          fails to `unready`, and all stop
+//   else                                                -> waits for a change
 struct PlacePool::State {
-  // A place that nobody has taken.
+  // A place that no executor has taken.
   struct Spare {
     std::shared_ptr<PlaceEngine> engine = {};
     CancelToken ended = {};
@@ -36,8 +44,9 @@ struct PlacePool::State {
   State& operator=(const State&) = delete;
   ~State();
 
-  Expected<PlaceEngine::Way> take(std::shared_ptr<PlaceEngine>& engine,
-                                  const std::optional<CancelToken>& cancel);
+  // A place that is ready, in exchange for one that has ended, or null.
+  Expected<std::shared_ptr<PlaceEngine>> take(std::shared_ptr<PlaceEngine> old,
+                                              const std::optional<CancelToken>& cancel);
   static void* thread_main(void* self);
 
   const Source source;
@@ -117,7 +126,7 @@ void PlacePool::State::work() {
   }
 }
 
-// Those who wait get it as their error.
+// The executors that wait get the error, or on_failure if none waits.
 void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why) {
   const bool is_told = stopped || waiting > 0 || closing.cancelled();
   stopped = true;
@@ -170,65 +179,49 @@ void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-Expected<PlaceEngine::Way> PlacePool::State::take(std::shared_ptr<PlaceEngine>& engine,
-                                                  const std::optional<CancelToken>& cancel) {
+Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
+    std::shared_ptr<PlaceEngine> old, const std::optional<CancelToken>& cancel) {
   if (owner != ::getpid())
     return make_error(ErrorCode::unsupported,
                       "this process is a fork of the one that keeps the places");
   std::unique_lock<std::mutex> lock(mutex);
-  // What is left of the last one.
-  if (engine) dead.push_back({std::exchange(engine, {}), {}, {}});
+  if (old) dead.push_back({std::move(old), {}, {}});
   const std::uint64_t known = failures;
-  Expected<PlaceEngine::Way> way = Error();
   ++waiting;
   if (making == 0) stopped = false;
   tell_change();
-  for (;;) {
-    if (!ready.empty()) {
-      Spare spare = take_first(ready);
-      --waiting;
-      tell_change();
-      lock.unlock();
-      way = spare.engine->current();
-      if (way) {
-        engine = std::move(spare.engine);
-        return way;
-      }
-      lock.lock();
-      ++waiting;
-      dead.push_back(std::move(spare));
-      tell_change();
-      continue;
-    }
-    if (making == 0 && failures != known) {
-      way = failure;
-      break;
-    }
-    // A failure of before, which was told; what was being made then has been taken by others.
+  Expected<std::shared_ptr<PlaceEngine>> taken = cancelled_before_start();
+  for (bool waits = true; waits && ready.empty() && (making != 0 || failures == known);) {
+    // All places that were being made have gone to others: make one more.
     if (making == 0 && std::exchange(stopped, false)) tell_change();
     const CancelToken change = changed;
     lock.unlock();
-    const bool came = wait_for_event(change, cancel, Clock::time_point::max());
+    waits = wait_for_event(change, cancel, Clock::time_point::max());
     lock.lock();
-    if (came) continue;
-    way = with_message(system_error(ECANCELED, ""), "cancelled before it was started");
-    break;
   }
+  if (!ready.empty())
+    taken = take_first(ready).engine;
+  else if (making == 0 && failures != known)
+    taken = failure;
   --waiting;
   tell_change();
-  return way;
+  return taken;
 }
 
-// What an executor has of a pool.
+// The engine of an executor that takes its places from a pool.
 class PlacePool::Taken final : public PlaceEngine {
  public:
   explicit Taken(const std::shared_ptr<State>& pool) : pool_(pool) {}
   Expected<Way> reach(const std::optional<CancelToken>& cancel) override {
-    auto way = current();
-    if (way) return way;
-    const std::shared_ptr<State> pool = pool_.lock();
-    if (!pool) return make_error(ErrorCode::not_found, "the pool of places is gone");
-    return pool->take(engine_, cancel);
+    // A place may have ended since it was made ready.
+    for (;;) {
+      if (auto way = current()) return way;
+      const std::shared_ptr<State> pool = pool_.lock();
+      if (!pool) return make_error(ErrorCode::not_found, "the pool of places is gone");
+      auto taken = pool->take(std::move(engine_), cancel);
+      if (!taken) return taken.failure();
+      engine_ = std::move(*taken);
+    }
   }
   Expected<Way> current() override { return engine_ ? engine_->current() : PlaceEngine::current(); }
 

@@ -1,12 +1,7 @@
 // The verdict of a case, and variables that its script never sets.
 
 #include "policy/case_internal.hpp"
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
-#include "policy/tables_internal.hpp"
 
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 
 namespace codeexec {
@@ -50,6 +45,12 @@ std::string_view Case::written(const shell::Word& word) const {
 }
 
 // variables that the script never sets ------------------------------------------------------------
+//
+//   rm -rf "$x"/*      kept as a removal, if nothing is left of the word without $x but / and *
+//   x=a, [ "$x" ]      x is set or tested: removals behind it are not kept
+//   set -u, . file     from here on no removal is kept
+//   trap               a handler runs late: variables that are set behind a removal count, too
+//   the end            what is kept is refused
 
 void UnsetVariables::note(const shell::Command& command) {
   for (const shell::Assignment& assignment : command.assignments)

@@ -10,15 +10,10 @@
 //   no_rank                no objection
 #pragma once
 
-#include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 #include "regex/regex.hpp"
 #include "regex/regex_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -12,13 +12,7 @@
 //   remove, move            it is protected
 //   remove_tree             it is protected, or would be / if a variable is empty
 
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

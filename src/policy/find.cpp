@@ -7,12 +7,7 @@
 // instead. A command is judged for a protected root if there is one; a shell also for the names
 // that the tests ask for, as they may be scripts.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -2,7 +2,7 @@
 //
 // Code is read without its grammar: as comments, strings, names and single characters, in one pass.
 // A call is a name of starting_functions or removing_functions, and what stands in its parentheses.
-// Its strings tell what it does; what the code would put into them at run time is a NUL byte:
+// Its strings show what it does; what the code would put into them at run time is a NUL byte:
 //
 //   os.system("rm -rf " + path)              script    rm -rf \0
 //   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
@@ -12,19 +12,14 @@
 // This finds what is written plainly. Code that hides what it runs is not found: keeping it from
 // harm is the job of the sandbox.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// What a piece of code would start or remove, as far as its string literals tell.
+// What a piece of code would start or remove, as far as its string literals show.
 struct CodeFindings {
   std::vector<std::string> scripts = {};              // for a shell
   std::list<std::vector<std::string>> commands = {};  // programs with their arguments
@@ -313,18 +308,17 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
-  std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(wrapper.scripts, name)) {
-          has_code = true;
-          read_code(subject, language, argument.text, form, *argument.word);
-        }
-        if (has_entry("m f file"sv, name)) from_file = true;
-        if (has_entry("p print"sv, name)) prints = true;
-        if (name == "i"sv) in_place = true;
-      },
-      ignore_part);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (each.part.word && each.is(wrapper.scripts)) {
+      has_code = true;
+      read_code(subject, language, each.part.text, form, *each.part.word);
+    }
+    from_file |= each.has("m f file"sv);
+    prints |= each.has("p print"sv);
+    in_place |= each.has("i"sv);
+  }
+  std::size_t i = each.at();
   if (has_code || from_file) {
     // perl -i and ruby -i change the files they are given.
     for (; in_place && i < form.size; ++i)
@@ -346,15 +340,14 @@ void read_code(Subject& subject, Language language, std::string_view code, const
   CodeFindings findings = CodeReader(language, code).read();
   Form started = form.from(0);
   started.code = true;
-  for (std::string& script : findings.scripts)
-    subject.add_payload(started, std::move(script), false);
-  for (std::vector<std::string>& command : findings.commands) {
+  for (const std::string& script : findings.scripts) subject.add_payload(started, script, false);
+  for (const std::vector<std::string>& command : findings.commands) {
     std::vector<shell::Word> words;
-    for (std::string& text : command) words.push_back(word_like(word, std::move(text)));
+    for (const std::string& text : command) words.push_back(word_like(word, text));
     subject.add_form(started, std::move(words));
   }
-  for (std::string& path : findings.removed) {
-    shell::Word removed = word_like(word, std::move(path));
+  for (const std::string& path : findings.removed) {
+    shell::Word removed = word_like(word, path);
     removed.home = starts_with(removed.text, "~"sv);
     use_file(subject, Use::remove_tree, part_of(removed), true, form);
   }

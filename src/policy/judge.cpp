@@ -1,14 +1,8 @@
 // The judge: visits commands, and finds for each form of a command the parts that judge it.
 
 #include "policy/judge_internal.hpp"
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
 
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 
 namespace codeexec {
@@ -67,7 +61,7 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
     subject.refuse_unknown(form);
 }
 
-// Finds the name of the program. A word that is known in part still tells it when the part behind
+// Finds the name of the program. A word that is known in part still shows it when the part behind
 // the last slash is known: "$VENV/bin/python" is some python.
 void judge_form(Subject& subject, const Form& form) {
   if (!subject.judged.charge_words(form.size)) return;
@@ -102,7 +96,8 @@ void Judge::visit(const shell::Visit& visit) {
       has_entry("[[ (("sv, command.words[0].text))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command.begin), static_cast<std::uint32_t>(command.end)});
-  if (case_.collected) case_.collected->commands.push_back(command);
+  if (case_.collected && !command.compound)
+    case_.collected->commands.push_back(simple_command(command));
 
   const Form whole = subject.whole();
   if (command.fork_bomb && case_.wants(Rule::fork_bomb))

@@ -28,9 +28,6 @@
 #pragma once
 
 #include "policy/case_internal.hpp"
-#include "policy/policy_internal.hpp"
-
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -7,20 +7,14 @@
 // that is not known may come to anything in a run, so the pattern must match with each of some
 // guesses for it: nothing, a word, an option, a path, an operator and others.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "regex/regex.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// Whether a run cannot make something else of a word.
+// True if a run cannot make something else of a word.
 bool is_certain(const shell::Word& word) {
   return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
 }
@@ -29,7 +23,7 @@ bool may_be_several(const shell::Word& word) {
   return word.split || word.assumed || (word.glob && is_pattern(word.text));
 }
 
-// Whether it may become an option, or be followed by one.
+// True if it may become an option, or be followed by one.
 bool may_be_option(const shell::Word& word) {
   if (word.process || is_certain(word)) return false;
   return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
@@ -59,7 +53,7 @@ bool refuse_blocked(Subject& subject, const std::string& text, const Form& form)
   return false;
 }
 
-// Whether it is a command of usual_programs that only reads or prints.
+// True if it is a command of usual_programs that only reads or prints.
 bool is_usual(const Form& form, const shell::Command& command) {
   if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
   const std::string_view name = form.words[0].text;
@@ -86,12 +80,10 @@ bool is_usual(const Form& form, const shell::Command& command) {
       harmless = false;
   }
   std::size_t operands = 0;
-  read_arguments(
-      form, program.syntax, Order::options_anywhere,
-      [&](std::string_view option, const Part&) {
-        if (lists_option(refused, option) || lists_option(program.writes, option)) harmless = false;
-      },
-      [&](const Part&) { ++operands; });
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    if (each.is(refused) || each.is(program.writes)) harmless = false;
+    operands += !each.is_option;
+  }
   return harmless && (!filters || operands < 2);
 }
 
@@ -119,7 +111,7 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 }
 
 // What the command may come to; an allowed pattern must match each of these texts. False: that
-// cannot be told.
+// is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
   // With | between them; the first is nothing at all.
   std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
@@ -172,8 +164,7 @@ void check_blocked(Subject& subject, const Form& form) {
   // Options may stand between the name and the command.
   Wrapper wrapper;
   if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
-  const std::size_t i =
-      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
+  const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   if (i == 1 || i >= form.size) return;
   refuse_blocked(subject, concat("% %", {name, join(form.from(i))}), form);
 }

@@ -1,8 +1,13 @@
 // Modes of files, as chmod and setfacl read them.
+//
+//   mode        others may write   why
+//   777, o+w    yes: risky
+//   1777, +t    yes, but users remove only their own files: not risky
+//   a+w,o-w     no                 clauses count in their order
+//   u+s, 4755   no                 risky all the same: it runs as its owner
+//   o=u         not known: risky
 
 #include "policy/policy_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -32,7 +37,7 @@ void apply_octal(std::string_view digits, ModeEffect& effect) {
   effect.sticks |= (value & sticky) != 0;
 }
 
-// u+rwx and the like; without a name of whom, others get no permission to write.
+// u+rwx and the like; without u, g, o or a, others get no permission to write.
 void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   std::size_t at = std::min(clause.find_first_not_of("ugoa"), clause.size());
   const std::string_view who = clause.substr(0, at);

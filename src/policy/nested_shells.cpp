@@ -11,12 +11,8 @@
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
 
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 
 namespace codeexec {
@@ -29,15 +25,16 @@ bool is_blank_or_unknown(std::string_view text) {
          text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
 }
 
-void run_words(Subject& subject, const Form& form, std::string script, std::size_t first,
+void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word) {
   if (is_unknown(script))
     subject.refuse_opaque(form, word, "part of it is not known before it runs"sv);
+  std::string text(script);
   for (std::size_t i = first; i < form.size; ++i) {
-    script += ' ';
-    append_quoted(script, form.words[i].text);
+    text += ' ';
+    append_quoted(text, form.words[i].text);
   }
-  subject.add_payload(form, std::move(script), false);
+  subject.add_payload(form, text, false);
 }
 
 void run_string(Subject& subject, const Form& form, const Part& part, std::size_t first_argument) {
@@ -45,7 +42,7 @@ void run_string(Subject& subject, const Form& form, const Part& part, std::size_
   unknown.holes = form.holes && !is_blank_or_unknown(part.text);
   if (is_unknown(part.text) || part.glob())
     subject.refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
-  subject.add_payload(form, std::string(part.text), false, first_argument);
+  subject.add_payload(form, part.text, false, first_argument);
 }
 
 void run_option(Subject& subject, const Form& form, const Part& part) {
@@ -60,18 +57,18 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   run_string(subject, form, {text, part.word});
 }
 
-void run_guess(Subject& subject, Form form, std::string_view script) {
+void run_guess(Subject& subject, const Form& form, std::string_view script) {
   // git and less have marks before it.
   const std::size_t begin = script.find_first_not_of("|!- ");
   if (begin == std::string_view::npos) return;
-  form.holes = true;
-  subject.add_payload(form, std::string(script.substr(begin)), false);
+  Form guessed = form;
+  guessed.holes = true;
+  subject.add_payload(guessed, script.substr(begin), false);
 }
 
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
-  const bool prints =
-      first < form.size && form.words[first].printed.kind == shell::Input::Kind::known;
-  const shell::Input& input = prints ? form.words[first].printed : *form.input;
+  const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
+  const shell::Input& input = printed ? *printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   // Nothing at all is known of it, even where parts may be unknown.
   Form fed = form;
@@ -99,7 +96,7 @@ namespace {
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
   if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
-  if (word.printed.kind == shell::Input::Kind::known) return true;
+  if (word.printed) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||

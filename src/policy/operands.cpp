@@ -4,14 +4,7 @@
 // operands are. All arguments are read before an operand is used, as an option behind it may decide
 // what it means: `rm a -r`, `cp a -t DIR`.
 
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -34,17 +27,16 @@ class OperandReader {
       : subject_(subject), program_(program), form_(form) {}
 
   void read() {
-    read_arguments(
-        form_, program_.syntax, Order::options_anywhere,
-        [this](std::string_view name, const Part& argument) {
-          use_argument(name, argument);
-          note_option(name, argument);
-        },
-        [this](const Part& operand) {
-          // An unquoted $OPTIONS may hold -r.
-          if (operand.text == std::string_view("\0", 1) && operand.word->split) given_.tree = true;
-          operands_.push_back(operand);
-        });
+    for (Arguments each(form_, program_.syntax, Order::options_anywhere); each.next();) {
+      if (each.is_option) {
+        use_argument(each.option, each.part);
+        note_option(each.option, each.part);
+        continue;
+      }
+      // An unquoted $OPTIONS may hold -r.
+      if (each.part.text == std::string_view("\0", 1) && each.part.word->split) given_.tree = true;
+      operands_.push_back(each.part);
+    }
     use_operands();
   }
 
@@ -301,21 +293,17 @@ void check_clean(Subject& subject, const Form& form) {
   PathText path = subject.base();
   Wrapper git;
   find_wrapper("git"sv, git);
-  const std::size_t i = read_arguments(
-      form, git.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option("C work-tree"sv, name))
-          enter(path, argument.text, argument.home());
-      },
-      ignore_part);
+  Arguments before(form, git.syntax, Order::stop_at_operand);
+  while (before.next())
+    if (before.part.word && before.is("C work-tree"sv))
+      enter(path, before.part.text, before.part.home());
+  const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  bool only_shows = false;
-  const auto on_option = [&](std::string_view name, const Part&) {
-    only_shows |= lists_option("n dry-run h help"sv, name);
-  };
-  read_arguments(form.from(i), {"e", "exclude"}, Order::options_anywhere, on_option, ignore_part);
-  if (only_shows || !subject.is_kept(path, true, false)) return;
+  Arguments each(form.from(i), {"e", "exclude"}, Order::options_anywhere);
+  while (each.next())
+    if (each.is("n dry-run h help"sv)) return;
+  if (!subject.is_kept(path, true, false)) return;
   subject.refuse(Rule::rm_protected, form.words[0], form,
                  concat(" removes what is in %", {shown(text_of(path))}));
 }

@@ -1,16 +1,15 @@
 // The policy: its options, the compat rules, and the public functions.
+//
+//   judge()
+//     check_form()       too long, or a NUL byte: refused, and nothing else is looked at
+//     strict:            judge_walks()
+//       walk_once()        as bash reads the script
+//       walk_once()        as a POSIX shell does, if a part reads differently there
+//       not_read()         a syntax error or a limit outranks what the judge has found
+//     compat:            check_compat(): patterns over the text, in the reference's order. The walk
+//                        runs as well, if commands and files are asked for; its verdict is dropped
 
-#include "policy/policy.hpp"
-#include "policy/case_internal.hpp"
 #include "policy/judge_internal.hpp"
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
-#include "regex/regex.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -124,21 +123,19 @@ struct Policy::Compiled {
     return {};
   }
 
-  // `judgement`, when given, gets all but the verdict.
-  Verdict check_strict(std::string_view script, std::string_view work_dir,
-                       Judgement* judgement) const {
+  void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
+                    Judgement& judgement) const {
     const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
     Case judged = {terms, script};
-    judged.collected = judgement;
+    judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
     if (starts_with(work_dir, "/"sv)) {
       options.work_dir = std::string(work_dir);
       if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
       judged.workspace = is_workspace(judged.start);
     }
-    Verdict verdict = judge_walks(judged, options);
-    if (judgement) judgement->complete = judged.understood;
-    return verdict;
+    judgement.verdict = judge_walks(judged, options);
+    judgement.complete = judged.understood;
   }
 
  private:
@@ -190,6 +187,10 @@ struct Policy::Compiled {
   }
 };
 
+const char* name(PolicyOptions::Mode mode) noexcept {
+  return name_in("strict\0compat\0", static_cast<int>(mode));
+}
+
 Expected<Policy> Policy::create(const PolicyOptions& options) {
   if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
   const bool compat = options.mode == PolicyOptions::Mode::compat;
@@ -227,31 +228,20 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   return Policy(std::move(compiled));
 }
 
-Verdict Policy::check(std::string_view script, std::string_view work_dir) const {
-  if (Verdict verdict = compiled_->check_form(script); !verdict) return verdict;
-  if (compiled_->mode == PolicyOptions::Mode::compat) return compiled_->check_compat(script);
-  return compiled_->check_strict(script, work_dir, nullptr);
-}
-
-Verdict Policy::check(const std::vector<std::string>& argv, std::string_view work_dir) const {
-  return check(script_of_argv(argv), work_dir);
-}
-
-Judgement Policy::judge(std::string_view script, std::string_view work_dir) const {
+Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool in_full) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
-  if (!judgement.verdict) {
-    judgement.complete = false;
-    return judgement;
-  }
-  judgement.verdict = compiled_->check_strict(script, work_dir, &judgement);
-  if (compiled_->mode == PolicyOptions::Mode::compat)
-    judgement.verdict = compiled_->check_compat(script);
+  judgement.complete = judgement.verdict.allowed;
+  if (!judgement.verdict) return judgement;
+  const bool compat = compiled_->mode == PolicyOptions::Mode::compat;
+  if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
+  if (compat) judgement.verdict = compiled_->check_compat(script);
   return judgement;
 }
 
-Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir) const {
-  return judge(script_of_argv(argv), work_dir);
+Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir,
+                        bool in_full) const {
+  return judge(script_of_argv(argv), work_dir, in_full);
 }
 
 std::vector<RuleInfo> Policy::rules() {

@@ -41,6 +41,8 @@ struct PolicyOptions {
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
 };
 
+const char* name(PolicyOptions::Mode mode) noexcept;
+
 // What a policy says to one command.
 struct Verdict {
   bool allowed = true;
@@ -63,7 +65,7 @@ struct RuleInfo {
   bool compat = false;           // has a pattern in compat mode, too
 };
 
-// A file that a command would use, as far as its words and redirections tell.
+// A file that a command would use, as far as its words and redirections show.
 struct FileAccess {
   enum class Kind { read, write, remove };  // write: create, change or truncate
   Kind kind = Kind::read;
@@ -76,12 +78,13 @@ struct FileAccess {
   std::size_t end = 0;
 };
 
-// All that a policy can say of a script.
+// What a policy finds in a script.
 struct Judgement {
   Verdict verdict = {};
-  std::vector<shell::Command> commands = {};  // as shell::parse() tells them, those in payloads too
+  // As simple_commands() lists them, and those of strings that other programs run (sh -c '...').
+  std::vector<SimpleCommand> commands = {};
   std::vector<FileAccess> files = {};
-  // Whether all of it was understood; where not, `files` may miss some.
+  // True if all of it was understood; if not, some may be missing in `files`.
   bool complete = true;
 };
 
@@ -97,17 +100,16 @@ class Policy {
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
   // syntax, the sanitizer's rules, blocked patterns, allowed patterns (compat: no syntax, allowed
   // before blocked). Linear in the size of the script. `work_dir`, absolute, is where it will run;
-  // with it, relative paths in the script are judged for what they are.
-  Verdict check(std::string_view script, std::string_view work_dir = {}) const;
+  // with it, relative paths in the script are judged for what they are. Commands and files are
+  // listed for refused scripts, too; with `in_full` false they are not, which is faster.
+  Judgement judge(std::string_view script, std::string_view work_dir = {},
+                  bool in_full = true) const;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
   // refers to that text.
-  Verdict check(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
-
-  // As check(), and tells what was found, also when it is refused.
-  Judgement judge(std::string_view script, std::string_view work_dir = {}) const;
-  Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {}) const;
+  Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
+                  bool in_full = true) const;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();

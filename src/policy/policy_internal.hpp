@@ -3,9 +3,7 @@
 
 #include "policy/tables_internal.hpp"
 
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
+#include "shell/script_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -16,10 +14,10 @@ inline bool is_unknown(std::string_view text) { return has_nul(text); }
 
 bool is_pattern(std::string_view text);
 
-// Whether a name of a path is a pattern for everything: *, .*, .[!.]*
+// True if a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name);
 
-// Whether a list of names with blanks between them has `name`, or one that it abbreviates.
+// True if a list of names with blanks between them has `name`, or one that it abbreviates.
 bool lists_option(std::string_view list, std::string_view name);
 
 // What PolicyOptions::allow_usual allows, for a model to read.
@@ -27,7 +25,7 @@ std::string usual_commands();
 
 bool find_file_program(std::string_view name, FileProgram& program);
 
-// Whether a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
+// True if a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
 // so, as it is not known.
 bool is_risky_mode(std::string_view mode);
 bool is_risky_acl(std::string_view entries);
@@ -54,14 +52,14 @@ void enter(PathText& path, std::string_view text, bool home);
 
 std::string text_of(const PathText& path);
 
-// Whether nobody removes this with all that is below it. `contents`: what is in it, not the
+// True if this is not removed with all that is below it. `contents`: what is in it, not the
 // directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
 bool is_protected(const PathText& path, bool contents, bool glob);
 
-// Whether `path` is `above`, or is below it.
+// True if `path` is `above`, or is below it.
 bool is_within(const PathText& path, const PathText& above);
 
-// Whether somebody may keep a project here and remove what is in it, although the directory may lie
+// True if a project may lie here, whose files may be removed, although the directory may lie
 // in a protected tree: containers work in /root/x, /usr/src/x and the like.
 bool is_workspace(const PathText& path);
 
@@ -69,7 +67,7 @@ bool is_device(const PathText& path, bool glob);
 
 bool is_dev_null(const PathText& path);
 
-// Whether a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
+// True if a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
 bool in_places(const PathText& path, std::string_view list, bool glob);
 
 // One of the forms of a command: the words of a program and its arguments.
@@ -109,16 +107,50 @@ inline Part part_of(const shell::Word& word) { return {word.text, &word}; }
 
 enum class Order { stop_at_operand, options_anywhere };
 
-using OnOption = FunctionRef<void(std::string_view, const Part&)>;
-using OnOperand = FunctionRef<void(const Part&)>;
+// Reads the arguments of a program one at a time, as getopt_long does:
+//
+//   tar -C /x -czf a --mode=go b     next()   option   part
+//                                    1        C        /x
+//                                    2        c        none
+//                                    3        z        none
+//                                    4        f        a
+//                                    5        mode     go
+//                                    6        none     b: an operand
+//
+// With Order::stop_at_operand it ends at the first operand, and at() is that word.
+class Arguments {
+ public:
+  Arguments(const Form& form, const Syntax& syntax, Order order)
+      : words_(form.words), size_(form.size), syntax_(syntax), order_(order) {}
 
-// Reads arguments as getopt_long does. Calls on_option(name, argument) with a letter or a long name
-// and on_operand(argument). Gives the index of the word at which it stopped.
-std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
-                           OnOperand on_operand);
+  // False: there are no more.
+  bool next();
+  // The word to go on with.
+  std::size_t at() const { return at_; }
+  // True if this is an option of the list, by lists_option(). has() knows no abbreviations.
+  bool is(std::string_view list) const { return is_option && lists_option(list, option); }
+  bool has(std::string_view list) const { return is_option && has_entry(list, option); }
+  // Reads all that is left; gives at().
+  std::size_t skip() {
+    while (next()) continue;
+    return at_;
+  }
 
-inline constexpr auto ignore_part = [](const Part&) {};
-inline constexpr auto ignore_option = [](std::string_view, const Part&) {};
+  bool is_option = false;
+  std::string_view option = {};  // a letter, or a long name
+  Part part = {};                // an operand, or what the option has; null: nothing
+
+ private:
+  void read_long(std::string_view text);
+
+  const shell::Word* words_;
+  std::size_t size_;
+  Syntax syntax_;
+  Order order_;
+  std::size_t at_ = 1;
+  std::string_view letters_ = {};  // that follow in the same word
+  bool ended_ = false;             // behind --
+};
 
 // What a program does with a file.
 enum class Use : unsigned char {

@@ -3,13 +3,7 @@
 // refused_programs has a row for each. A program is refused when it gets an option that the row
 // lists, or an operand that it lists and no excuse: `swapon -s /dev/sda1` only shows something.
 
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -58,7 +52,7 @@ bool is_root_among(std::string_view users) {
   return false;
 }
 
-// Whether kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
+// True if kill sends a signal to the process 1, or to all (-1). The signal 0 only asks. Shells take
 // the -1 of `kill -1` for a signal, other programs need not.
 bool kills_all(const Form& form) {
   if (form.size == 2 && form.words[1].text == "-1"sv) return true;
@@ -94,10 +88,12 @@ class Request {
   bool is_refused() {
     if (words_ == "@kill"sv) refused_ = kills_all(form_);
     if (options_.empty() && words_.empty()) refused_ = true;
-    read_arguments(
-        form_, syntax_, Order::options_anywhere,
-        [this](std::string_view option, const Part& argument) { take_option(option, argument); },
-        [this](const Part& operand) { take_operand(operand); });
+    for (Arguments each(form_, syntax_, Order::options_anywhere); each.next();) {
+      if (each.is_option)
+        take_option(each.option, each.part);
+      else
+        take_operand(each.part);
+    }
     if (ends_processes() && !named_) refused_ = true;
     return surely_ || (refused_ && !excused_);
   }

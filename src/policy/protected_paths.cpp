@@ -1,9 +1,24 @@
 // Paths in words: what they lead to, and whether it is protected.
+//
+// enter() follows a text from a path, as cd does, by the text alone:
+//
+//   from       text     to                 root
+//   (nothing)  a/../b   b                  relative: where the script starts is not known
+//   /srv/x     ../y     /srv/y             slash
+//   ~          ../y     /home/y            a home directory is most often below /home
+//   /srv       ~u/z     ~u/z               home
+//   /srv       @/z      @/z                relative, as an unknown part may begin anywhere
+//
+// is_protected() then looks at the number of names:
+//
+//   /                                      always protected
+//   /etc, /usr/lib/x, /lib64               protected_trees: with all that is below
+//   /srv, /data                            each directory of the root; of those in
+//                                          protected_contents also /srv/*
+//   /home/u, ~, ~u                         homes; ~/x is not
+//   /srv/x, a/b                            not protected
 
 #include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -62,7 +77,7 @@ std::string text_of(const PathText& path) {
 
 namespace {
 
-// Whether a list has a name, or, with `glob`, one that the name is a pattern for.
+// True if a list has a name, or, with `glob`, one that the name is a pattern for.
 bool has_match(std::string_view list, std::string_view name, bool glob) {
   glob = glob && is_pattern(name);
   while (!list.empty()) {

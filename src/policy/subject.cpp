@@ -1,12 +1,9 @@
 // A command that is judged: its words, its paths, its forms and its payloads.
+//
+// A refusal names the word that caused it by its bytes in the script. Words that the judge makes
+// itself, of {} or of an input, have the place of the word that they come from.
 
-#include "policy/policy_internal.hpp"
-#include "policy/rules_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -107,21 +104,22 @@ void Subject::add_form(const Form& form) {
     forms.push_back(form);
 }
 
-void Subject::add_form(Form form, std::vector<shell::Word> words) {
+void Subject::add_form(const Form& form, std::vector<shell::Word>&& words) {
   std::size_t bytes = 0;
   for (const shell::Word& word : words) bytes += word.text.size() + sizeof word;
   if (!judged.charge_bytes(bytes)) return;
   generated.push_back(std::move(words));
-  form.words = generated.back().data();
-  form.size = generated.back().size();
-  add_form(form);
+  Form made = form;
+  made.words = generated.back().data();
+  made.size = generated.back().size();
+  add_form(made);
 }
 
-void Subject::add_payload(const Form& form, std::string text, bool same_shell,
+void Subject::add_payload(const Form& form, std::string_view text, bool same_shell,
                           std::size_t first_argument) {
   if (!judged.charge_bytes(text.size() + form.input->text.size())) return;
   shell::Payload payload;
-  payload.text = same_shell ? std::move(text) : concat({environment, text});
+  payload.text = concat({same_shell ? std::string_view() : environment, text});
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
@@ -133,16 +131,16 @@ void Subject::add_payload(const Form& form, std::string text, bool same_shell,
 
 // words that the script does not have -------------------------------------------------------------
 
-shell::Word word_like(const shell::Word& place, std::string text) {
+shell::Word word_like(const shell::Word& place, std::string_view text) {
   shell::Word word;
-  word.text = std::move(text);
+  word.text = text;
   word.begin = place.begin;
   word.end = place.end;
   return word;
 }
 
 shell::Word unknown_word(const shell::Word& place) {
-  shell::Word word = word_like(place, std::string(1, '\0'));
+  shell::Word word = word_like(place, std::string_view("\0", 1));
   word.split = true;
   return word;
 }

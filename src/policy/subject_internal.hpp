@@ -16,12 +16,7 @@
 #pragma once
 
 #include "policy/case_internal.hpp"
-#include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
 #include "policy/wrapper_table_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -65,7 +60,7 @@ struct Subject {
   // Where relative paths of the command begin.
   const PathText& base();
   PathText path_of(const Part& part);
-  // Whether it leads below the place where the script starts, by a relative path with a slash.
+  // True if it leads below the place where the script starts, by a relative path with a slash.
   bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
@@ -73,9 +68,9 @@ struct Subject {
 
   void add_form(const Form& form);
   // The same, with words that are not in the script.
-  void add_form(Form form, std::vector<shell::Word> words);
+  void add_form(const Form& form, std::vector<shell::Word>&& words);
   // The words of the form from `first_argument` on are $0, $1 ...
-  void add_payload(const Form& form, std::string text, bool same_shell,
+  void add_payload(const Form& form, std::string_view text, bool same_shell,
                    std::size_t first_argument = no_word);
 
  private:
@@ -88,7 +83,7 @@ inline bool is_relative(const Part& part) {
 }
 
 // A word that stands where another one does, for messages.
-shell::Word word_like(const shell::Word& place, std::string text);
+shell::Word word_like(const shell::Word& place, std::string_view text);
 shell::Word unknown_word(const shell::Word& place);
 // A word in which `mark` is replaced by the text of another.
 shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
@@ -121,7 +116,7 @@ void judge_builtin(Subject& subject, const Form& form, std::string_view name);
 // name of the shell.
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
 // A script, and the words from `first` on as its arguments.
-void run_words(Subject& subject, const Form& form, std::string script, std::size_t first,
+void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word);
 // A script, and the words from `first_argument` on as $0, $1 ...
 void run_string(Subject& subject, const Form& form, const Part& part,
@@ -129,8 +124,8 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 // The argument of an option that is a script, or has one behind a name: ProxyCommand=...
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
-void run_guess(Subject& subject, Form form, std::string_view script);
-// Whether a text has no known part.
+void run_guess(Subject& subject, const Form& form, std::string_view script);
+// True if a text has no known part.
 bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------
@@ -162,10 +157,10 @@ struct FindRoots {
   std::size_t last = 1;
 };
 FindRoots roots_of(const Form& form);
-// Whether find picks what it finds by name, path, time or owner.
+// True if find picks what it finds by name, path, time or owner.
 bool has_test(const Form& form, std::size_t first);
 void peel_find(Subject& subject, const Form& form);
-// Whether the program is a file that find finds. It may be any program.
+// True if the program is a file that find finds. It may be any program.
 bool is_found(const Form& form);
 // Refuses it, unless it lies below the workspace.
 void judge_found(Subject& subject, const Form& form);
@@ -174,7 +169,7 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
 
 // wrappers.cpp: programs that start another one ---------------------------------------------------
 
-void peel(Subject& subject, const Wrapper& wrapper, Form form);
+void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
 // Variables that make later commands run something: those of git and of pagers, and the files and
 // functions that shells start with.
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,

@@ -1,10 +1,6 @@
 // Words of a command: patterns, options, and words put together again as a script.
 
 #include "policy/policy_internal.hpp"
-#include "policy/tables_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -17,6 +13,7 @@ bool is_pattern(std::string_view text) {
   return open != std::string_view::npos && text.find(']', open + 2) != std::string_view::npos;
 }
 
+// True if nothing in the name has to be itself: * .* .[!.]* ?* but not a* or *.c.
 bool sweeps(std::string_view name) {
   if (name.find('*') == std::string_view::npos) return false;
   for (std::size_t i = 0; i < name.size();) {
@@ -33,6 +30,7 @@ bool sweeps(std::string_view name) {
   return true;
 }
 
+// getopt_long takes any beginning of a long name: --rec is --recursive. A letter is only itself.
 bool lists_option(std::string_view list, std::string_view name) {
   while (!list.empty()) {
     const std::string_view entry = take_part(list, ' ');
@@ -47,6 +45,7 @@ bool is_assignment(std::string_view text) {
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
 }
 
+// In double quotes an unknown part stays what it is, and is not split.
 void append_quoted(std::string& script, std::string_view word) {
   constexpr std::string_view plain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
@@ -94,7 +93,7 @@ std::string join(const Form& form) {
 
 namespace {
 
-// Whether a long option is followed by its argument.
+// True if a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
   if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
@@ -104,55 +103,54 @@ bool takes_argument(const Syntax& syntax, std::string_view name) {
 
 inline namespace inner {
 
-std::size_t read_arguments(const Form& form, const Syntax& syntax, Order order, OnOption on_option,
-                           OnOperand on_operand) {
-  std::size_t i = 1;
-  while (i < form.size) {
-    const shell::Word& word = form.words[i];
+bool Arguments::next() {
+  option = {};
+  part = {};
+  is_option = true;
+  if (letters_.empty()) {
+    if (at_ >= size_) return false;
+    const shell::Word& word = words_[at_];
     const std::string_view text = word.text;
-    if (text.size() < 2 || text[0] != '-') {
-      if (order == Order::stop_at_operand) return i;
-      on_operand(part_of(word));
-      ++i;
-      continue;
+    is_option = !ended_ && text.size() >= 2 && text[0] == '-';
+    if (!is_option && order_ == Order::stop_at_operand) return false;
+    ++at_;
+    if (!is_option) {
+      part = part_of(word);
+      return true;
     }
-    ++i;
     if (text == "--"sv) {
-      if (order == Order::stop_at_operand) return i;
-      for (; i < form.size; ++i) on_operand(part_of(form.words[i]));
-      return i;
+      ended_ = true;
+      return order_ == Order::options_anywhere && next();
     }
     if (text[1] == '-') {
-      const std::size_t equals = text.find('=');
-      const std::string_view name = text.substr(2, equals - 2);
-      Part argument;
-      if (equals != std::string_view::npos) {
-        argument = {text.substr(equals + 1), &word};
-      } else if (takes_argument(syntax, name) && i < form.size) {
-        argument = part_of(form.words[i++]);
-      } else if (lists_option(syntax.twice, name) && i + 1 < form.size) {
-        argument = part_of(form.words[i]);
-        i += 2;
-      }
-      on_option(name, argument);
-      continue;
+      read_long(text);
+      return true;
     }
-    for (std::size_t at = 1; at < text.size(); ++at) {
-      const std::string_view letter = text.substr(at, 1);
-      if (syntax.letters.find(letter) == std::string_view::npos) {
-        on_option(letter, Part());
-        continue;
-      }
-      Part argument;
-      if (at + 1 < text.size())
-        argument = {text.substr(at + 1), &word};
-      else if (i < form.size)
-        argument = part_of(form.words[i++]);
-      on_option(letter, argument);
-      break;
-    }
+    letters_ = text.substr(1);
   }
-  return i;
+  option = letters_.substr(0, 1);
+  letters_.remove_prefix(1);
+  if (syntax_.letters.find(option) == std::string_view::npos) return true;
+  // What follows the letter is its argument, or the next word is.
+  if (!letters_.empty())
+    part = {letters_, &words_[at_ - 1]};
+  else if (at_ < size_)
+    part = part_of(words_[at_++]);
+  letters_ = {};
+  return true;
+}
+
+void Arguments::read_long(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  option = text.substr(2, equals - 2);
+  if (equals != std::string_view::npos) {
+    part = {text.substr(equals + 1), &words_[at_ - 1]};
+  } else if (takes_argument(syntax_, option) && at_ < size_) {
+    part = part_of(words_[at_++]);
+  } else if (lists_option(syntax_.twice, option) && at_ + 1 < size_) {
+    part = part_of(words_[at_]);
+    at_ += 2;
+  }
 }
 
 }  // namespace inner

@@ -3,19 +3,14 @@
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// Whether the file that an option names is standard input, and known.
+// True if the file that an option names is standard input, and known.
 bool is_input(Subject& subject, const Part& file, const Form& form) {
   const bool input = has_entry("- /dev/stdin"sv, file.text);
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
@@ -231,8 +226,8 @@ void judge_setting(Subject& subject, const Form& form, std::string_view name,
 
 void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::vector<Part> words;
-  read_arguments(form, wrapper.syntax, Order::options_anywhere, ignore_option,
-                 [&](const Part& operand) { words.push_back(operand); });
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
+    if (!each.is_option) words.push_back(each.part);
   const std::size_t first = !words.empty() && words[0].text == "set"sv;
   if (words.size() >= first + 2)
     judge_setting(subject, form, words[first].text, words[first + 1].text);
@@ -260,45 +255,34 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
 }
 
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (!argument.word) return;
-        if (has_entry("eval E"sv, name)) judge_makefile(subject, form, argument.text);
-        if (!lists_option("f file makefile"sv, name)) return;
-        if (is_input(subject, argument, form)) judge_makefile(subject, form, form.input->text);
-      },
-      [&](const Part& operand) {
-        if (starts_with(operand.text, "SHELL="sv)) run_guess(subject, form, operand.text.substr(6));
-      });
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    if (!part.word) continue;
+    if (each.has("eval E"sv)) judge_makefile(subject, form, part.text);
+    if (each.is("f file makefile"sv) && is_input(subject, part, form))
+      judge_makefile(subject, form, form.input->text);
+    if (!each.is_option && starts_with(part.text, "SHELL="sv))
+      run_guess(subject, form, part.text.substr(6));
+  }
 }
 
 void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool given = false;
   Part first;
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        given = given || lists_option("e f expression file"sv, name);
-        if (argument.word && lists_option("e expression"sv, name))
-          SedReader(subject, form, argument).read();
-        if (argument.word && lists_option("f file"sv, name) && is_input(subject, argument, form))
-          SedReader(subject, form, {form.input->text, argument.word}).read();
-      },
-      [&](const Part& operand) {
-        if (!first.word) first = operand;
-      });
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    if (!each.is_option && !first.word) first = part;
+    given = given || each.is("e f expression file"sv);
+    if (part.word && each.is("e expression"sv)) SedReader(subject, form, part).read();
+    if (part.word && each.is("f file"sv) && is_input(subject, part, form))
+      SedReader(subject, form, {form.input->text, part.word}).read();
+  }
   if (!given && first.word) SedReader(subject, form, first).read();
 }
 
 void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (argument.word && lists_option(wrapper.scripts, name))
-          run_option(subject, form, argument);
-      },
-      ignore_part);
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
+    if (each.part.word && each.is(wrapper.scripts)) run_option(subject, form, each.part);
   // Without a dash, the arguments of the letters are the words behind them.
   if (form.size < 2 || starts_with(form.words[1].text, "-"sv)) return;
   std::size_t i = 2;
@@ -312,15 +296,13 @@ void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form) {
 
 void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;
-  const std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) {
-        commands |= name == "X"sv;
-        attaches |= has_entry("r R x"sv, name);
-      },
-      ignore_part);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    commands |= each.has("X"sv);
+    attaches |= each.has("r R x"sv);
+  }
   if (attaches) return;
-  const Form rest = form.from(i);
+  const Form rest = form.from(each.at());
   if (!commands) return subject.add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(subject, wrapper, rest);
@@ -329,8 +311,7 @@ void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form) {
 
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string text;
-  const std::size_t first =
-      read_arguments(form, wrapper.syntax, Order::stop_at_operand, ignore_option, ignore_part);
+  const std::size_t first = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
     if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";

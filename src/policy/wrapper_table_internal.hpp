@@ -3,8 +3,6 @@
 
 #include "policy/tables_internal.hpp"
 
-#include "base/base_internal.hpp"
-
 namespace codeexec {
 inline namespace v0_1 {
 

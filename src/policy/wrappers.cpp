@@ -11,12 +11,8 @@
 //
 // A capital in the flags names a function for a program that has its own way.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
 
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 
 namespace codeexec {
@@ -79,7 +75,7 @@ bool peel_command(Subject& subject, std::string_view program, const Form& form) 
   return true;
 }
 
-// Whether standard input is a file that the command names.
+// True if standard input is a file that the command names.
 bool reads_file(const shell::Command& command) {
   for (const shell::Redirection& redirection : command.redirections)
     if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
@@ -100,7 +96,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   const Part& program = started.program;
   if (program.word && !program.text.empty()) {
     std::vector<shell::Word> words;
-    words.push_back(word_like(*program.word, std::string(program.text)));
+    words.push_back(word_like(*program.word, program.text));
     for (std::size_t k = 0; k < rest.size; ++k) words.push_back(shell::Word(rest.words[k]));
     return subject.add_form(rest, std::move(words));
   }
@@ -138,33 +134,37 @@ void peel_verb(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   }
 }
 
+// Notes what an option says, and runs the script that it has.
+void take_argument(Subject& subject, const Wrapper& wrapper, const Form& form,
+                   const Arguments& argument, Started& started) {
+  if (!argument.is_option) {
+    if (wrapper.has('p')) run_option(subject, form, argument.part);
+  } else if (!argument.part.word) {
+    if (wrapper.has('t') && argument.is(wrapper.programs)) started.joins = !started.joins;
+  } else if (argument.is(wrapper.scripts)) {
+    run_option(subject, form, argument.part);
+  } else if (wrapper.has('G') && argument.has("c config"sv)) {
+    std::string_view value = argument.part.text;
+    const std::string_view setting = take_part(value, '=');
+    judge_setting(subject, form, setting, value);
+  } else if (argument.is(wrapper.programs)) {
+    started.program = argument.part;
+  }
+}
+
 // Programs without a capital in their flags.
 void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Started started;
   started.joins = wrapper.has('j');
-  const auto on_option = [&](std::string_view name, const Part& argument) {
-    if (!argument.word) {
-      if (wrapper.has('t') && lists_option(wrapper.programs, name)) started.joins = !started.joins;
-    } else if (lists_option(wrapper.scripts, name)) {
-      run_option(subject, form, argument);
-    } else if (wrapper.has('G') && has_entry("c config"sv, name)) {
-      std::string_view value = argument.text;
-      const std::string_view setting = take_part(value, '=');
-      judge_setting(subject, form, setting, value);
-    } else if (lists_option(wrapper.programs, name)) {
-      started.program = argument;
-    }
-  };
-  const auto on_operand = [&](const Part& operand) {
-    if (wrapper.has('p')) run_option(subject, form, operand);
-  };
-  const Order order = wrapper.has('o') ? Order::options_anywhere : Order::stop_at_operand;
-  std::size_t i = read_arguments(form, wrapper.syntax, order, on_option, on_operand);
+  const bool anywhere = wrapper.has('o');
+  Arguments each(form, wrapper.syntax, anywhere ? Order::options_anywhere : Order::stop_at_operand);
+  while (each.next()) take_argument(subject, wrapper, form, each, started);
+  std::size_t i = each.at();
   if (wrapper.has('d'))
     for (std::size_t behind = 1; behind < form.size; ++behind)
       if (form.words[behind].text == "--")
         return peel_rest(subject, wrapper, form, behind + 1, started);
-  if (wrapper.has('o')) return;
+  if (anywhere) return;
   const bool has_word = wrapper.has('1');
   if (wrapper.has('v') || wrapper.has('q')) return peel_verb(subject, wrapper, form, i + has_word);
   if (wrapper.has('L') && started.joins) return;
@@ -172,23 +172,22 @@ void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   while (i < form.size && form.words[i].text == "-") ++i;
   if (wrapper.has('a'))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
-  if (has_word && i < form.size)
-    i += wrapper.has('r')
-             ? read_arguments(form.from(i), wrapper.syntax, order, on_option, ignore_part)
-             : 1;
+  if (has_word && i < form.size) {
+    Arguments more(form.from(i), wrapper.syntax, Order::stop_at_operand);
+    while (wrapper.has('r') && more.next()) take_argument(subject, wrapper, form, more, started);
+    i += more.at();
+  }
   peel_rest(subject, wrapper, form, i, started);
 }
 
 // env A=b COMMAND: the assignments hold for the shells that the command starts, too.
 void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
-  std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part& argument) {
-        if (lists_option("S s split-string"sv, name)) script = argument;
-      },
-      ignore_part);
-  if (script.word) return run_words(subject, form, std::string(script.text), i, *script.word);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next())
+    if (each.is("S s split-string"sv)) script = each.part;
+  std::size_t i = each.at();
+  if (script.word) return run_words(subject, form, script.text, i, *script.word);
   // For env, any word with = in it is an assignment.
   for (; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
@@ -217,31 +216,26 @@ void peel_script(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return subject.add_form(form.from(i + 1));
   Part file;
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command"sv, name) && argument.word) run_string(subject, form, argument);
-      },
-      [&](const Part& operand) {
-        // Behind the file, BSD has a command.
-        if (file.word && file.word == operand.word - 1)
-          subject.add_form(form.from(static_cast<std::size_t>(operand.word - form.words)));
-        else
-          use_file(subject, Use::write, operand, false, form);
-        file = operand;
-      });
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
+    if (each.is("c command"sv) && each.part.word) run_string(subject, form, each.part);
+    if (each.is_option) continue;
+    // Behind the file, BSD has a command.
+    if (file.word && file.word == each.part.word - 1)
+      subject.add_form(form.from(static_cast<std::size_t>(each.part.word - form.words)));
+    else
+      use_file(subject, Use::write, each.part, false, form);
+    file = each.part;
+  }
 }
 
 // su -c SCRIPT; without it, the shell reads what comes in.
 void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
   std::size_t operands = 0;
-  read_arguments(
-      form, wrapper.syntax, Order::options_anywhere,
-      [&](std::string_view name, const Part& argument) {
-        if (lists_option("c command session-command"sv, name)) script = argument;
-      },
-      [&](const Part& operand) { operands += operand.text != "-"; });
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
+    if (each.is("c command session-command"sv)) script = each.part;
+    operands += !each.is_option && each.part.text != "-"sv;
+  }
   if (script.word) return run_string(subject, form, script);
   if (operands <= 1) read_input(subject, form, form.size, false);
 }
@@ -249,11 +243,9 @@ void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
 // runuser -u USER COMMAND; else as su.
 void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool direct = false;
-  const std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part&) { direct |= has_entry("u user"sv, name); },
-      ignore_part);
-  if (direct) return subject.add_form(form.from(i));
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) direct |= each.has("u user"sv);
+  if (direct) return subject.add_form(form.from(each.at()));
   peel_su(subject, wrapper, form);
 }
 
@@ -272,11 +264,12 @@ void peel_nested(Subject& subject, const Form& form) {
 
 inline namespace inner {
 
-void peel(Subject& subject, const Wrapper& wrapper, Form form) {
-  if (form.level > max_peeled_levels) {
+void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
+  if (whole.level > max_peeled_levels) {
     subject.judged.too_complex = true;
     return;
   }
+  Form form = whole;
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
   // A file that is sent elsewhere is no more unknown than one that is named there.
   static const shell::Input sent = {};

@@ -4,13 +4,7 @@
 // If it does not, an unknown word stands for all of them. If find or ls writes the input, protected
 // directories that it would name are added as well: `find / | xargs rm -r` removes /.
 
-#include "policy/policy_internal.hpp"
 #include "policy/subject_internal.hpp"
-#include "policy/tables_internal.hpp"
-#include "policy/wrapper_table_internal.hpp"
-
-#include "base/base_internal.hpp"
-#include "shell/shell.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -112,18 +106,15 @@ class ProtectedNames {
   // ls -d names its operands; ls names what is in directories, and files as they are given.
   void add_listed(const Form& form) {
     bool directories = false;
-    const auto on_option = [&](std::string_view option, const Part&) {
-      directories |= has_entry("d directory"sv, option);
-    };
-    read_arguments(form, {}, Order::options_anywhere, on_option, ignore_part);
+    for (Arguments each(form, {}, Order::options_anywhere); each.next();)
+      directories |= each.has("d directory"sv);
     if (!directories) {
       shell::Word all = word_like(form.words[0], "*");
       all.glob = true;
       add(part_of(all));
     }
-    read_arguments(form, {}, Order::options_anywhere, ignore_option, [&](const Part& operand) {
-      if (directories || operand.glob()) add(operand);
-    });
+    for (Arguments each(form, {}, Order::options_anywhere); each.next();)
+      if (!each.is_option && (directories || each.part.glob())) add(each.part);
   }
 
   Subject& subject_;
@@ -173,7 +164,7 @@ void run_parallel(Subject& subject, const Form& form, const Form& command, std::
     script = replace_all(subject.judged, script, mark, quoted_argument);
   else
     append_all(script.text, " %", {quoted_argument.text});
-  subject.add_payload(form, std::move(script.text), false);
+  subject.add_payload(form, script.text, false);
 }
 
 }  // namespace
@@ -184,19 +175,18 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark;  // of -I: stands for the argument, which is a line
   char delimiter = '\0';  // of -0 and -d; none: as split_quoted() has it
   bool from_file = false, nulls = false;
-  const std::size_t i = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part& argument) {
-        if (name == "I"sv) mark = argument.text;
-        if (has_entry("i replace"sv, name)) mark = argument.word ? argument.text : "{}";
-        if (has_entry("a arg-file"sv, name)) from_file = true;
-        if (has_entry("0 null"sv, name)) nulls = true;
-        if (has_entry("d delimiter"sv, name)) delimiter = delimiter_of(argument.text);
-      },
-      ignore_part);
-  if (i >= form.size) return;
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    const Part& argument = each.part;
+    if (each.has("I"sv)) mark = argument.text;
+    if (each.has("i replace"sv)) mark = argument.word ? argument.text : "{}";
+    if (each.has("a arg-file"sv)) from_file = true;
+    if (each.has("0 null"sv)) nulls = true;
+    if (each.has("d delimiter"sv)) delimiter = delimiter_of(argument.text);
+  }
+  if (each.at() >= form.size) return;
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
-  Form command = form.from(i);
+  Form command = form.from(each.at());
   command.input = &nothing;
   std::string text = form.input->text;
   if (nulls) {
@@ -225,13 +215,12 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
 void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark = "{}";
   bool unknown = false;
-  const std::size_t first = read_arguments(
-      form, wrapper.syntax, Order::stop_at_operand,
-      [&](std::string_view name, const Part& argument) {
-        if (name == "I"sv) mark = argument.text;
-        if (has_entry("a arg-file"sv, name)) unknown = true;
-      },
-      ignore_part);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (each.has("I"sv)) mark = each.part.text;
+    if (each.has("a arg-file"sv)) unknown = true;
+  }
+  const std::size_t first = each.at();
   std::size_t last = first;
   while (last < form.size && !starts_with(form.words[last].text, ":::"sv)) ++last;
   Form command = form.from(first);

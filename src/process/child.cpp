@@ -1,4 +1,4 @@
-// One program: its start, its events, its deadlines.
+// One run: its events, its deadlines, its handles.
 
 #include "process/child_internal.hpp"
 #include "process/plan_internal.hpp"
@@ -8,10 +8,6 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "sandbox/capabilities_internal.hpp"
-#include "sandbox/plan_internal.hpp"
-#include "sandbox/sandbox.hpp"
-#include "sandbox/sandbox_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -22,176 +18,78 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 
 }  // namespace inner
 
-// Fails the start for a mistake of the caller's, before anything is made.
-bool Process::State::refuse_options() {
-  const auto any_nul = [&](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts)
-      if (has_nul(text)) return true;
-    return false;
-  };
-  if (options.argv.empty()) return !fail(SpawnStep::setup, EINVAL, "argv is empty: no program");
-  const char* where = nullptr;
-  if (any_nul(options.argv)) where = "argv";
-  if (any_nul(options.environment)) where = "environment";
-  if (has_nul(options.work_dir)) where = "work_dir";
-  if (has_nul(options.spill_dir)) where = "spill_dir";
-  if (where)
-    return !fail(SpawnStep::setup, EINVAL,
-                 concat("cannot start %: % has a NUL byte in it, which no program can be given",
-                        {in_quotes(options.argv[0]), where}));
-  if (total_size(options.secrets) > Redactor::max_total)
-    return !fail(SpawnStep::setup, E2BIG,
-                 concat("cannot start %: secrets has more than % bytes",
-                        {in_quotes(options.argv[0]), Redactor::max_total}));
-  return false;
-}
+Process::State::Streams::Streams(const ProcessOptions& options)
+    : out(Stream::out, options.max_output, options.keep_end_only,
+          total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
+                                                             : Redactor()),
+      err(Stream::err, options.merge_streams ? 0 : options.max_output, options.keep_end_only,
+          out.redactor),
+      unwritten(options.borrowed_input.empty() ? options.input : options.borrowed_input) {}
 
-// Always false, so that a failing step can return it.
-bool Process::State::fail(SpawnStep step, int error, std::string message) {
-  phase = Phase::over;
-  result.outcome = Outcome::not_started;
-  result.system_error = error;
-  result.step = step_name(step);
-  result.message = std::move(message);
-  done = true;
-  return false;
-}
+// The start ---------------------------------------------------------------------------------------
 
-// A program that may write there could put a link in its place while it runs.
-void Process::State::open_spill_directory() {
-  if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return;
-#if defined(O_PATH)
-  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-#else
-  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-#endif
-  spill_directory.reset(above_standard_streams(::open(options.spill_dir.c_str(), flags)));
-  if (!spill_directory) spill_error = errno;
-}
-
-bool Process::State::start(bool hold_writers) {
+// What starts of both kinds have in common. False: the start has failed.
+bool Process::State::prepare() {
   reap_abandoned();
-  if (!options.carrier && refuse_options()) return false;
   if (options.cancel && options.cancel->cancelled()) {
     fail(SpawnStep::setup, ECANCELED, "cancelled before it was started");
     result.outcome = Outcome::cancelled;
     return false;
   }
-  open_spill_directory();
-  if (options.carrier) return adopt(!hold_writers);
-#if defined(__linux__)
-  start_ticks = ticks_now();
+  if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return true;
+    // Opened now: a program that may write there could put a link in its place while it runs.
+#if defined(O_PATH)
+  constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#else
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 #endif
-  run_variable = next_run_variable(start_ticks);
-  Launch launch(options, run_variable);
-#if CODEEXEC_HAS_SANDBOX
-  if (options.sandbox.state_) {
-    if (auto made = cgroup.make(*options.sandbox.state_); !made)
-      return fail(SpawnStep::sandbox, made.error().system_error, made.error().message);
-    launch.plan.sandbox = &options.sandbox.state_->plan;
-    launch.plan.cgroups = cgroup.descriptors();
-    launch.plan.cgroup_count = cgroup.count();
-  } else if (options.supervised) {
-    launch.plan.sandbox = &no_sandbox;
-  }
-  launch.plan.supervised = options.supervised;
-#endif
-  const auto fail_at = [&](SpawnStep step, int error, std::string_view file = {}) {
-    return fail(step, error, describe_failure(options, launch, step, error, file));
-  };
-  // Whoever is another user may still open its streams by name, such as /dev/stderr. Some kernels
-  // (gVisor's) give a pipe to nobody: that alone fails there.
-  const auto make = [this](UniqueFd& read_end, UniqueFd& write_end) {
-    if (!make_pipe(read_end, write_end)) return false;
-    if (options.uid >= 0)
-      (void)!::fchown(read_end.get(), static_cast<uid_t>(options.uid),
-                      static_cast<gid_t>(options.gid));
-    return true;
-  };
-  UniqueFd child_out;
-  UniqueFd child_err;
-  UniqueFd child_in;
-  if (!make(out.pipe, child_out)) return fail_at(SpawnStep::setup, errno);
-  if (!options.merge_streams && !make(err.pipe, child_err)) return fail_at(SpawnStep::setup, errno);
-  if (unwritten.empty() && !options.keep_input_open) {
-    child_in.reset(above_standard_streams(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!child_in) return fail_at(SpawnStep::setup, errno, "/dev/null: "sv);
-  } else if (!make(child_in, input)) {
-    return fail_at(SpawnStep::setup, errno);
-  } else {
-    fill_pipe();
-  }
-  launch.plan.input = child_in.get();
-  launch.plan.output = child_out.get();
-  launch.plan.error_output = options.merge_streams ? child_out.get() : child_err.get();
-  started = Clock::now();
-  Spawned child = spawn(launch.plan, supervisor);
-  if (child.error != 0) return fail_at(child.step, child.error);
-  pid = child.pid;
-  exit_event = std::move(child.exit_event);
-  is_pidfd = child.is_pidfd;
-  waiter = child.waiter;
-  result.pid = command();
-  out.open = true;
-  err.open = !options.merge_streams;
-  if (hold_writers) {
-    out.writer = std::move(child_out);
-    err.writer = std::move(child_err);
-  }
-  set_nonblocking(out.pipe);
-  set_nonblocking(err.pipe);
-  set_times();
-  if (options.sandbox.state_) {
-    std::uint64_t* free = free_disk.data();
-    for (const UniqueFd& root : options.sandbox.state_->disk_roots) {
-      *free++ = free_bytes(root);
-      disk_check_at = started;
-    }
-  }
+  io.spill_directory.reset(above_standard_streams(::open(options.spill_dir.c_str(), flags)));
+  if (!io.spill_directory) io.spill_error = errno;
   return true;
 }
 
-// Writes what the pipe takes of the input, and closes it after the last byte: a fork of the host
-// that catches an open end keeps the program waiting for as long as it lives.
-void Process::State::fill_pipe() {
-  set_nonblocking(input);
-  const ssize_t size = ::write(input.get(), unwritten.data(), unwritten.size());
-  if (size > 0) unwritten.remove_prefix(static_cast<std::size_t>(size));
-  if (unwritten.empty() && !options.keep_input_open) input.reset();
+// Always false, so that a failing start can return it.
+bool Process::State::end_start() {
+  phase = Phase::over;
+  done = true;
+  return false;
+}
+
+bool Process::State::fail(SpawnStep step, int error, std::string message) {
+  result.outcome = Outcome::not_started;
+  result.system_error = error;
+  result.step = step_name(step);
+  result.message = std::move(message);
+  return end_start();
 }
 
 void Process::State::set_times() {
-  input_open = static_cast<bool>(input);
-  input_ends = !options.keep_input_open;
-  timeout_at = later(started, options.timeout);
+  io.input_open = static_cast<bool>(io.input);
+  io.input_ends = !options.keep_input_open;
+  times.timeout = later(times.started, options.timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
-    heartbeat_at = later(started, options.heartbeat);
-}
-
-bool Process::State::adopt(bool wait) {
-  Carrier& carrier = *options.carrier;
-  const Clock::time_point asked = Clock::now();
-  if (!carrier.launch(wait, options.cancel, result)) {
-    phase = Phase::over;
-    done = true;
-    return false;
-  }
-  out.pipe = carrier.take_out();
-  err.pipe = carrier.take_err();
-  input = carrier.take_input(unwritten);
-  result.pid = carrier.pid();
-  out.open = err.open = true;
-  // The way there and back counts, but not that its place had to be woken.
-  started = Clock::now();
-  if (started - asked < std::chrono::seconds(1)) started = asked;
-  set_times();
-  for (Output* output : {&out, &err}) take_bytes(*output, {});
-  return true;
+    times.heartbeat = later(times.started, options.heartbeat);
 }
 
 void Process::State::forget_start() {
   for (auto* texts : {&owned_options->argv, &owned_options->environment, &owned_options->secrets})
     std::vector<std::string>().swap(*texts);
+}
+
+// Events and deadlines ----------------------------------------------------------------------------
+
+ProcessResult Process::State::run() {
+  if (!start(true)) return std::move(result);
+  ReadBuffer buffer;
+  std::vector<pollfd> set;
+  set.reserve(slot_count);
+  while (!over()) {
+    set.clear();
+    add_descriptors(set);
+    wait_for_events(set, deadline());
+    step(set, buffer);
+  }
+  return std::move(result);
 }
 
 void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events) {
@@ -206,129 +104,162 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
-  if (measure) return measure->add_descriptors(set);
-  add_slot(set, slot_out, out.open && out.room != 0 ? out.pipe.get() : -1, POLLIN);
-  add_slot(set, slot_err, err.open && err.room != 0 ? err.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_out, io.out.open && io.out.room != 0 ? io.out.pipe.get() : -1, POLLIN);
+  add_slot(set, slot_err, io.err.open && io.err.room != 0 ? io.err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
-  add_slot(set, slot_input, input.get(), input && more_input() ? POLLOUT : short{0});
-  const int exit = options.carrier ? options.carrier->exit_descriptor() : exit_event.get();
-  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit, POLLIN);
+  add_slot(set, slot_input, io.input.get(), io.input && more_input() ? POLLOUT : short{0});
+  add_slot(set, slot_exit, phase == Phase::draining ? -1 : exit_descriptor(), POLLIN);
   const bool may_cancel = options.cancel && phase == Phase::running;
   add_slot(set, slot_cancel, may_cancel ? options.cancel->descriptor() : -1, POLLIN);
 }
 
 Clock::time_point Process::State::deadline() const {
-  switch (phase) {
-    case Phase::running:
-      return std::min({timeout_at, heartbeat_at, disk_check_at});
-    case Phase::asked_to_end:
-    case Phase::killed:
-      return std::min(phase_until, heartbeat_at);
-    case Phase::recovering:
-      return measure->deadline();
-    case Phase::draining:
-      return held() ? Clock::time_point::max() : drain_until;
-    case Phase::over:
-      break;
-  }
+  if (phase == Phase::running) return std::min({times.timeout, times.heartbeat, times.disk_check});
+  if (phase == Phase::asked_to_end || phase == Phase::killed)
+    return std::min(times.phase_end, times.heartbeat);
   return Clock::time_point::max();
 }
 
 void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
-  if (measure) {
-    measure->step(set, buffer);
-    if (measure->over()) recover();
-    return;
-  }
   const Clock::time_point now = Clock::now();
-  output_event(out, events_of(set, slot_out), buffer, now);
-  output_event(err, events_of(set, slot_err), buffer, now);
+  output_event(io.out, events_of(set, slot_out), buffer, now);
+  output_event(io.err, events_of(set, slot_err), buffer, now);
   const short input_events = events_of(set, slot_input);
   if (input_events & POLLOUT)
     feed_input();
   else if (input_events)
     close_input();
-  if (options.carrier &&
-      (options.carrier->ended() || options.carrier->is_lost() || events_of(set, slot_exit)))
-    return carrier_ended(buffer, now);
-  if (events_of(set, slot_exit)) leader_ended(buffer, now);
+  if (find_end(events_of(set, slot_exit) != 0, buffer, now)) return;
   // Callbacks may have taken long. After its end, what lies in the pipes is read first.
   check_time(phase == Phase::draining ? now : Clock::now());
 }
 
-// The command has told its end, or the program that carries it has gone without that.
-void Process::State::carrier_ended(ReadBuffer& buffer, Clock::time_point now) {
-  ended = now;
-  for (Output* output : {&out, &err}) {
-    // What was written before its end is in the pipe, and nobody writes any more.
-    std::uint64_t before = 0;
-    do {
-      before = output->bytes_read;
-      if (output->open && !options.carrier->ended()) read_output(*output, buffer, now);
-    } while (output->bytes_read != before);
-  }
-  if (options.carrier->ended()) return finish(false);
-  recover();
-}
-
-void Process::State::recover() {
-  phase = Phase::recovering;
-  for (;;) {
-    std::optional<ProcessOptions> next =
-        options.carrier->next_measure(measure ? &measure->result : nullptr);
-    measure.reset();
-    if (!next) return finish(false);
-    measure = std::make_unique<State>(std::make_unique<ProcessOptions>(std::move(*next)));
-    if (measure->start(false)) return;
-  }
-}
-
 void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
-  if (phase == Phase::running || phase == Phase::asked_to_end) {
-    if (now >= heartbeat_at) {
-      call_back([&] { options.on_heartbeat(); });
-      now = Clock::now();
-      heartbeat_at = later(now, options.heartbeat);
-    }
+  if ((phase == Phase::running || phase == Phase::asked_to_end) && now >= times.heartbeat) {
+    call_back([&] { options.on_heartbeat(); });
+    now = Clock::now();
+    times.heartbeat = later(now, options.heartbeat);
   }
-  switch (phase) {
-    case Phase::running:
-      if (kill_asked.load() || cancelled)
-        ask_to_end(Outcome::cancelled, now);
-      else if (now >= timeout_at)
-        ask_to_end(Outcome::timed_out, now);
-      else if (now >= disk_check_at)
-        check_disk(now);
-      break;
-    case Phase::asked_to_end:
-      if (kill_asked.load() || now >= phase_until) {
-        kill_all();
-        phase = Phase::killed;
-        phase_until =
-            now + (options.carrier ? options.carrier->kill_time() : std::chrono::seconds(2));
-      }
-      break;
-    case Phase::killed:
-      if (now < phase_until) break;
-      ended = now;
-      if (options.carrier)
-        recover();
-      else
-        finish(true);
-      break;
-    case Phase::draining:
-      if (!out.open && !err.open)
-        finish(false);
-      else if (held())
-        drain_until = drain_end = later(now, options.max_drain);
-      else if (now >= drain_until)
-        drain_further(now);
-      break;
-    case Phase::recovering:
-    case Phase::over:
-      break;
+  if (phase == Phase::running) {
+    if (kill_asked.load() || cancelled)
+      ask_to_end(Outcome::cancelled, now);
+    else if (now >= times.timeout)
+      ask_to_end(Outcome::timed_out, now);
+  } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
+    kill_all();
+    phase = Phase::killed;
+    times.phase_end = now + kill_time();
+  } else if (phase == Phase::killed && now >= times.phase_end) {
+    outlive_kill(now);
   }
+}
+
+// Outcome::signaled: a disk is full. That command is killed at once, as it would go on writing.
+void Process::State::ask_to_end(Outcome why, Clock::time_point now) {
+  stopped_as = why;
+  phase = Phase::asked_to_end;
+  const bool at_once = kill_asked.load() || why == Outcome::signaled;
+  times.phase_end = at_once ? now : later(now, options.kill_grace);
+  if (now >= times.phase_end) return check_time(now);
+  signal_tree(SIGTERM, true);
+}
+
+void Process::State::signal_tree(int number, bool resume) {
+  signal_group(number);
+  if (resume) signal_group(SIGCONT);
+}
+
+void Process::State::add_to_message(std::string_view text) {
+  if (!text.empty() && !result.message.empty()) result.message += "; ";
+  result.message += text;
+}
+
+void Process::State::finish() {
+  phase = Phase::over;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    reaped = true;
+    fill_status();
+  }
+  close_input();
+  if (stopped_as != Outcome::exited) result.outcome = stopped_as;
+  result.wall_time =
+      std::chrono::duration_cast<std::chrono::microseconds>(times.ended - times.started);
+  if (io.input_error != 0)
+    add_to_message("not all of its standard input could be written: " + errno_text(io.input_error));
+  fill_output(io.out, result.out, result.out_counts, result.out_file);
+  fill_output(io.err, result.err, result.err_counts, result.err_file);
+  call_back([&] { on_end(result); });
+  // A container that they hold may take long to go away. A thread that waits for this end holds it
+  // as well, and frees it last: this thread must not wait.
+  on_end = nullptr;
+  release();
+  const std::lock_guard<std::mutex> lock(mutex);
+  done = true;
+  ended_event.notify_all();
+  if (end_token) end_token->cancel();
+}
+
+// Handles -----------------------------------------------------------------------------------------
+
+int Process::State::pid() {
+  const std::lock_guard<std::mutex> lock(mutex);  // a remote command sets it again at its end
+  return result.pid;
+}
+
+bool Process::State::ended_within(std::chrono::milliseconds time) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (time.count() <= 0 || in_event_thread()) return done;
+  const Clock::time_point until = later(Clock::now(), time);
+  if (until != Clock::time_point::max())
+    return ended_event.wait_until(lock, until, [this] { return done; });
+  ended_event.wait(lock, [this] { return done; });
+  return true;
+}
+
+int Process::State::end_descriptor() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!end_token) {
+    end_token.emplace();
+    if (done) end_token->cancel();
+  }
+  return end_token->descriptor();
+}
+
+bool Process::State::signal_group(int number) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return !reaped && send_signal(number);
+}
+
+Expected<void> Process::State::queue_input(std::string_view bytes) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!io.input_open || io.input_ends)
+    return with_message(system_error(EPIPE, ""),
+                        concat("cannot write to standard input: it was %",
+                               {options.keep_input_open
+                                    ? "closed, by the program or by close_input()"
+                                    : "not kept open: start the command with keep_input_open"}));
+  if (io.queued_input.size() + bytes.size() > most)
+    return make_error(ErrorCode::limit,
+                      "cannot write to standard input: 1 MiB waits to be read already");
+  io.queued_input.append(bytes);
+  return {};
+}
+
+void Process::State::end_input() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  io.input_ends = true;
+}
+
+Process::Chunk Process::State::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const Output& output = stream == Stream::out ? io.out : io.err;
+  Chunk chunk = output.capture.read(cursor, done, max_lines);
+  chunk.file = output.spill.path;
+  chunk.file_bytes = output.spill.written;
+  return chunk;
 }
 
 }  // namespace v0_1

@@ -28,21 +28,21 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
-    const bool direct = !options.carrier && !options.on_output && !options.hash_output && !spills &&
-                        output.redactor.empty() && output.capture.keeps_only_end(buffer_size);
+    const bool direct = reads_in_place && !spills && output.capture.keeps_only_end(buffer_size);
     const ssize_t size =
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     if (size < 0) {
       output.read_error = errno;
-      // Nobody will read on: who writes is told so, and does not wait.
+      // Nothing reads on: the program gets EPIPE, and does not wait.
       output.pipe.reset();
     }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
-    if (phase == Phase::draining) drain_until = std::min(later(now, options.drain), drain_end);
+    if (phase == Phase::draining)
+      times.drain = std::min(later(now, options.drain), times.drain_end);
     // The pipe is probably empty now; poll knows better than another read.
     else if (static_cast<std::size_t>(size) < most)
       return;
@@ -69,18 +69,11 @@ ssize_t Process::State::read_in_place(Output& output) {
   return size;
 }
 
-// Bytes of the pipe, which may be more than the command's output.
-void Process::State::take_bytes(Output& output, std::string_view bytes) {
-  if (!options.carrier) return take_output(output, bytes);
-  options.carrier->take(output.stream, bytes,
-                        [&](std::string_view text) { take_output(output, text); });
-}
-
 void Process::State::take_output(Output& output, std::string_view bytes) {
   keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
 }
 
-// Nothing comes any more: what might have become a secret is none.
+// End of stream: flush the bytes held back as a possible beginning of a secret.
 void Process::State::end_output(Output& output) {
   output.open = false;
   keep_output(output, output.redactor.finish());
@@ -104,7 +97,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     if (output.capture.total_bytes() + bytes.size() <= most) return;
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
-    const int directory = spill_directory ? spill_directory.get() : options.spill_dir_fd;
+    const int directory = io.spill_directory ? io.spill_directory.get() : options.spill_dir_fd;
     std::string name;
     file.file.reset(open_spill_file(directory, is_out ? ".out"sv : ".err"sv, name));
     name.insert(0, options.spill_dir + "/");
@@ -112,7 +105,7 @@ void Process::State::spill(Output& output, std::string_view bytes) {
       const std::lock_guard<std::mutex> lock(mutex);
       file.path = std::move(name);
     } else {
-      const int error = spill_error != 0 ? spill_error : errno;
+      const int error = io.spill_error != 0 ? io.spill_error : errno;
       file.problem = concat("cannot make %: %", {in_quotes(name), errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
@@ -144,44 +137,69 @@ void Process::State::write_spill(Output& output, std::string_view bytes) {
   file.file.reset();
 }
 
+void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
+                                 std::string& file) {
+  end_output(output);
+  output.pipe.reset();
+  output.spill.file.reset();
+  text = output.capture.text(&counts);
+  counts.redactions = output.redactor.count();
+  counts.file_bytes = output.spill.written;
+  if (options.hash_output) counts.sha256 = output.hash.hex();
+  file = output.spill.path;
+  if (output.read_error != 0)
+    add_to_message(concat(
+        "its % could not be read to the end: %",
+        {output.stream == Stream::out ? "stdout" : "stderr", errno_text(output.read_error)}));
+  add_to_message(output.spill.problem);
+}
+
 // Makes the next bytes for standard input available. False: there are none now.
 bool Process::State::more_input() {
-  if (!unwritten.empty()) return true;
+  if (!io.unwritten.empty()) return true;
   bool ends = false;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    current_input.clear();
-    current_input.swap(queued_input);
-    ends = input_ends;
+    io.current_input.clear();
+    io.current_input.swap(io.queued_input);
+    ends = io.input_ends;
   }
-  unwritten = current_input;
-  if (unwritten.empty() && ends) close_input();
-  return !unwritten.empty();
+  io.unwritten = io.current_input;
+  if (io.unwritten.empty() && ends) close_input();
+  return !io.unwritten.empty();
 }
 
 void Process::State::feed_input() {
   constexpr std::size_t most = 65536;
   if (!more_input()) return;
-  const ssize_t size = write_to_pipe(input.get(), unwritten.substr(0, most));
+  const ssize_t size = write_to_pipe(io.input.get(), io.unwritten.substr(0, most));
   if (size < 0 && errno == EPIPE) {
     // A program may stop reading when it knows enough.
     close_input();
   } else if (size >= 0) {
-    unwritten.remove_prefix(static_cast<std::size_t>(size));
+    io.unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
-    input_error = errno;
+    io.input_error = errno;
     close_input();
   }
 }
 
 void Process::State::close_input() {
-  input.reset();
-  unwritten = {};
+  io.input.reset();
+  io.unwritten = {};
   const std::lock_guard<std::mutex> lock(mutex);
-  input_open = false;
-  current_input.clear();
-  queued_input.clear();
+  io.input_open = false;
+  io.current_input.clear();
+  io.queued_input.clear();
+}
+
+// Straight into the pipe, when it is empty: most of the time that is enough.
+void Process::State::give_input(std::string_view bytes) {
+  if (!io.input) return;
+  ssize_t size = 0;
+  if (waiting_input() == 0) size = write_to_pipe(io.input.get(), bytes);
+  io.queued_input += bytes.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
 }
 
 }  // namespace v0_1

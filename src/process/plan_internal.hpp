@@ -37,7 +37,7 @@ struct Failure {
   int error;
 };
 
-// What a child needs, as plain pointers into the parent's memory, and what it tells.
+// What a child needs, as plain pointers into the parent's memory, and what it reports.
 struct ChildPlan {
   const char* const* paths = nullptr;  // to try in this order; ends with a null pointer
   char* const* argv = nullptr;
@@ -51,9 +51,9 @@ struct ChildPlan {
   int pass_fd = -1;
   long uid = -1;  // to become; -1: as it is
   long gid = -1;
-  long pid = 0;              // of the child, which tells it
+  long pid = 0;              // of the child, which writes it
   std::uint32_t in_use = 0;  // until it has executed its program or ended: the kernel makes it 0
-  int report = -1;           // also told the failure, where memory might not be shared
+  int report = -1;           // a pipe for the failure, too, where memory might not be shared
 #if CODEEXEC_HAS_SANDBOX
   const SandboxPlan* sandbox = nullptr;
   bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
@@ -70,7 +70,7 @@ struct ChildPlan {
 inline constexpr std::size_t child_stack_size = 16384;
 
 #if CODEEXEC_HAS_SANDBOX
-// What a supervisor tells: that the command runs or why it does not, and how it ended.
+// The report of a supervisor: that the command runs or why it does not, and how it ended.
 struct SupervisorReport {
   Failure failure;
   long pid;    // of the command, as the supervisor sees it
@@ -83,7 +83,7 @@ struct SupervisorReport {
   rusage usage;
 };
 
-// The memory of a supervisor, in pages of its own. It tells through it: that the command runs or
+// The memory of a supervisor, in pages of its own. It reports through it that the command runs or
 // why it does not, which is waited for, and how it ended, which is read when it is gone. What comes
 // first is needed at the start and at the end, and goes back to the system in between, so that a
 // command that runs for more than a moment costs the last page.

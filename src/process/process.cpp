@@ -3,6 +3,7 @@
 #include "process/process.hpp"
 #include "process/child_internal.hpp"
 #include "process/plan_internal.hpp"
+#include "process/remote_internal.hpp"
 #include "process/start_internal.hpp"
 
 #include "base/base.hpp"
@@ -11,20 +12,17 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Out of line: each file that uses one would have its own copies otherwise.
+ProcessResult::ProcessResult() = default;
+ProcessResult::ProcessResult(const ProcessResult&) = default;
+ProcessResult::ProcessResult(ProcessResult&&) noexcept = default;
+ProcessResult& ProcessResult::operator=(const ProcessResult&) = default;
+ProcessResult& ProcessResult::operator=(ProcessResult&&) noexcept = default;
+ProcessResult::~ProcessResult() = default;
+
 ProcessResult run_process(const ProcessOptions& options) {
   const CancellationPause pause;
-  Process::State state(options);
-  if (!state.start(true)) return std::move(state.result);
-  Process::State::ReadBuffer buffer;
-  std::vector<pollfd> set;
-  set.reserve(Process::State::slot_count);
-  while (!state.over()) {
-    set.clear();
-    state.add_descriptors(set);
-    wait_for_events(set, state.deadline());
-    state.step(set, buffer);
-  }
-  return std::move(state.result);
+  return LocalRun(options).run();
 }
 
 // Many children -----------------------------------------------------------------------------------
@@ -189,23 +187,26 @@ void Process::Reactor::loop() {
 Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
+  return State::launch(new_run(std::move(options)), std::move(on_end), failure);
+}
+
+Expected<Process> Process::State::launch(std::shared_ptr<State> state,
+                                         Function<void(const ProcessResult&)> on_end,
+                                         ProcessResult* failure) {
   const CancellationPause pause;
-  const auto state = new_shared<State>(std::make_unique<ProcessOptions>(std::move(options)));
   state->on_end = std::move(on_end);
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
-  if (!reactor) {
-    state->result.system_error = error;
-    state->result.step = step_name(SpawnStep::setup);
-    state->result.message = concat("cannot start the thread for processes: %", {errno_text(error)});
-  }
+  if (!reactor)
+    state->fail(SpawnStep::setup, error,
+                concat("cannot start the thread for processes: %", {errno_text(error)}));
   if (!reactor || !state->start(false)) {
     if (failure) *failure = state->result;
     return with_message(system_error(state->result.system_error, ""), state->result.message);
   }
   state->forget_start();
   reactor->add(state);
-  return Process(state, std::move(reactor));
+  return Process(std::move(state), std::move(reactor));
 }
 
 Process::Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept
@@ -226,9 +227,9 @@ Process::~Process() { end(); }
 void Process::end() noexcept {
   if (!state_) return;
   if (!reactor_->is_ours()) {
-    // Neither process nor thread belong to this fork of the host. Both objects stay behind: they
-    // are moved to where nobody destroys them, without memory from a heap that the fork may have
-    // left locked.
+    // In a fork of the host both objects are leaked on purpose: the process and the thread that
+    // their destructors would end do not exist here. This takes no memory from the heap, which the
+    // fork may have left locked.
     alignas(std::shared_ptr<State>) unsigned char state[sizeof state_];
     alignas(std::shared_ptr<Reactor>) unsigned char reactor[sizeof reactor_];
     ::new (static_cast<void*>(state)) std::shared_ptr<State>(std::move(state_));
@@ -248,26 +249,13 @@ void Process::end() noexcept {
   reactor_.reset();
 }
 
-int Process::pid() const noexcept {
-  const std::lock_guard<std::mutex> lock(state_->mutex);  // a carrier tells it again at the end
-  return state_->result.pid;
-}
+int Process::pid() const noexcept { return state_->pid(); }
 
-bool Process::done() const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  return state_->done;
-}
+bool Process::done() const { return state_->ended_within(std::chrono::milliseconds(0)); }
 
 bool Process::wait_for(std::chrono::milliseconds time) const {
   const CancellationPause pause;
-  std::unique_lock<std::mutex> lock(state_->mutex);
-  if (in_event_thread()) return state_->done;
-  const Clock::time_point until = later(Clock::now(), time);
-  if (until == Clock::time_point::max()) {
-    state_->ended_event.wait(lock, [&] { return state_->done; });
-    return true;
-  }
-  return state_->ended_event.wait_until(lock, until, [&] { return state_->done; });
+  return state_->ended_within(time);
 }
 
 const ProcessResult& Process::wait() const {
@@ -275,14 +263,7 @@ const ProcessResult& Process::wait() const {
   return state_->result;
 }
 
-int Process::descriptor() const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  if (!state_->end_token) {
-    state_->end_token.emplace();
-    if (state_->done) state_->end_token->cancel();
-  }
-  return state_->end_token->descriptor();
-}
+int Process::descriptor() const { return state_->end_descriptor(); }
 
 void Process::cancel() const {
   state_->cancel_asked.store(true);
@@ -292,40 +273,18 @@ void Process::cancel() const {
 bool Process::signal(int number) const { return state_->signal_group(number); }
 
 Expected<void> Process::write(std::string_view bytes) const {
-  constexpr std::size_t most = std::size_t{1} << 20;
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->input_open || state_->input_ends) {
-      return with_message(system_error(EPIPE, ""),
-                          concat("cannot write to standard input: it was %",
-                                 {state_->options.keep_input_open
-                                      ? "closed, by the program or by close_input()"
-                                      : "not kept open: start the command with keep_input_open"}));
-    }
-    if (state_->queued_input.size() + bytes.size() > most)
-      return make_error(ErrorCode::limit,
-                        "cannot write to standard input: 1 MiB waits to be read already");
-    state_->queued_input.append(bytes);
-  }
-  reactor_->wake();
-  return {};
+  auto queued = state_->queue_input(bytes);
+  if (queued) reactor_->wake();
+  return queued;
 }
 
 void Process::close_input() const {
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->input_ends = true;
-  }
+  state_->end_input();
   reactor_->wake();
 }
 
 Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  const State::Output& output = stream == Stream::out ? state_->out : state_->err;
-  Chunk chunk = output.capture.read(cursor, state_->done, max_lines);
-  chunk.file = output.spill.path;
-  chunk.file_bytes = output.spill.written;
-  return chunk;
+  return state_->read(stream, cursor, max_lines);
 }
 
 }  // namespace v0_1

@@ -12,12 +12,16 @@ enum class Outcome {
   exited,       // by itself; exit_code holds its status
   signaled,     // killed by a signal that was not sent for a timeout or a cancel; see `signal`
   timed_out,    // stopped at its deadline
-  cancelled,    // stopped because somebody asked
+  cancelled,    // stopped on request
   refused,      // never started: a policy or a path rule said no (set by executors only)
   not_started,  // never started: see system_error and step
   unknown,      // it ended, but how could not be learned: the host reaped it, on Linux before 6.15
 };
 const char* name(Outcome outcome) noexcept;
+
+// No bound, for options that count bytes or lines and where 0 keeps none of them. (For times there
+// is no_limit.)
+inline constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
 
 // The two output streams of a program.
 enum class Stream { out, err };
@@ -60,9 +64,9 @@ class Capture {
   // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
   // some are missing. A character that has not arrived whole waits for the next call, unless the
   // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
-  // lines are told; those before them are missed, too.
+  // lines are returned; those before them are missed, too.
   Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = static_cast<std::size_t>(-1);
+  static constexpr std::size_t all_lines = unbounded;
   // What stands in the text of read() for bytes that are missing.
   static std::string gap(std::uint64_t missed);
 
@@ -97,8 +101,8 @@ class Capture {
 class Redactor {
  public:
   static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
-  // Of all secrets together. Who takes secrets as an option refuses more; a Redactor made with more
-  // works (up to 4 GiB) and takes the memory.
+  // Bytes of all secrets together. Options that take secrets refuse more. A Redactor works with up
+  // to 4 GiB, and takes the memory.
   static constexpr std::size_t max_total = std::size_t{1} << 20;
   static constexpr std::string_view mask = "[redacted]";
 
@@ -140,9 +144,6 @@ class Redactor {
   std::uint64_t count_ = 0;
 };
 
-// A command that runs elsewhere and has begun there; made by the executors of such places.
-class Carrier;
-
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
@@ -177,19 +178,21 @@ struct ProcessOptions {
   std::vector<std::string> secrets = {};
 
   // Bytes kept per stream, see Capture.
-  std::size_t max_output = std::size_t{1} << 20;
-  bool keep_end_only = false;  // all of them from its end: for who follows the output
+  std::size_t max_output = std::size_t{1} << 20;  // 0: none
+  bool keep_end_only = false;                     // all of them from its end, to follow the output
   // When not empty: a stream that outgrows max_output, or spill_above when that is less, goes whole
   // into a new file in this directory (mode 0600, name codeexec-<random>.out or .err), which is the
   // caller's to delete. It is opened at the start: what takes its place later has no part in it.
   std::string spill_dir = {};
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
-  std::size_t spill_above = static_cast<std::size_t>(-1);
+  std::size_t spill_above = unbounded;
   bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
-  std::uint64_t max_spill = std::uint64_t{1} << 30;  // bytes per file; more is counted, not written
+  std::uint64_t max_spill = std::uint64_t{1}
+                            << 30;  // bytes per file, or unbounded; the rest is not written
 
-  // Zero or less: stopped at once. Counted from the start of the program.
+  // Times. Zero or less means at once; no_limit means never. `timeout` counts from the start of the
+  // program.
   std::chrono::milliseconds timeout = no_limit;
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   // Once the program has ended, its pipes are read until they are closed everywhere, or `drain`
@@ -199,10 +202,6 @@ struct ProcessOptions {
   // Leave the processes that the program started in the background alive when it ends by itself,
   // and do not wait for their output. Otherwise they are killed, and always under a supervisor.
   bool keep_background = false;
-
-  // When set, there is nothing to start: of all the above only what is about output, input and
-  // times counts.
-  std::shared_ptr<Carrier> carrier = {};
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
   // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
@@ -214,12 +213,19 @@ struct ProcessOptions {
   // An exception that leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
-  std::chrono::milliseconds heartbeat = no_limit;
-  Function<void()> on_heartbeat = {};  // every `heartbeat` while it runs
+  std::chrono::milliseconds heartbeat = no_limit;  // zero or less: never, too
+  Function<void()> on_heartbeat = {};              // every `heartbeat` while it runs
 };
 
 // What became of a program.
 struct ProcessResult {
+  ProcessResult();
+  ProcessResult(const ProcessResult& other);
+  ProcessResult(ProcessResult&& other) noexcept;
+  ProcessResult& operator=(const ProcessResult& other);
+  ProcessResult& operator=(ProcessResult&& other) noexcept;
+  ~ProcessResult();
+
   Outcome outcome = Outcome::not_started;
   // 0 to 255 when the program left by itself (after a SIGTERM of ours, too), else -1.
   int exit_code = -1;
@@ -230,14 +236,14 @@ struct ProcessResult {
   OutputCounts err_counts = {};
   std::string out_file = {};  // the spill file, when one was made
   std::string err_file = {};
-  bool pipe_held = false;  // reading stopped although somebody still held a pipe open
+  bool pipe_held = false;  // reading stopped although a process still held a pipe open
   // Processes that ran on when it had ended, and were killed, as far as a supervisor counted them.
   std::uint64_t left_behind = 0;
   std::chrono::microseconds wall_time{0};
   std::chrono::microseconds cpu_time{0};  // user and system, of the program and what it waited for
   std::uint64_t peak_memory = 0;          // bytes: resident set of the largest process
   int pid = -1;                           // in a process table of its own: as the host sees it
-  // Names of the Limits that the run came up against, as far as can be told from outside.
+  // Names of the Limits that the run has reached, as far as they show from outside.
   std::vector<std::string> limits_reached = {};
   int system_error = 0;  // of a failed start: errno
   // Of a failed start: setup, start, stdio, work_dir, pass_fd, sandbox or exec.
@@ -257,7 +263,7 @@ struct ProcessResult {
 // to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
 // the program ends by itself, its group is killed and, when the pipes are not closed by that, the
 // same processes are. With a supervisor all that the program left is killed in each case. One that
-// does not die within two seconds is given up and told in `message`.
+// does not die within two seconds is given up, and `message` says so.
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started ones share one thread of this library, which begins with the first
@@ -304,11 +310,10 @@ class Process {
   // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
   Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
 
+  struct State;  // internal
+
  private:
-  struct State;    // one child: a state machine without a thread
   struct Reactor;  // the thread that drives all states of start()
-  friend ProcessResult run_process(const ProcessOptions& options);
-  friend class PlaceAgent;  // drives states in a thread of its own
   Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
   void end() noexcept;
 

@@ -1,4 +1,4 @@
-// Killing and reaping, and what /proc tells of processes.
+// Killing and reaping, and what /proc says of processes.
 #pragma once
 
 #include "base/base.hpp"
@@ -51,7 +51,7 @@ std::uint64_t ticks_now();
 // Signals a process only if it is still the one that was looked at.
 void signal_same(pid_t pid, std::uint64_t start, int number);
 
-// What tells the processes of one run from all others, wherever they went.
+// Marks that only the processes of one run have, wherever they went.
 struct RunMarks {
   pid_t session = -1;
   std::string variable = {};            // of their environment
@@ -62,12 +62,12 @@ struct RunMarks {
 // Kills the processes that bear a mark of the run, in rounds until there are none: those that left
 // the group, and whose parents are dead. What was there before the run is not ours, whatever pipe
 // it was given; nor is a fork of the host that merely caught one, such as the beginning of another
-// command. What is in the host's session cannot be of a run, which has another, and nobody comes
-// back from there. False: there were always more, or they cannot be looked for.
+// command. What is in the host's session cannot be of a run, which has another, and no process
+// comes back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks);
 #endif
 
-// How a child ended, as waitid() tells it.
+// How a child ended, as waitid() reports it.
 struct ExitStatus {
   bool known = false;
   bool exited = false;

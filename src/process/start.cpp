@@ -131,6 +131,10 @@ bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& 
   return event.cancelled();
 }
 
+SharedError cancelled_before_start() {
+  return with_message(system_error(ECANCELED, ""), "cancelled before it was started");
+}
+
 std::vector<std::string> own_variables() {
   std::vector<std::string> variables;
   for (char** variable = environ; variable && *variable; ++variable)

@@ -12,16 +12,20 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// A child of this process, and how to learn of its end.
+struct ChildHandle {
+  pid_t pid = -1;                    // the program, or its supervisor
+  UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
+  bool is_pidfd = false;
+  pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
+};
+
 inline namespace inner {
 
 const char* step_name(SpawnStep step);
 
 // A child that runs, or why there is none.
-struct Spawned {
-  pid_t pid = -1;                    // of our own child: the program, or its supervisor
-  UniqueFd exit_event = UniqueFd();  // becomes readable when the whole process has ended
-  bool is_pidfd = false;
-  pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
+struct Spawned : ChildHandle {
   SpawnStep step = SpawnStep::setup;
   int error = 0;
   bool no_supervisor = false;  // there can be none here; no command has been started
@@ -39,8 +43,8 @@ class CancellationPause {
   int before_ = 0;
 };
 
-// True in a thread that calls the callbacks of started programs. Whatever it would wait for there
-// is told by itself.
+// True in the thread that calls the callbacks of started programs. It must not wait for their ends,
+// which it reports itself.
 bool in_event_thread() noexcept;
 
 // Ends this program with a message that names the function: waiting would never end.
@@ -51,10 +55,13 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
-// Waits for an event, which is a token that somebody cancels. False when `cancel` came first or the
+// Waits for an event, which is a token that is cancelled. False when `cancel` came first or the
 // deadline has passed.
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline);
+
+// The error, with ECANCELED, of what a cancel has kept from starting.
+SharedError cancelled_before_start();
 
 // The variables of this process, as NAME=value.
 std::vector<std::string> own_variables();
@@ -173,7 +180,7 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument);
 int watch_by_thread(Spawned& child);
 
 // Reads what a child has written to its pipe. False when there is nothing, or not all of it. Tries
-// again what has failed: without a report, nobody knows whether a program runs.
+// again what has failed: without a report it is not known whether a program runs.
 template <class Record>
 bool read_record(const UniqueFd& pipe, Record& record) {
   constexpr int most_failures = 10;
@@ -184,7 +191,7 @@ bool read_record(const UniqueFd& pipe, Record& record) {
   return size == static_cast<ssize_t>(sizeof record);
 }
 
-// Makes the pipe by which a child tells what went wrong. An errno, or 0.
+// Makes the pipe by which a child reports what went wrong. An errno, or 0.
 int make_report_pipe(UniqueFd& report, UniqueFd& report_end);
 
 // Reaps a child that never became a program, or is not wanted.

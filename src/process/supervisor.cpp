@@ -80,7 +80,7 @@ CODEEXEC_IN_CHILD bool find_children(Supervision& run, const char* path) {
         pid = pid * 10 + (c - '0');
         continue;
       }
-      // Whom there is no room for is found again once its parents are dead.
+      // If the list is full, drop the pid: it is reparented to us and found on the next pass.
       constexpr std::size_t most = sizeof run.found / sizeof run.found[0];
       if (pid > 0 && run.found_count < most) run.found[run.found_count++] = pid;
       pid = 0;
@@ -151,7 +151,7 @@ CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   report.value = run.info.si_status;
 }
 
-// Takes away all that has ended. False: there is nobody left.
+// Takes away all that has ended. False: there is none left.
 CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   if (!run.report.known) take_away(run, run.report.pid);
   for (;;) {
@@ -164,7 +164,7 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   }
 }
 
-// Until nobody is left, however long some take to die. The end of a process that another one traces
+// Until none is left, however long some take to die. The end of a process that another one traces
 // comes only when that one has gone, so that nobody is waited for alone. False: there are some that
 // cannot be found or killed, after a second.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
@@ -370,6 +370,27 @@ Failure unreported_start(ChildPlan& plan) {
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
+// Waits for the report of a supervisor that was made. Sets `error` when the command does not run.
+void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
+  Supervision& run = *supervisor.run;
+  wait_while(run.life, Supervision::starting);
+  const bool told = run.told_start;
+  const SupervisorReport& report = run.report;
+  const Failure failure = told ? report.failure : unreported_start(plan);
+  if (failure.error == 0 && child.exit_event) {
+    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
+    return set_nonblocking(supervisor.orders);
+  }
+  child.step = failure.step;
+  child.error = failure.error != 0 ? failure.error : EMFILE;
+  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
+  supervisor.orders.reset();  // its order to end
+  reap_failed(child.pid);
+  // Killed by somebody during the start, it may have left a child that still uses its memory.
+  if (!told) (void)supervisor.run.release();
+  child.exit_event.reset();
+}
+
 }  // namespace
 
 void SupervisionDeleter::operator()(Supervision* run) const noexcept {
@@ -421,23 +442,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   child.pid = static_cast<pid_t>(pid);
   child.is_pidfd = true;
   orders_end.reset();
-  wait_while(run.life, Supervision::starting);
-  const bool told = run.told_start;
-  const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : unreported_start(plan);
-  if (failure.error == 0 && child.exit_event) {
-    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
-    set_nonblocking(supervisor.orders);
-    return child;
-  }
-  child.step = failure.step;
-  child.error = failure.error != 0 ? failure.error : EMFILE;
-  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
-  supervisor.orders.reset();  // its order to end
-  reap_failed(child.pid);
-  // Killed by somebody during the start, it may have left a child that still uses its memory.
-  if (!told) (void)supervisor.run.release();
-  child.exit_event.reset();
+  await_start(child, supervisor, plan);
   return child;
 }
 

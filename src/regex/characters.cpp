@@ -1,8 +1,10 @@
 // Characters of a text, and the sets \d, \s, \w and their like.
+//
+// A set is a row of ranges, sorted and without ranges that touch: normalize_ranges() makes it so.
+// A bad byte b counts as the character 0xdc00 + b. No well-formed text has that character, so each
+// text can be read from its start and, one character at a time, from its end.
 
 #include "regex/regex_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

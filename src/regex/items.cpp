@@ -1,12 +1,17 @@
 // The parser: escapes, sets and groups.
+//
+//   item            read by          becomes
+//   a               take_item()      one character
+//   . \d \S         append_common()  a set that the program has once
+//   ^ $ \b \A \Z    take_item()      an assertion, which consumes nothing
+//   \n \x41 \101   escaped_char()   one character
+//   [a-z\d]         set()            a set of ranges; [^...] is its complement
+//   ( (?: (?P<n>    group()          the steps of what stands in it: no group is captured
+//   (?i) (?#...)    group()          nothing, or flags for what follows
+//
+// Python has more escapes and groups. They are refused by name, as no automaton can match them.
 
 #include "regex/parser_internal.hpp"
-#include "regex/program_internal.hpp"
-#include "regex/regex.hpp"
-#include "regex/regex_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -1,12 +1,20 @@
 // The matcher, and the public functions.
+//
+// The program of `a|ab`, and how it runs over the text "ab":
+//
+//   0  split 1 3     at 0: follow() goes from 0 to 1 and 3, which consume a character: both are
+//   1  one a         ready. The character is an a: 1 arrives at 2, and 3 at 4.
+//   2  jump 5        at 1: 2 is followed to 5, a match of "a". 4 is less preferred, and is dropped:
+//   3  one a         find() gives "a".
+//   4  one b         full_match() ignores a match before the end. It follows 4, too, reads the b,
+//   5  match         and matches at 2.
+//
+// Two lists of threads take turns. `arrived_` has the places behind the last character, the
+// preferred ones first. follow() turns each into the places that consume a character, `ready_`.
+// The next character sorts out which of these arrive. A place that is reached twice at one position
+// counts once, for the thread that came first: so no list is longer than the program.
 
 #include "regex/parser_internal.hpp"
-#include "regex/program_internal.hpp"
-#include "regex/regex.hpp"
-#include "regex/regex_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -53,6 +61,8 @@ class Regex::Matcher {
   std::vector<std::size_t> seen_ = {};  // by step: the position + 1 at which it was reached
   std::vector<std::size_t> todo_ = {};  // of follow()
 
+  // One turn for each character. A new thread begins at each position, behind all others, as an
+  // earlier match is preferred; an anchored one begins at `from` only.
   bool run(std::size_t from) {
     for (std::size_t at = from;;) {
       if (arrived_.empty()) {

@@ -1,12 +1,17 @@
 // The parser: alternatives, sequences, quantifiers, and the steps they become.
+//
+// Steps are written as they are read. What stands behind an item may change the steps of the item:
+//
+//   x|y        split 1 3 | x | jump to the end | y     the split is put before x, which moves
+//   x?         split 1 2 | x                           x?? has the targets in the other order
+//   x*         split 1 3 | x | split -1 1              (?:x+)?, see program_internal.hpp
+//   x+         x | split -1 1
+//   x{2,4}     x | x | split 1 4 | x | split 1 2 | x   counts are written out
+//
+// alternatives() calls sequence(), that calls take_item() for each item, and this calls
+// alternatives() for a group. Behind an error_ each of them returns at once.
 
 #include "regex/parser_internal.hpp"
-#include "regex/program_internal.hpp"
-#include "regex/regex.hpp"
-#include "regex/regex_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -108,6 +113,8 @@ bool Regex::Parser::append_assertion(RegexAssertion assertion) {
   return append(Kind::check, static_cast<std::int32_t>(assertion));
 }
 
+// Goes from the first step to all that can be reached without a character. If one of them is the
+// match, a match may be empty and begin anywhere.
 void Regex::Parser::find_first_bytes() {
   std::vector<std::size_t> todo;
   todo.push_back(0);

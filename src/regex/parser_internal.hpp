@@ -2,11 +2,6 @@
 #pragma once
 
 #include "regex/program_internal.hpp"
-#include "regex/regex.hpp"
-#include "regex/regex_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -15,7 +10,6 @@ inline namespace v0_1 {
 class Regex::Parser {
  public:
   Parser(std::string_view pattern, const Options& options);
-
   Expected<std::shared_ptr<const Program>> parse();
 
  private:
@@ -79,7 +73,6 @@ class Regex::Parser {
   bool append_shorthand(char letter);
   bool append_dot();
   bool append_assertion(RegexAssertion assertion);
-
   // The bytes that can begin a match: what the first consuming steps take, whatever the position.
   void find_first_bytes();
   void add_first_bytes(const Step& step);
@@ -87,34 +80,24 @@ class Regex::Parser {
   // alternatives, sequences, quantifiers ----------------------------------------------------------
 
   bool alternatives();
-
   bool sequence();
-
   void skip_verbose();
-
   // False where no quantifier stands; true with an error_ when one does that cannot be.
   bool take_quantifier(Quantifier& quantifier);
-
   // {m} {m,} {,n} {m,n}. A brace of any other shape is a character like others.
   bool take_counts(Quantifier& quantifier);
-
   // Makes the code from `start` to the end repeat. Counts are written out: x{2,4} as xx(x(x)?)?.
   bool repeat(std::size_t start, const Quantifier& quantifier, std::size_t offset);
 
   // items -----------------------------------------------------------------------------------------
 
   Item take_item();
-
   Item escape(std::size_t offset);
-
   // The letter of \d, \D and so on, or 0.
   char take_shorthand();
-
   // An escape that stands for one character; `at_` is behind the backslash.
   bool escaped_char(std::size_t offset, bool in_set, std::uint32_t& code);
-
   bool hex(std::size_t offset, std::size_t digits, std::uint32_t& code);
-
   // \0, \01 and \012 are characters anywhere; another digit is one only where three octal digits
   // stand, or in a set. Everything else refers back to a group.
   bool octal(std::size_t offset, bool in_set, std::uint32_t& code);
@@ -122,35 +105,25 @@ class Regex::Parser {
   // sets ------------------------------------------------------------------------------------------
 
   bool set(std::size_t offset);
-
   // One character, range or shorthand of the set that began at `set_offset`.
   bool set_item(std::size_t set_offset, std::vector<RegexRange>& ranges);
-
   bool set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand);
-
   static void add_other_case(std::vector<RegexRange>& ranges);
 
   // groups ----------------------------------------------------------------------------------------
 
   // Behind an opening parenthesis.
   Item group(std::size_t offset);
-
   Item comment(std::size_t offset);
-
   // An escaped character does not end a comment.
   void skip_comment_char();
-
   // What stands between (? and the content of a group. `ends` tells that there is no content: flags
   // for the rest of the pattern.
   bool group_head(std::size_t offset, bool& ends);
-
   bool named_group(std::size_t offset);
-
   // (?flags) (?flags: (?flags-flags: (?-flags:
   bool flag_group(std::size_t offset, bool& ends);
-
   bool take_flags(std::size_t offset, std::string_view known, std::string& flags);
-
   static void set_flag(Flags& flags, char flag, bool value);
 };
 

@@ -18,8 +18,6 @@
 #include "regex/regex.hpp"
 #include "regex/regex_internal.hpp"
 
-#include "base/base_internal.hpp"
-
 namespace codeexec {
 inline namespace v0_1 {
 
@@ -66,7 +64,7 @@ struct Regex::Program {
   std::vector<Step> steps = {};
   std::vector<Set> sets = {};
   bool has_assertions = false;
-  // Whether each match begins with one of the bytes in `first_byte`: false when one may be empty.
+  // True if each match begins with one of the bytes in `first_byte`: false when one may be empty.
   bool can_skip = false;
   std::array<bool, 256> first_byte = {};
 

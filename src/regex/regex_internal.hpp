@@ -35,7 +35,7 @@ RegexChar regex_char_before(std::string_view text, std::size_t end);
 // By their first numbers.
 void sort_ranges(std::vector<NumberRange>& ranges);
 
-// Whether a number is in the last one, of sorted ranges, that does not begin behind `from`.
+// True if a number is in the last one, of sorted ranges, that does not begin behind `from`.
 bool is_in_ranges(const std::vector<NumberRange>& ranges, std::uint32_t from, std::size_t number);
 
 using RegexRange = NumberRange;

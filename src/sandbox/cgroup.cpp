@@ -127,12 +127,13 @@ std::string new_leaf_name() {
 // Removes what programs left that were killed. A leaf with processes in it stays.
 void remove_dead_leaves(const std::string& directory) {
   constexpr std::string_view prefix = "codeexec-";
-  for (const std::string& leaf : names_in(directory)) {
+  for (const std::string& path : paths_in(directory)) {
+    const std::string_view leaf = base_name(path);
     if (!starts_with(leaf, prefix)) continue;
     std::size_t end = prefix.size();
     const auto pid = static_cast<pid_t>(read_digits(leaf, end, 10, 10));
-    if (leaf[end] != '-' || pid <= 0) continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(concat("%/%", {directory, leaf}).c_str());
+    if (end == leaf.size() || leaf[end] != '-' || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) ::rmdir(path.c_str());
   }
 }
 

@@ -1,4 +1,4 @@
-// What may be read and written: the rules of Landlock and who finds them.
+// What may be read and written: the rules of Landlock, and the classes that find them.
 #pragma once
 
 #include "sandbox/plan_internal.hpp"
@@ -23,8 +23,8 @@ struct OpenedGrant {
 // No command can have put a link into `/`, nor into a directory that this process cannot change.
 bool link_is_trusted(const UniqueFd& directory, const std::string& path);
 
-// Opens a path name by name, so that no link is followed but those that may be, whatever anybody
-// does to the path meanwhile. `may_follow` gets the directory that a link lies in, and its path.
+// Opens a path name by name, so that no link is followed but those that may be, also when the path
+// is changed meanwhile. `may_follow` gets the directory that a link lies in, and its path.
 Expected<OpenedGrant> open_by_name(
     const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow);
 
@@ -34,8 +34,9 @@ Expected<OpenedGrant> open_grant(const std::string& path);
 bool lies_in_one_of(std::string_view path, std::string_view directories);
 bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
 
-// Whether a path is a directory that a system consists of, or above one: who may write to one of
-// these owns it. Directories below them, like a workspace in /var/lib, are not meant.
+// Whether a path is a directory that a system consists of, or above one. Write access to one of
+// these is control of the system. Directories below them, like a workspace in /var/lib, are not
+// meant.
 bool is_above_system(std::string_view path);
 
 // Why a directory may not be written to by any command, or null.
@@ -51,7 +52,7 @@ inline constexpr int scope_abi = 6;
 class Ruleset {
  public:
   // False and errno: there is none.
-  bool create(int abi, const SandboxOptions& options);
+  bool create(int abi, Network network, bool unix_sockets);
 
   // Keep the files of all rules open, for a second ruleset.
   void keep_files() { keep_ = true; }
@@ -80,14 +81,12 @@ class Ruleset {
   bool keep_ = false;
 };
 
-// The names in a directory, at most as many as are worth looking at.
-std::vector<std::string> names_in(const std::string& path);
+// The paths of what a directory holds, at most so many.
+inline constexpr std::size_t most_paths = 10000;
+std::vector<std::string> paths_in(const std::string& directory);
 
 // What a path leads to, without links; empty when it cannot be learned.
 std::string real_path_of(const std::string& path);
-
-// Directories that keep passwords and keys, in a home or wherever else they are.
-bool is_secret_directory(std::string_view name);
 
 // A home directory, or one that holds homes.
 bool holds_a_home(const std::string& path, const std::string& home);
@@ -98,9 +97,39 @@ std::string own_home();
 // A program by what it begins with. A mode says less: a command may change it.
 bool is_program_file(const std::string& path);
 
-// Adds directories of tools without what looks like a secret: at once where nothing in them does,
-// entry by entry elsewhere. Installed trees are large, so all looking is within a budget. What it
-// does not reach is granted in the parts that installers fill, and left out elsewhere.
+// The one judge of what commands must not read: by its name, or because its owner shows it to
+// fewer than everybody (in /etc), or than the directory around it (among tools).
+struct SecretSearch {
+  // Where a name stands decides whether it is that of a secret; a set.
+  enum Place : unsigned {
+    prefix = 1,    // of tools: a directory of PATH, or the one around it
+    near_top = 2,  // in a tree of tools, on its first two levels
+    deep = 4,      // and below
+    settings = 8,  // in /etc
+  };
+  // `unknown`: the tree is deeper or larger than is looked at, or cannot be read.
+  enum class Finding { nothing, secret, unknown };
+
+  // What installers fill. Only the first level of these is looked at: the umask of the installing
+  // user may hide all files of a library, and it would not work without them.
+  static bool is_installed_part(std::string_view name);
+
+  static bool has_secret_name(std::string_view name, Place where, bool is_directory);
+
+  // `parent` is the directory that it lies in.
+  bool is_secret(const std::string& path, const struct stat& status, const struct stat& parent,
+                 int depth) const;
+
+  // In a directory and below, each entry for one of the budget.
+  Finding look_into(const std::string& directory, int depth, std::size_t& budget) const;
+
+  bool of_settings;
+  int deepest;
+};
+
+// Adds directories of tools without their secrets: at once where there is none, entry by entry
+// elsewhere. Installed trees are large, so all looking is within a budget. What it does not reach
+// is granted in the parts that installers fill, and left out elsewhere.
 class TreeGrants {
  public:
   explicit TreeGrants(Ruleset& ruleset) : ruleset_(ruleset) {}
@@ -113,30 +142,15 @@ class TreeGrants {
   // What a directory holds. `of_system`: what is root's and too large to be looked at is no secret.
   void add_entries(const std::string& directory, bool of_system = false);
 
-  void add_entry(const std::string& directory, const std::string& entry, int depth = 0);
+  void add_entry(const std::string& path, int depth = 0);
 
   void add_rule(const std::string& path, std::uint64_t rights);
 
  private:
-  enum class Finding { nothing, secret, unknown };
-
-  // What installers fill. Only the first level of these is looked at: the umask of who installed
-  // it may hide all files of a library, and it would not work without them.
-  static bool is_installed_part(std::string_view name);
-
   void add(const std::string& path, int depth);
 
-  Finding look_into(const std::string& directory, const struct stat& status, int depth,
-                    std::size_t& budget);
-
-  // By its name, or because its owner shows it to fewer than what it lies in.
-  static bool is_secret(const std::string& path, const std::string& entry,
-                        const struct stat& status, const struct stat& parent, int depth);
-
-  static bool has_secret_name(const std::string& name, bool directory, int depth);
-
-  static constexpr int deepest = 3;
   static constexpr std::size_t most_of_one = 500;
+  static constexpr SecretSearch search_ = {false, 3};
   Ruleset& ruleset_;
   std::vector<std::string> done_ = {};
   std::size_t budget_ = 2000;      // entries that are looked at
@@ -159,22 +173,13 @@ class SystemGrants {
       "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
       "/sys/kernel/mm/transparent_hugepage";
 
-  // Kept from commands whatever their mode is. A command of root's owns them even without
-  // capabilities, and a member of a group may read what others may not.
-  static bool is_secret(std::string_view entry);
-
-  // What its owner does not show to everybody is a secret, too.
-  static bool is_public(const struct stat& status);
-
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);
 
   // Settings that are kept elsewhere: /etc/resolv.conf in /run. A file only.
   void add_link(const std::string& path);
 
-  bool is_public_tree(const std::string& directory, int depth);
-
-  static constexpr int deepest = 6;
+  static constexpr SecretSearch search_ = {true, 6};
   Ruleset& ruleset_;
   TreeGrants& trees_;
   std::size_t budget_ = 20000;  // entries that are looked at
@@ -187,23 +192,22 @@ class SystemGrants {
 // link leads to has to look like a tool itself, by its place and by what is in it.
 class ToolGrants {
  public:
-  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::list<SandboxGrant>& grants,
-             std::vector<std::string> writable)
-      : ruleset_(ruleset), trees_(trees), grants_(grants), writable_(std::move(writable)) {}
+  ToolGrants(Ruleset& ruleset, TreeGrants& trees, const std::list<SandboxGrant>& grants)
+      : ruleset_(ruleset), trees_(trees), grants_(grants) {}
 
   void add(std::string_view search_path);
 
  private:
   struct Place {
     std::string path = {};  // without links; empty: it leads nowhere, or through a planted link
-    bool linked = false;    // by somebody who may be anybody
+    bool linked = false;    // a link on the way lies where this user may write
   };
 
   Place place_of(const std::string& path) const;
 
   void add_directory(std::string_view given);
 
-  bool is_granted(std::string_view path) const;
+  bool is_granted(std::string_view path, bool for_writing = false) const;
   bool is_known(const std::string& path) const {
     return SystemGrants::covers(path) || is_granted(path) || trees_.covers(path);
   }
@@ -214,7 +218,7 @@ class ToolGrants {
 
   static bool is_bin(const std::string& path);
 
-  // Hidden directories hold tools, or what is nobody's business.
+  // Whether each hidden directory on the path is a known one of tools; others may hold secrets.
   static bool lies_among_tools(std::string_view path);
 
   // The prefix of a `bin` directly below `/` would be a whole part of the system.
@@ -226,7 +230,7 @@ class ToolGrants {
 
   // ~/.local and ~/.config hold the data of all programs, keyrings among it.
   static bool is_shared_prefix(const std::string& prefix);
-  static bool is_tool_part(const std::string& entry);
+  static bool is_tool_part(std::string_view entry);
 
   // Programs in a directory are often links to where they are installed.
   void add_targets(const std::string& directory);
@@ -237,7 +241,6 @@ class ToolGrants {
   Ruleset& ruleset_;
   TreeGrants& trees_;
   const std::list<SandboxGrant>& grants_;
-  std::vector<std::string> writable_;
   std::string home_ = own_home();
 };
 

@@ -103,6 +103,10 @@ struct SandboxGrant {
   dev_t device = 0;
   ino_t inode = 0;
   bool writable = false;
+  // While a sandbox is built:
+  std::string given = {};  // as the options have it
+  mode_t mode = 0;
+  UniqueFd file = {};
 };
 
 // One policy; the plan points into it.

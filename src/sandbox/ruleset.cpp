@@ -120,17 +120,16 @@ constexpr int tcp_abi = 4;
 
 inline namespace inner {
 
-bool Ruleset::create(int abi, const SandboxOptions& options) {
+bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   const int known = std::min(abi, newest_known_abi);
   attributes_.handled_fs = rights_of_abi[known];
   // Sockets with a path are the user's to allow, and belong to the network otherwise.
-  if (options.network == Network::host || options.unix_sockets)
-    attributes_.handled_fs &= ~right_resolve_unix;
+  if (network == Network::host || unix_sockets) attributes_.handled_fs &= ~right_resolve_unix;
   size_ = sizeof attributes_.handled_fs;
   if (known >= tcp_abi) {
     constexpr std::uint64_t bind_and_connect = 3;
     size_ += sizeof attributes_.handled_net;
-    if (options.network == Network::none) attributes_.handled_net = bind_and_connect;
+    if (network == Network::none) attributes_.handled_net = bind_and_connect;
   }
   if (known >= scope_abi) {
     constexpr std::uint64_t abstract_sockets_and_signals = 3;

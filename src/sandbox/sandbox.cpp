@@ -10,27 +10,11 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(SandboxMode mode) noexcept {
-  switch (mode) {
-    case SandboxMode::off:
-      return "off";
-    case SandboxMode::best_effort:
-      return "best_effort";
-    case SandboxMode::strict:
-      break;
-  }
-  return "strict";
+  return name_in("off\0best_effort\0strict\0", static_cast<int>(mode));
 }
 
 const char* name(Network network) noexcept {
-  switch (network) {
-    case Network::host:
-      return "host";
-    case Network::none:
-      return "none";
-    case Network::loopback:
-      break;
-  }
-  return "loopback";
+  return name_in("host\0none\0loopback\0", static_cast<int>(network));
 }
 
 inline namespace inner {
@@ -65,7 +49,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
   }
   // The loader of a program needs a descriptor beside the three standard ones.
   constexpr std::uint64_t fewest_files = 4;
-  if (options.limits.open_files != 0 && options.limits.open_files < fewest_files)
+  if (options.limits.open_files != no_bound && options.limits.open_files < fewest_files)
     return make_error(ErrorCode::invalid_argument,
                       "limits: open_files below 4 lets no program start");
   return {};

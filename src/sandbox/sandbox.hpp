@@ -22,28 +22,31 @@ enum class Network {
 };
 const char* name(Network network) noexcept;
 
-// Bounds on what one command may use. 0: no bound of ours; never more than this process has itself.
+// Bounds on what one command may use, each no_bound unless set; never more than this process has
+// itself.
 // A command that reaches one is told in ProcessResult::limits_reached by the name of the member, as
 // far as that can be seen from outside.
 struct Limits {
-  std::uint64_t cpu_time = 0;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
+  std::uint64_t cpu_time =
+      no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
   // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
   // memory_per_process in the report, memory is missing, and strict refuses.
-  std::uint64_t memory = 0;
+  std::uint64_t memory = no_bound;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
   // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
-  std::uint64_t address_space = 0;
+  std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
   // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
   // report, but not for root; processes is missing, and strict refuses.
-  std::uint64_t processes = 0;
-  std::uint64_t open_files = 0;  // descriptors of each process (RLIMIT_NOFILE)
-  std::uint64_t file_size = 0;   // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
+  std::uint64_t processes = no_bound;
+  std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
+  std::uint64_t file_size =
+      no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
   // Bytes by which each of the file systems of the writable directories may fill up during a
   // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
   // end, which is told. Also the most that one file may have, as with file_size.
-  std::uint64_t disk = 0;
+  std::uint64_t disk = no_bound;
 };
 
 struct SandboxOptions {

@@ -35,6 +35,9 @@ inline constexpr const char* sandbox_features[] = {
 // The errors of create() that are the same in every mode and on every system.
 Expected<void> check_sandbox_options(const SandboxOptions& options);
 
+// Whether commands get a view of the file systems of their own.
+bool wants_mounts(const SandboxOptions& options);
+
 }  // namespace inner
 
 #if CODEEXEC_HAS_SANDBOX

@@ -26,7 +26,7 @@ ToolGrants::Place ToolGrants::place_of(const std::string& path) const {
   Place place;
   const auto found = open_by_name(path, [&](const UniqueFd& directory, const std::string& lies_in) {
     if (!link_is_trusted(directory, lies_in)) place.linked = true;
-    return !lies_in_one_of(lies_in, writable_);
+    return !is_granted(lies_in, true);
   });
   if (found) place.path = found->path;
   return place;
@@ -41,15 +41,17 @@ void ToolGrants::add_directory(std::string_view given) {
   add_targets(path);
 }
 
-bool ToolGrants::is_granted(std::string_view path) const {
+bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
   for (const SandboxGrant& grant : grants_)
-    if (codeexec::is_within(path, grant.path)) return true;
+    if ((grant.writable || !for_writing) && codeexec::is_within(path, grant.path)) return true;
   return false;
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
   if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot"sv)) return true;
-  if (holds_a_home(path, home_) || is_secret_directory(base_name(path))) return true;
+  if (holds_a_home(path, home_) ||
+      SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
+    return true;
   struct stat status {};
   return ::lstat(path.c_str(), &status) != 0 ||
          (S_ISDIR(status.st_mode) && (status.st_mode & (S_IWOTH | S_ISVTX)) != 0);
@@ -91,8 +93,8 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   trees_.add_directory(directory);
   if (!is_bin(directory) || !is_prefix(prefix)) return;
   const bool is_shared = is_shared_prefix(prefix);
-  for (const std::string& entry : names_in(prefix))
-    if ((!linked && !is_shared) || is_tool_part(entry)) trees_.add_entry(prefix, entry);
+  for (const std::string& path : paths_in(prefix))
+    if ((!linked && !is_shared) || is_tool_part(base_name(path))) trees_.add_entry(path);
   if (!linked && !is_shared) ruleset_.add_path(prefix, right_read_dir, O_NOFOLLOW);
   // What is in ~/.cargo/bin are fronts for what is here.
   if (ends_with(prefix, "/.cargo"sv))
@@ -105,16 +107,15 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
   const std::string_view last = base_name(prefix);
-  return last == "share"sv || is_secret_directory(last);
+  return last == "share"sv || SecretSearch::has_secret_name(last, SecretSearch::prefix, true);
 }
 
-bool ToolGrants::is_tool_part(const std::string& entry) {
+bool ToolGrants::is_tool_part(std::string_view entry) {
   return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
-  for (const std::string& entry : names_in(directory)) {
-    const std::string path = concat("%/%", {directory, entry});
+  for (const std::string& path : paths_in(directory)) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
     // Most lead to what is known; only others are worth the way name by name.

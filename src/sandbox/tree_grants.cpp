@@ -15,14 +15,13 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::vector<std::string> names_in(const std::string& path) {
-  constexpr std::size_t most_names = 10000;
-  std::vector<std::string> names;
-  for_each_entry(path, [&names](const char* entry) {
-    names.push_back(entry);
-    return names.size() < most_names;
+std::vector<std::string> paths_in(const std::string& directory) {
+  std::vector<std::string> paths;
+  for_each_entry(directory, [&](const char* entry) {
+    paths.push_back(concat("%/%", {directory, entry}));
+    return paths.size() < most_paths;
   });
-  return names;
+  return paths;
 }
 
 std::string real_path_of(const std::string& path) {
@@ -50,12 +49,6 @@ bool is_above_system(std::string_view path) {
   while (!directories.empty())
     if (codeexec::is_within(take_part(directories, ' '), path)) return true;
   return false;
-}
-
-bool is_secret_directory(std::string_view name) {
-  return is_word_of(name,
-                    ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
-                    ".password-store .config .local .keyrings .cache .vault .terraform.d");
 }
 
 bool holds_a_home(const std::string& path, const std::string& home) {
@@ -86,21 +79,135 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
+}  // namespace inner
+
+namespace {
+
+// Names of secrets, as patterns of shells with a blank between them.
+struct SecretNames {
+  unsigned where;  // of SecretSearch::Place
+  bool is_directory_only;
+  std::string_view patterns;
+  std::string_view exceptions;
+};
+
+constexpr unsigned in_trees = SecretSearch::near_top | SecretSearch::deep;
+constexpr SecretNames secret_names[] = {
+    // Directories that keep passwords and keys, in a home or wherever else they are.
+    {SecretSearch::prefix | in_trees, true,
+     ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
+     ".password-store .config .local .keyrings .cache .vault .terraform.d",
+     ""},
+    {in_trees, false,
+     ".env .env.* credentials* *.key *.p12 *.pfx .npmrc .pypirc .netrc .pgpass .my.cnf .htpasswd "
+     ".git-credentials .yarnrc.yml",
+     ""},
+    {in_trees, false, "id_*", "*.*"},
+    // But not the certificates of the world's authorities.
+    {in_trees, false, "*.pem", "*cert* ca*"},
+    // Such names deeper in a tree are those of source files.
+    {SecretSearch::near_top, false,
+     "_netrc config.json config.yml config.yaml auth.json hosts.yml *credential* *secret* *token* "
+     "*passw* *pgpass* *keystore* *netrc* *npmrc* *pypirc* *history* *private*",
+     ""},
+    // Kept from commands whatever their mode is. A command of root's owns them even without
+    // capabilities, and a member of a group may read what others may not.
+    {SecretSearch::settings, false,
+     "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
+     "wireguard openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted "
+     "machine-id vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets",
+     ""},
+};
+
+bool matches_one_of(std::string_view name, std::string_view patterns) {
+  while (!patterns.empty())
+    if (glob_matches(take_part(patterns, ' '), name)) return true;
+  return false;
+}
+
+// What its owner does not show to everybody is a secret.
+bool is_public(const struct stat& status) {
+  const mode_t needed = S_ISDIR(status.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+  return (status.st_mode & needed) == needed;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
+  for (const SecretNames& row : secret_names)
+    if ((row.where & where) != 0 && (is_directory || !row.is_directory_only) &&
+        matches_one_of(name, row.patterns) && !matches_one_of(name, row.exceptions))
+      return true;
+  return false;
+}
+
+bool SecretSearch::is_secret(const std::string& path, const struct stat& status,
+                             const struct stat& parent, int depth) const {
+  const bool is_directory = S_ISDIR(status.st_mode);
+  const std::string_view entry = base_name(path);
+  if (of_settings && has_secret_name(entry, settings, is_directory)) return true;
+  // What a link leads to is judged by its own rules.
+  if (S_ISLNK(status.st_mode)) return false;
+  if (of_settings) return !is_public(status);
+  const bool is_regular = S_ISREG(status.st_mode);
+  if (!is_regular && !is_directory) return true;
+  const bool is_hidden = is_directory
+                             ? (status.st_mode & S_IXOTH) == 0 && (parent.st_mode & S_IXOTH) != 0
+                             : (status.st_mode & S_IROTH) == 0;
+  const Place where = depth > 1 ? deep : near_top;
+  if (!is_hidden && !has_secret_name(in_lower_case(entry), where, is_directory)) return false;
+  return !is_regular || (status.st_mode & S_IXUSR) == 0 || !is_program_file(path);
+}
+
+SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int depth,
+                                              std::size_t& budget) const {
+  struct stat status {};
+  if (depth > deepest || ::lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return Finding::unknown;
+  const bool is_shallow = !of_settings && is_installed_part(base_name(directory));
+  std::vector<std::string> below;
+  std::vector<std::string> paths = paths_in(directory);
+  if (paths.size() == most_paths) return Finding::unknown;
+  for (std::string& path : paths) {
+    struct stat found {};
+    if (budget == 0 || ::lstat(path.c_str(), &found) != 0) return Finding::unknown;
+    --budget;
+    if (is_secret(path, found, status, depth + 1)) return Finding::secret;
+    if (!is_shallow && S_ISDIR(found.st_mode)) below.push_back(std::move(path));
+  }
+  // Near ones first: what is at hand is what an owner put there.
+  Finding worst = Finding::nothing;
+  for (const std::string& path : below) {
+    const Finding finding = look_into(path, depth + 1, budget);
+    if (finding == Finding::secret) return finding;
+    if (finding == Finding::unknown) worst = finding;
+  }
+  return worst;
+}
+
+bool SecretSearch::is_installed_part(std::string_view name) {
+  return is_word_of(
+      name,
+      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
+      "installs pkgs envs candidates registry pkg node_modules modules jmods");
+}
+
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
 
 void TreeGrants::add_entries(const std::string& directory, bool of_system) {
   of_system_ = of_system;
-  for (const std::string& entry : names_in(directory)) add_entry(directory, entry, 0);
+  for (const std::string& path : paths_in(directory)) add_entry(path, 0);
   of_system_ = false;
 }
 
-void TreeGrants::add_entry(const std::string& directory, const std::string& entry, int depth) {
-  const std::string path = concat("%/%", {directory, entry});
+void TreeGrants::add_entry(const std::string& path, int depth) {
   if (covers(path) || rules_left_ == 0) return;
   struct stat parent {};
   struct stat status {};
-  if (::lstat(directory.c_str(), &parent) != 0 || ::lstat(path.c_str(), &status) != 0 ||
-      is_secret(path, entry, status, parent, depth))
+  if (::lstat(path.substr(0, path.rfind('/')).c_str(), &parent) != 0 ||
+      ::lstat(path.c_str(), &status) != 0 || search_.is_secret(path, status, parent, depth))
     return;
   if (S_ISDIR(status.st_mode))
     add(path, depth);
@@ -115,89 +222,22 @@ void TreeGrants::add_rule(const std::string& path, std::uint64_t rights) {
   done_.push_back(path);
 }
 
-bool TreeGrants::is_installed_part(std::string_view name) {
-  return is_word_of(
-      name,
-      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
-      "installs pkgs envs candidates registry pkg node_modules modules jmods");
-}
-
 void TreeGrants::add(const std::string& path, int depth) {
   if (covers(path)) return;
-  const bool installed = is_installed_part(base_name(path));
-  std::size_t budget = std::min(budget_, most_of_one);
-  const std::size_t before = budget;
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
-  const Finding finding = look_into(path, status, depth, budget);
-  budget_ -= before - budget;
-  const bool trusted = installed || (of_system_ && status.st_uid == 0);
-  if (finding == Finding::nothing || (finding == Finding::unknown && trusted)) {
+  std::size_t budget = std::min(budget_, most_of_one);
+  budget_ -= budget;
+  const SecretSearch::Finding finding = search_.look_into(path, depth, budget);
+  budget_ += budget;
+  const bool is_trusted =
+      SecretSearch::is_installed_part(base_name(path)) || (of_system_ && status.st_uid == 0);
+  if (finding == SecretSearch::Finding::nothing ||
+      (finding == SecretSearch::Finding::unknown && is_trusted)) {
     add_rule(path, readable_rights);
-  } else if (depth < deepest) {
-    for (const std::string& entry : names_in(path)) add_entry(path, entry, depth + 1);
+  } else if (depth < search_.deepest) {
+    for (const std::string& entry : paths_in(path)) add_entry(entry, depth + 1);
   }
-}
-
-TreeGrants::Finding TreeGrants::look_into(const std::string& directory, const struct stat& status,
-                                          int depth, std::size_t& budget) {
-  if (depth > deepest) return Finding::unknown;
-  const bool installed = is_installed_part(base_name(directory));
-  std::list<std::pair<std::string, struct stat>> below;
-  for (const std::string& entry : names_in(directory)) {
-    if (budget == 0) return Finding::unknown;
-    --budget;
-    const std::string path = concat("%/%", {directory, entry});
-    struct stat found {};
-    if (::lstat(path.c_str(), &found) != 0) return Finding::unknown;
-    if (is_secret(path, entry, found, status, depth + 1)) return Finding::secret;
-    if (!installed && S_ISDIR(found.st_mode)) below.push_back({path, found});
-  }
-  // Near ones first: what is at hand is what an owner put there.
-  Finding worst = Finding::nothing;
-  for (const auto& next : below) {
-    const Finding finding = look_into(next.first, next.second, depth + 1, budget);
-    if (finding == Finding::secret) return finding;
-    if (finding == Finding::unknown) worst = finding;
-  }
-  return worst;
-}
-
-bool TreeGrants::is_secret(const std::string& path, const std::string& entry,
-                           const struct stat& status, const struct stat& parent, int depth) {
-  // What a link leads to is judged by its own rules.
-  if (S_ISLNK(status.st_mode)) return false;
-  const bool regular = S_ISREG(status.st_mode);
-  const bool directory = S_ISDIR(status.st_mode);
-  if (!regular && !directory) return true;
-  const bool hidden = directory ? (status.st_mode & S_IXOTH) == 0 && (parent.st_mode & S_IXOTH) != 0
-                                : (status.st_mode & S_IROTH) == 0;
-  if (!hidden && !has_secret_name(in_lower_case(entry), directory, depth)) return false;
-  return !regular || (status.st_mode & S_IXUSR) == 0 || !is_program_file(path);
-}
-
-bool TreeGrants::has_secret_name(const std::string& name, bool directory, int depth) {
-  if (directory && is_secret_directory(name)) return true;
-  constexpr std::string_view wholes =
-      ".npmrc .pypirc .netrc _netrc .pgpass .my.cnf .htpasswd .env config.json config.yml "
-      "auth.json "
-      "config.yaml hosts.yml .git-credentials .yarnrc.yml";
-  if (is_word_of(name, ".env.* credentials*"sv)) return true;
-  if (starts_with(name, "id_"sv) && name.find('.') == std::string::npos) return true;
-  if (ends_with(name, ".key"sv) || ends_with(name, ".p12"sv) || ends_with(name, ".pfx"sv))
-    return true;
-  // But not the certificates of the world's authorities.
-  if (ends_with(name, ".pem"sv) && name.find("cert") == std::string::npos &&
-      !starts_with(name, "ca"sv))
-    return true;
-  if (is_word_of(name, wholes) && (depth <= 1 || name[0] == '.')) return true;
-  // Parts of names say something of what lies beside tools; deeper ones are source files.
-  if (depth > 1) return false;
-  std::string_view parts =
-      "credential secret token passw pgpass keystore netrc npmrc pypirc history private"sv;
-  while (!parts.empty())
-    if (name.find(take_part(parts, ' ')) != std::string::npos) return true;
-  return false;
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
@@ -220,35 +260,19 @@ void SystemGrants::add(const SandboxOptions& options) {
 
 bool SystemGrants::covers(std::string_view path) { return lies_in_one_of(path, readable_system); }
 
-bool SystemGrants::is_secret(std::string_view entry) {
-  return is_word_of(
-      entry,
-      "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
-      "wireguard "
-      "openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted machine-id "
-      "vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets");
-}
-
-bool SystemGrants::is_public(const struct stat& status) {
-  const mode_t needed = S_ISDIR(status.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
-  return (status.st_mode & needed) == needed;
-}
-
 void SystemGrants::add_settings(const std::string& directory, int depth) {
-  for (const std::string& entry : names_in(directory)) {
-    if (is_secret(entry)) continue;
-    const std::string path = concat("%/%", {directory, entry});
+  for (const std::string& path : paths_in(directory)) {
     struct stat status {};
-    if (::lstat(path.c_str(), &status) != 0) continue;
+    if (::lstat(path.c_str(), &status) != 0 || search_.is_secret(path, status, status, depth))
+      continue;
     if (S_ISLNK(status.st_mode)) {
       add_link(path);
     } else if (S_ISDIR(status.st_mode)) {
-      if (!is_public(status)) continue;
-      if (is_public_tree(path, depth + 1))
+      if (search_.look_into(path, depth + 1, budget_) == SecretSearch::Finding::nothing)
         ruleset_.add_path(path, readable_rights);
-      else if (depth < deepest)
+      else if (depth < search_.deepest)
         add_settings(path, depth + 1);
-    } else if (S_ISREG(status.st_mode) && is_public(status)) {
+    } else if (S_ISREG(status.st_mode)) {
       ruleset_.add_path(path, readable_rights);
     }
   }
@@ -262,21 +286,6 @@ void SystemGrants::add_link(const std::string& path) {
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
-}
-
-bool SystemGrants::is_public_tree(const std::string& directory, int depth) {
-  if (depth > deepest) return false;
-  for (const std::string& entry : names_in(directory)) {
-    struct stat status {};
-    const std::string path = concat("%/%", {directory, entry});
-    if (budget_ == 0 || is_secret(entry) || ::lstat(path.c_str(), &status) != 0) return false;
-    --budget_;
-    // What a link leads to is judged by its own rules.
-    if (S_ISLNK(status.st_mode)) continue;
-    if (!is_public(status)) return false;
-    if (S_ISDIR(status.st_mode) && !is_public_tree(path, depth + 1)) return false;
-  }
-  return true;
 }
 
 }  // namespace inner

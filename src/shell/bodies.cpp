@@ -1,14 +1,6 @@
 // The walker: bodies of functions and loops, and what they did when they ran before.
 
-#include "shell/budget_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -88,7 +80,7 @@ void ShellBodies::record(ShellRunner& runner, ShellRange nodes, std::string_view
   scopes.swap_choices(choices);
   recording.frame = scopes.open_frame(true);
   scopes.begin_recording(recording);
-  if (!name.empty()) scopes.set(name, memory.given);
+  if (!name.empty()) scopes.set(name, ShellVariable(memory.given));
   for (std::size_t i = 0; i < size(nodes); ++i) inner.run(runner.walk.item(nodes, i));
   scopes.end_recording();
   ShellEffects& effects = memory.effects;

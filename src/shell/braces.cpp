@@ -1,15 +1,7 @@
 // The walker: {a,b} and {1..3}.
 
-#include "shell/budget_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -157,12 +149,10 @@ ShellBraces::Words ShellBraces::sequence(std::size_t open) {
   Words words;
   for (long long value = from; from <= to ? value <= to : value >= to;
        value += from <= to ? step : -step) {
-    std::string member =
-        letters ? std::string(1, static_cast<char>(value)) : padded_number(value, width);
-    walk_.syntax.texts.push_back(std::move(member));
     ShellPart part;
     part.quoted = true;
-    part.text = walk_.syntax.texts.back();
+    part.text = walk_.syntax.keep(letters ? std::string(1, static_cast<char>(value))
+                                          : padded_number(value, width));
     words.emplace_back();
     words.back().push_back(part);
     if (!walk_.budget.count_braces(1)) break;

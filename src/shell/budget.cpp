@@ -1,12 +1,14 @@
 // The limits of a walk, what commands print, and the values of variables.
+//
+//   limit          charged for                            what it stops
+//   max_depth      constructs, calls, strings in strings  recursion of the parser and the walker
+//   max_written    simple commands of the text            (by the parser)
+//   max_commands   reports                                calls with ever new values
+//   max_words      words of reports; parts of braces      {1..99999}, $@ $@ $@
+//   max_text       bytes of words, values and outputs     x=$x$x; and work that is no word
 
 #include "shell/budget_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

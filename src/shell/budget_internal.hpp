@@ -1,11 +1,7 @@
 // What a walk may spend, how it went, and what commands print.
 #pragma once
 
-#include "shell/shell.hpp"
 #include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

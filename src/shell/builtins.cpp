@@ -1,15 +1,6 @@
 // The walker: the builtins that change what later commands mean.
 
-#include "shell/budget_internal.hpp"
 #include "shell/builtins_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -23,6 +14,17 @@ inline namespace inner {
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
 // A program that is not known changes nothing in the shell, and its output is unknown.
+//
+//   builtin                 what later commands find
+//   alias, hash -p          another command behind a name
+//   break, continue, return what follows may not run: ShellScopes::left
+//   cd, pushd, popd         the working directory, under work_dir_key
+//   declare, local ...      values and attributes; in a function, local variables
+//   eval, trap, compgen     what the commands in a string do
+//   exec < file             another standard input
+//   read, mapfile, getopts  variables, of lines if the input is known
+//   set, shift              the positional parameters, under positional_key
+//   let, unset              variables; subscripts in their operands are run
 
 std::string join_shell_path(std::string_view directory, std::string_view path) {
   if (starts_with(path, "/"sv) || starts_with(path, "~"sv)) directory = {};
@@ -212,6 +214,9 @@ void ShellBuiltin::run_alias() {
   }
 }
 
+//   cd a      below the directory of before       cd     $HOME
+//   cd /a ~   whole paths                         cd -   unknown, as are $X and patterns
+
 void ShellBuiltin::run_cd() {
   std::size_t operand = at_ + 1;
   while (operand < words_.size() && words_[operand].text.size() > 1 &&
@@ -219,7 +224,7 @@ void ShellBuiltin::run_cd() {
     ++operand;
   ShellText target;
   if (operand < words_.size()) {
-    target = shell_text_of(words_[operand]);
+    target = words_[operand];
   } else {
     const ShellValue& home = scopes_.value_of("HOME"sv);
     target = home.elements.size() == 1 ? home.elements[0] : unknown_text();
@@ -268,7 +273,7 @@ void ShellBuiltin::run_declare() {
       runner_.assign_unknown(name);
       continue;
     }
-    ShellText text = shell_text_of(word);
+    ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
     if (changes_value || append) text = unknown_text();
@@ -308,6 +313,8 @@ void ShellBuiltin::run_hash() {
       runner_.walk.names.set_alias(scopes_, words_[i + 2].text, words_[i + 1].text);
 }
 
+// `set -e -o pipefail a b`: what stands behind the options are $1 and $2. Options change no value.
+
 void ShellBuiltin::run_set() {
   std::size_t i = at_ + 1;
   bool given = false;
@@ -323,9 +330,11 @@ void ShellBuiltin::run_set() {
   }
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
-  for (; i < words_.size(); ++i) value.elements.push_back(shell_text_of(words_[i]));
+  for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
   runner_.assign(positional_key, std::move(value));
 }
+
+// A count that is not known, or elements that may be several words: then no parameter is known.
 
 void ShellBuiltin::run_shift() {
   long long count = 1;

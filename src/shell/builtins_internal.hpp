@@ -1,15 +1,8 @@
 // The commands that the walk knows: builtins, and programs whose output it knows.
 #pragma once
 
-#include "shell/budget_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -117,7 +110,8 @@ class ShellPrinter : ShellVerbs {
   void run(ShellVerb verb);
 
  private:
-  void print_input(const shell::Input& input);
+  // Null: it is not known.
+  void print_input(const shell::Input* input);
   // A word as it is printed; what it stands for is not always known.
   void print_word(const shell::Word& word);
   void run_cat();

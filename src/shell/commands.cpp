@@ -1,11 +1,6 @@
 // The parser: simple commands, assignments, redirections.
 
 #include "shell/parser_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -18,24 +13,13 @@ std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
   return end;
 }
 
-std::uint32_t ShellCommandParser::add_node_with(ShellNode node,
-                                                const std::vector<ShellAssignment>& assignments,
-                                                const std::vector<ShellRedirection>& redirections,
-                                                std::size_t end) {
-  node.assignments.begin = static_cast<std::uint32_t>(syntax_.assignments.size());
-  for (const ShellAssignment& assignment : assignments) syntax_.assignments.push_back(assignment);
-  node.assignments.end = static_cast<std::uint32_t>(syntax_.assignments.size());
-  node.redirections.begin = static_cast<std::uint32_t>(syntax_.redirections.size());
-  // The here-documents of this command learn where their redirections are.
-  for (HereDocument& document : here_documents_) {
-    if (!document.placed) document.redirection += node.redirections.begin;
-    document.placed = true;
-  }
-  for (const ShellRedirection& redirection : redirections)
-    syntax_.redirections.push_back(redirection);
-  node.redirections.end = static_cast<std::uint32_t>(syntax_.redirections.size());
-  return add_node(node, end);
-}
+// What may stand where a simple command has its next piece:
+//
+//   2>a  {fd}<b  &>c     a redirection, anywhere
+//   x=a  x+=(b)  x[1]=c  an assignment, in front of the first word; arrays also behind `declare`
+//   anything else        a word; the first one is the name of the command
+//
+// parse_assignment() looks ahead to the = and consumes nothing if there is none.
 
 bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
   std::size_t end = at_;
@@ -119,7 +103,7 @@ bool ShellCommandParser::at_redirection() const {
   return at > at_ || !at_process();
 }
 
-void ShellCommandParser::parse_redirection(std::vector<ShellRedirection>& redirections) {
+void ShellCommandParser::parse_redirection(ShellNode& node) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
   const bool both = looking_at("&>"sv);
@@ -164,14 +148,14 @@ void ShellCommandParser::parse_redirection(std::vector<ShellRedirection>& redire
   redirection.fd = number == -2 ? -1 : number >= 0 ? number : output ? 1 : 0;
   redirection.output = output;
   if (redirection.kind == Kind::here_document) {
-    begin_here_document(static_cast<std::uint32_t>(redirections.size()));
+    begin_here_document();
   } else {
     skip_blanks();
     if (at_end() || (ends_word(peek()) && !at_process()))
       return fail(ErrorCode::parse, "redirection without a target"sv, operator_at);
     redirection.target = parse_word();
   }
-  redirections.push_back(redirection);
+  add_to_chain(syntax_.redirections, redirection, node.redirections);
 }
 
 // Here-documents.
@@ -179,13 +163,10 @@ void ShellCommandParser::parse_redirection(std::vector<ShellRedirection>& redire
 //   cat <<A; cat <<B     begin_here_document(): in here_documents_, with the delimiter
 //   \n                   newline(): the bodies of A and B follow, in this order
 //   ...                  read_here_document(): up to the delimiter
-//
-// The redirection is in the table only when its command has ended; until then the here-document
-// has its number within the command.
 
-void ShellCommandParser::begin_here_document(std::uint32_t order) {
+void ShellCommandParser::begin_here_document() {
   HereDocument document;
-  document.redirection = order;
+  document.redirection = static_cast<std::uint32_t>(syntax_.redirections.size());
   while (text_.substr(at_, 2) == "\\\n") at_ += 2;
   if (peek() == '-') {
     document.strip_tabs = true;
@@ -254,8 +235,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
   std::string_view body = text_.substr(begin, end - begin);
   ShellOrigin origin = {position(begin), end_position(end), origin_.exact};
   if (document.strip_tabs) {
-    syntax_.texts.push_back(std::move(stripped));
-    body = syntax_.texts.back();
+    body = syntax_.keep(std::move(stripped));
     origin.exact = false;
   }
   std::uint32_t word = no_index;
@@ -264,9 +244,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
     add_quoted_literal(body);
     word = end_word(parts, begin, end);
   } else {
-    ShellParser parser(syntax_, options_, body, origin, depth_);
-    word = parser.parse_here_document_body();
-    take_over(parser);
+    word = parse_text(body, origin, &ShellParser::parse_here_document_body);
   }
   syntax_.redirections[document.redirection].target = word;
 }

@@ -1,14 +1,21 @@
 // The walker: lists, pipelines, branches and loops.
+//
+// What runs, and what becomes of the variables it changes (see ShellScopes):
+//
+//   a; b          a, then b                  all changes stay
+//   a && b        a, then b                  b's changes may have been made: merged
+//   if a; b; c    a, then b and c each from  merged; with what was there before, if there is no
+//                 the same state             else
+//   case          as if, for all arms        merged
+//   while, for    the body, at most twice    merged; see Loops
+//   a | b         each in a frame            dropped; the output of a is the input of b
+//   ( a )  a &    in a frame                 dropped
+//   f() { a; }    in a frame, as `defined`   dropped; a call of f runs it again
+//   [[ ]]  (( ))  nothing                    reported as a command of this name
+//
+// No condition is evaluated: a branch that a run would not take is walked like the others.
 
-#include "shell/budget_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -57,7 +64,7 @@ void ShellRunner::run_background(std::uint32_t index, const ShellNode& node) {
 void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   if (node.kind == ShellNode::Kind::simple) return ShellSimple(*this, node).run();
   if (node.kind == ShellNode::Kind::function) return walk.names.define(*this, index, node);
-  if (size(node.redirections) == 0) return run_compound(node);
+  if (node.redirections.first == no_index) return run_compound(node);
   // Its redirections hold for everything in it.
   shell::Input input = *place.input;
   ShellSimple simple(*this, node);
@@ -65,7 +72,7 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
     shell::Command command;
     simple.expand_redirections(command.redirections, input);
     command.compound = true;
-    report(node, std::move(command));
+    report(node, command);
   });
   ShellRunner inner(*this);
   inner.place.input = &input;
@@ -86,10 +93,7 @@ void ShellRunner::run_compound(const ShellNode& node) {
     case ShellNode::Kind::pipeline:
       return run_pipeline(node);
     case ShellNode::Kind::subshell:
-      walk.scopes.open_frame();
-      run(walk.item(node.nodes, 0));
-      walk.scopes.take_frame();
-      return;
+      return run_subshell(walk.item(node.nodes, 0));
     case ShellNode::Kind::group:
       return run(walk.item(node.nodes, 0));
     case ShellNode::Kind::if_clause:
@@ -110,6 +114,12 @@ void ShellRunner::run_compound(const ShellNode& node) {
     case ShellNode::Kind::arithmetic:
       return run_test(node);
   }
+}
+
+void ShellRunner::run_subshell(std::uint32_t index) {
+  walk.scopes.open_frame();
+  run(index);
+  walk.scopes.take_frame();
 }
 
 // Branches: each runs in a frame, from the same state. merge() gives variables the values of all of
@@ -217,7 +227,7 @@ void ShellRunner::run_for(const ShellNode& node) {
   walk.scopes.for_each_choice([&] {
     std::vector<shell::Word> words;
     expand_words(node.words, words);
-    for (const shell::Word& word : words) add(shell_text_of(word));
+    for (const shell::Word& word : words) add(word);
     if (node.flag) return;
     const ShellValue arguments = walk.scopes.value_of(positional_key);
     walk.budget.charge(arguments.elements.size());
@@ -243,9 +253,7 @@ void ShellRunner::run_coprocess(const ShellNode& node) {
   inner.place.input = &input;
   inner.place.output = &walk.nowhere;
   ++inner.place.parallel;
-  walk.scopes.open_frame();
-  if (size(node.nodes) > 0) inner.run(walk.item(node.nodes, 0));
-  walk.scopes.take_frame();
+  if (size(node.nodes) > 0) inner.run_subshell(walk.item(node.nodes, 0));
 }
 
 void ShellRunner::run_test(const ShellNode& node) {
@@ -262,17 +270,17 @@ void ShellRunner::run_test(const ShellNode& node) {
     command.words.push_back(plain_word(numbers ? "((" : "[["));
     expand_words(node.words, command.words, true);
     command.words.push_back(plain_word(numbers ? "))" : "]]"));
-    const shell::Command told = report(node, std::move(command));
+    report(node, command);
     if (numbers)
-      run_arithmetic_text(told.words[1].text);
+      run_arithmetic_text(command.words[1].text);
     else
-      run_subscripts(told);
+      run_subscripts(command);
   });
 }
 
 // Pipelines.
 //
-//   a  |  cat  |  sh        told:      the command that ran last in the part before
+//   a  |  cat  |  sh        writer:    the command that ran last in the part before
 //   \-------/  \--/         producer:  of the pipe in front of a part; behind a filter, that of
 //   a is the producer                  what comes into the filter
 //   of both pipes
@@ -286,26 +294,26 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
   inner.place.input = &input;
   inner.place.pipeline = true;
   ++inner.place.parallel;
-  KeptCommand told, producer;
+  KeptCommand writer, producer;
   for (std::size_t i = 0; i < count && !walk.budget.stopped(); ++i) {
     const std::uint32_t part = walk.item(node.nodes, i);
     const bool last = i + 1 == count;
     const bool simple = walk.node(part).kind == ShellNode::Kind::simple;
     ShellPrinted output(&walk.budget);
     inner.place.output = last ? place.output : &output;
-    inner.place.keep = last ? nullptr : &told;
+    inner.place.keep = last ? nullptr : &writer;
     walk.scopes.open_frame();
     inner.run(part);
     const ShellChanges changes = walk.scopes.take_frame();
-    // bash can be told to run the last command of a pipeline itself.
+    // With `shopt -s lastpipe`, bash runs the last command of a pipeline itself.
     if (last && walk.lastpipe) walk.scopes.merge_maybe(changes);
     if (last) return;
     // A filter lets through what was written before it.
-    const bool filter = producer != nullptr && told != nullptr && !told->words.empty() &&
+    const bool filter = producer != nullptr && writer != nullptr && !writer->words.empty() &&
                         has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
-                                  told->words[0].text);
-    if (!filter) producer = std::move(told);
-    told.reset();
+                                  writer->words[0].text);
+    if (!filter) producer = std::move(writer);
+    writer.reset();
     inner.place.producer = simple ? producer.get() : nullptr;
     inner.place.producer_id = simple ? walk.scopes.new_id() : 0;
     input = input_of(std::move(output));
@@ -320,9 +328,7 @@ void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::In
   inner.place.producer = nullptr;
   inner.place.producer_id = 0;
   inner.place.keep = nullptr;
-  walk.scopes.open_frame();
-  inner.run(index);
-  walk.scopes.take_frame();
+  inner.run_subshell(index);
   walk.budget.leave();
 }
 

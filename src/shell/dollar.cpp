@@ -1,11 +1,6 @@
 // The parser: what begins with a dollar sign or a backquote, and extended globs.
 
 #include "shell/parser_internal.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -111,6 +106,16 @@ std::uint32_t ShellExpansionParser::parse_nested(char close, std::string_view wh
   return node;
 }
 
+std::uint32_t ShellExpansionParser::parse_text(std::string_view text, ShellOrigin origin,
+                                               std::uint32_t (ShellParser::*read)()) {
+  ShellParser parser(syntax_, options_, text, origin, depth_);
+  const std::uint32_t index = (parser.*read)();
+  dialect_dependent_ = dialect_dependent_ || parser.dialect_dependent();
+  if (parser.failed() && !failed_) error_ = parser.error();
+  failed_ = failed_ || parser.failed();
+  return index;
+}
+
 // The text between backquotes is parsed by itself, when \$ \` and \\ in it have lost a backslash.
 // Backquotes in it are escaped, so that each level doubles the backslashes.
 
@@ -134,14 +139,11 @@ void ShellExpansionParser::read_backquotes(bool in_double_quotes) {
         ++i;
       text += inner[i];
     }
-    syntax_.texts.push_back(std::move(text));
-    inner = syntax_.texts.back();
+    inner = syntax_.keep(std::move(text));
     origin.exact = false;
   }
   if (!enter()) return;
-  ShellParser parser(syntax_, options_, inner, origin, depth_);
-  const std::uint32_t node = parser.parse();
-  take_over(parser);
+  const std::uint32_t node = parse_text(inner, origin, &ShellParser::parse);
   --depth_;
   at_ = end + 1;
   if (!failed_) add_part(ShellPart::Kind::command, in_double_quotes).node = node;
@@ -183,11 +185,9 @@ void ShellExpansionParser::read_arithmetic(bool quoted, std::size_t skip, std::s
 
 std::uint32_t ShellExpansionParser::arithmetic_word(std::size_t end) {
   if (!enter()) return no_index;
-  const std::string_view text = text_.substr(at_, end - at_);
-  ShellParser parser(syntax_, options_, text, {position(at_), end_position(end), origin_.exact},
-                     depth_);
-  const std::uint32_t word = parser.parse_arithmetic_text();
-  take_over(parser);
+  const std::uint32_t word =
+      parse_text(text_.substr(at_, end - at_), {position(at_), end_position(end), origin_.exact},
+                 &ShellParser::parse_arithmetic_text);
   --depth_;
   return word;
 }

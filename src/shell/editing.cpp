@@ -1,15 +1,7 @@
 // The walker: operations that cut or replace.
 
-#include "shell/budget_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -1,14 +1,6 @@
 // The walker: from the parts of a word to fields.
 
-#include "shell/budget_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -20,6 +12,11 @@ inline namespace inner {
 //   braces -> each word: tilde, parameter, command, arithmetic -> split at IFS -> quotes removed
 //
 // Names of files are not looked for: a word with unquoted * ? or [ is marked as `glob`.
+//
+//   x='a b'   $x        a, b           unquoted: split
+//             "$x"$x    a ba, b        the first field goes on where the quotes end
+//             $x$(w)    a, b@          unknown and unquoted: marked as `split`, may be several
+//             ~/c       ~/c, home      the text stays, the mark says that it is a home directory
 
 void ShellFields::add_text(std::string_view text, bool quoted) {
   if (!walk_.budget.charge(text.size(), begin_)) return;
@@ -162,7 +159,9 @@ void ShellExpander::expand_process(const ShellPart& part) {
   shell::Input printed = runner_.input_from_process(part);
   add_unknown(true);
   word_.process = true;
-  if (printed.kind != shell::Input::Kind::inherited) word_.printed = std::move(printed);
+  if (printed.kind != shell::Input::Kind::known) return;
+  walk_.printed.push_back(std::move(printed));
+  word_.printed = &walk_.printed.back();
 }
 
 void ShellExpander::expand_arithmetic(const ShellPart& part) {
@@ -205,7 +204,7 @@ ShellText ShellRunner::expand_single(std::uint32_t index) {
   std::vector<shell::Word> words;
   ShellExpander(*this, words, true).expand_word(index);
   if (words.empty()) return {};
-  return shell_text_of(words[0]);
+  return words[0];
 }
 
 void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, bool single) {

@@ -1,14 +1,6 @@
 // The walker: functions and aliases.
 
-#include "shell/budget_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -132,7 +124,7 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
     activation.arguments.push_back(arguments.elements[0].text);
   } else {
     for (std::size_t i = 1; i < command.words.size(); ++i)
-      arguments.elements.push_back(shell_text_of(command.words[i]));
+      arguments.elements.push_back(command.words[i]);
   }
   caller.walk.budget.charge(arguments.elements.size());
   ShellVariable given;

@@ -1,11 +1,6 @@
 // The parser: lists, pipelines and compound commands.
 
 #include "shell/parser_internal.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -112,8 +107,10 @@ std::uint32_t ShellParser::parse_pipeline() {
   ShellNode pipeline = node_at(ShellNode::Kind::pipeline, at_);
   const std::size_t from = begin_list();
   const bool timed = skip_pipeline_prefixes();
-  if (timed && (at_end() || peek() == ';' || peek() == '\n'))
-    return add_node(node_at(ShellNode::Kind::list, at_), at_);
+  if (timed && (at_end() || peek() == ';' || peek() == '\n')) {
+    ShellNode nothing = node_at(ShellNode::Kind::list, at_);
+    return add_node(nothing, at_);
+  }
   for (;;) {
     skip_blanks();
     if (ends_list(word_here())) {
@@ -198,13 +195,12 @@ std::uint32_t ShellParser::parse_command() {
   return node;
 }
 
-std::uint32_t ShellParser::finish(ShellNode node, std::size_t nodes_from) {
+std::uint32_t ShellParser::finish(ShellNode& node, std::size_t nodes_from) {
   node.nodes = end_list(nodes_from);
   if (failed_) return add_node(node, at_);
   const std::size_t end = at_;
-  std::vector<ShellRedirection> redirections;
-  for (skip_blanks(); !failed_ && at_redirection(); skip_blanks()) parse_redirection(redirections);
-  return add_node_with(node, {}, redirections, redirections.empty() ? end : last_token_end(end));
+  for (skip_blanks(); !failed_ && at_redirection(); skip_blanks()) parse_redirection(node);
+  return add_node(node, node.redirections.first == no_index ? end : last_token_end(end));
 }
 
 std::uint32_t ShellParser::parse_subshell() {
@@ -276,6 +272,10 @@ void ShellParser::parse_do(std::size_t begin, std::string_view construct) {
   expect("done"sv, begin, construct);
 }
 
+//   for x in a b; do ...; done     node.words: a b; `flag`: there is an `in`
+//   for x; do ...; done            no words: the positional parameters
+//   for ((a; b; c)) { ...; }       one word, which is arithmetic; braces may stand for do and done
+
 std::uint32_t ShellParser::parse_for(std::string_view word) {
   ShellNode node = node_at(ShellNode::Kind::for_clause, at_);
   const std::size_t begin = at_;
@@ -319,6 +319,11 @@ std::uint32_t ShellParser::parse_for(std::string_view word) {
   --depth_;
   return finish(node, from);
 }
+
+//   case word in (a | b) list ;; c) list ;& ... esac
+//
+// node.words: the subject, then the patterns of all arms; node.nodes: a list for each arm. Which
+// pattern belongs to which arm is not kept, as all arms are walked.
 
 std::uint32_t ShellParser::parse_case() {
   ShellNode node = node_at(ShellNode::Kind::case_clause, at_);
@@ -488,12 +493,10 @@ std::uint32_t ShellParser::parse_simple() {
   ShellNode node = node_at(ShellNode::Kind::simple, at_);
   const std::size_t begin = at_;
   const std::size_t from = begin_list();
-  std::vector<ShellAssignment> assignments;
-  std::vector<ShellRedirection> redirections;
   bool declares = false;
   for (skip_blanks(); !failed_ && !at_end(); skip_blanks()) {
     if (at_redirection()) {
-      parse_redirection(redirections);
+      parse_redirection(node);
       continue;
     }
     if (ends_word(peek()) && !at_process()) break;
@@ -501,7 +504,7 @@ std::uint32_t ShellParser::parse_simple() {
     if (first || declares) {
       ShellAssignment assignment;
       if (parse_assignment(assignment, !first)) {
-        assignments.push_back(assignment);
+        add_to_chain(syntax_.assignments, assignment, node.assignments);
         continue;
       }
       if (failed_) break;
@@ -513,7 +516,8 @@ std::uint32_t ShellParser::parse_simple() {
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
     declares = bash() && has_entry("declare typeset local export readonly"sv, name);
-    if (assignments.empty() && redirections.empty() && at_parentheses()) {
+    if (node.assignments.first == no_index && node.redirections.first == no_index &&
+        at_parentheses()) {
       cut(syntax_.pending, from);
       return parse_function_body(name, begin);
     }
@@ -521,7 +525,7 @@ std::uint32_t ShellParser::parse_simple() {
   node.words = end_list(from);
   if (++syntax_.simple > syntax_.most_simple)
     fail(ErrorCode::limit, concat("more than % commands", {syntax_.most_simple}), begin);
-  return add_node_with(node, assignments, redirections, last_token_end(begin));
+  return add_node(node, last_token_end(begin));
 }
 
 bool ShellParser::at_parentheses() {

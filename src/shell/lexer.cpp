@@ -1,9 +1,6 @@
 // Sets of characters, and the escapes of $'...', echo and printf.
 
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

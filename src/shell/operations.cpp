@@ -1,15 +1,7 @@
 // The walker: parameters in a word, and the operations on them.
 
-#include "shell/budget_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -151,7 +143,7 @@ void ShellExpander::add_alternative(const ShellPart& part, const ShellParameter&
 
 namespace {
 
-// Whether the operand means the same with and without its quotes, and with and without extglob.
+// True if the operand means the same with and without its quotes, and with and without extglob.
 bool is_plain_pattern(const ShellSyntax& syntax, const ShellPart& part, std::string_view operand) {
   if (part.operation == ':' || part.operation == '@' || part.operand == no_index) return true;
   if (operand.find('(') != std::string_view::npos) return false;

@@ -1,15 +1,7 @@
 // The walker: what parameters stand for.
 
-#include "shell/budget_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -150,8 +142,7 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   if (part.operation == '*' || part.operation == '@' || named.state != ShellParameter::State::set ||
       named.elements.size() != 1 || !is_name(named.elements[0].text))
     return parameter;
-  walk_.syntax.texts.push_back(std::string(named.elements[0].text));
-  direct.text = walk_.syntax.texts.back();
+  direct.text = walk_.syntax.keep(named.elements[0].text);
   direct.subscript = no_index;
   return read(direct);
 }

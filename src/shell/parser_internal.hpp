@@ -10,17 +10,15 @@
 // in a substitution, and the expansion in a word. So at_ is the one position of all of them.
 #pragma once
 
-#include "shell/shell.hpp"
 #include "shell/shell_internal.hpp"
 #include "shell/tree_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
+
+class ShellParser;
 
 // Quotation around an expansion.
 enum class ShellQuotes { none, doubled, here_document, arithmetic };
@@ -40,15 +38,13 @@ class ShellScanner {
  protected:
   // A here-document that has begun in this line.
   struct HereDocument {
-    std::uint32_t redirection = 0;  // in the table once `placed`, before that in its command
-    bool placed = false;
+    std::uint32_t redirection = 0;
     std::string delimiter = {};
     bool quoted = false;
     bool strip_tabs = false;
   };
 
   ~ShellScanner() = default;
-
   bool bash() const { return options_.dialect == shell::Dialect::bash; }
   char peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
@@ -60,7 +56,6 @@ class ShellScanner {
   }
   std::uint32_t end_position(std::size_t at) const;
   std::string_view token_here() const;
-
   void fail(ErrorCode code, std::string_view message, std::size_t at);
   void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
   // What stands here cannot; `where` is for the message.
@@ -72,21 +67,15 @@ class ShellScanner {
   bool enter();
   // Reserves room for one more word or node.
   bool room();
-
-  // A text within this one has been parsed: its error is ours.
-  void take_over(const ShellScanner& parser);
-
   // Tables of the tree. A list of indices is under construction in `pending` from begin_list() on.
 
   std::size_t begin_list() const { return syntax_.pending.size(); }
   void add(std::uint32_t index) { syntax_.pending.push_back(std::uint32_t{index}); }
   ShellRange end_list(std::size_t from);
-  std::uint32_t add_node(ShellNode node, std::size_t end);
+  std::uint32_t add_node(ShellNode& node, std::size_t end);
   ShellNode node_at(ShellNode::Kind kind, std::size_t at) const;
-
   // Blanks, comments and joined lines; only called between tokens.
   void skip_blanks();
-
   // Reserved words.
 
   // The plain word of at most eight characters that stands here, such as a reserved word, or an
@@ -95,13 +84,12 @@ class ShellScanner {
   // The same where lines are joined in it or behind it.
   std::string_view joined_word_here();
   void take_word() { at_ = word_end_; }
-  // Whether the word ends a list.
+  // True if the word ends a list.
   static bool ends_list(std::string_view word) {
     return has_entry("then else elif fi do done esac }"sv, word);
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
-
   static bool ends_word(char c) { return word_end.has(c); }
   bool at_process() const { return bash() && (peek() == '<' || peek() == '>') && peek(1) == '('; }
 
@@ -125,7 +113,6 @@ class ShellWordParser : public ShellScanner {
  protected:
   using ShellScanner::ShellScanner;
   ~ShellWordParser() = default;
-
   // What a word is part of.
   enum class Context {
     command,
@@ -134,34 +121,23 @@ class ShellWordParser : public ShellScanner {
 
   // The expansion that begins here with $, a backquote, <( or >(.
   virtual void read_expansion(ShellQuotes quotes) = 0;
-
   // Moves the parts from pending_parts[from] on into a new word.
   std::uint32_t end_word(std::size_t from, std::size_t begin, std::size_t end, bool braces = false);
-
   ShellPart& add_part(ShellPart::Kind kind, bool quoted);
   // NUL bytes in it are unknown parts of a payload.
   void add_literal(std::string_view text, bool quoted);
   void add_quoted_literal(std::string_view text);
-
   // Reads a word of which at least one character is there.
   std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
-
   void note_braces(std::string_view text);
-
   void read_tilde();
-
   // An unquoted run, an escape, a quotation or an expansion.
   void read_piece(bool stop_at_colon = false);
-
   void read_single_quotes();
-
   void read_ansi_c_quotes();
-
   void read_double_quotes();
-
   // What stands in double quotes, a here-document or arithmetic.
   void read_quoted_piece(ShellQuotes quotes);
-
   // ?( *( +( @( !( : a pattern, if extglob is on; else a syntax error, so that nothing runs.
   void read_extended_glob();
 
@@ -174,11 +150,9 @@ class ShellExpansionParser : public ShellWordParser {
  protected:
   using ShellWordParser::ShellWordParser;
   ~ShellExpansionParser() = default;
-
   // Commands up to the end of the text, a closing parenthesis, ;; or a reserved word that ends a
   // list. Only some lists may be empty.
   virtual std::uint32_t parse_list(bool may_be_empty) = 0;
-
   void read_expansion(ShellQuotes quotes) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
@@ -187,29 +161,23 @@ class ShellExpansionParser : public ShellWordParser {
   static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 
   void read_command_substitution(bool quoted);
-
   void read_process_substitution();
-
   // A list up to `close`, which is consumed. Here-documents that begin in it end in it.
   std::uint32_t parse_nested(char close, std::string_view what, std::size_t begin);
-
+  // Reads a text within this one by a parser of its own, whose error is ours.
+  std::uint32_t parse_text(std::string_view text, ShellOrigin origin,
+                           std::uint32_t (ShellParser::*read)());
   void read_backquotes(bool in_double_quotes);
-
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
   // when these parentheses are those of nested subshells.
   std::size_t arithmetic_end(std::size_t at) const;
-
   // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
-
   // ${...}, from the dollar on.
   void read_braced_parameter(ShellQuotes quotes);
-
   void read_parameter_name(ShellPart& part);
-
   void read_parameter_operation(ShellPart& part, ShellQuotes quotes);
-
   // The word up to an unquoted `close`. An opening bracket, for a subscript, is skipped first.
   // `pattern`: single quotes quote even within double quotes.
   std::uint32_t read_until(char close, std::string_view what, ShellQuotes quotes,
@@ -224,7 +192,6 @@ class ShellCommandParser : public ShellExpansionParser {
  protected:
   using ShellExpansionParser::ShellExpansionParser;
   ~ShellCommandParser() = default;
-
   void skip_newlines() {
     for (skip_blanks(); !failed_ && peek() == '\n'; skip_blanks()) newline();
   }
@@ -236,26 +203,19 @@ class ShellCommandParser : public ShellExpansionParser {
   // A line of a here-document without its newline, which is consumed. Lines of an unquoted one that
   // end with a backslash are joined before the delimiter is looked for.
   std::string_view read_line(bool is_quoted, std::string& storage);
-
   // A command ends where its last token ends, not where the blanks behind it do.
   std::size_t last_token_end(std::size_t begin) const;
-  std::uint32_t add_node_with(ShellNode node, const std::vector<ShellAssignment>& assignments,
-                              const std::vector<ShellRedirection>& redirections, std::size_t end);
-
   // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
   // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
   bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
   // Behind the bracket that closes the one at `at`, within the word.
   std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
-
-  // Whether a redirection begins here, with its number or {name}.
+  // True if a redirection begins here, with its number or {name}.
   bool at_redirection() const;
-
-  void parse_redirection(std::vector<ShellRedirection>& redirections);
-
+  void parse_redirection(ShellNode& node);
   // The delimiter; the body follows after the end of the line.
-  void begin_here_document(std::uint32_t order);
+  void begin_here_document();
 };
 
 // Reads one text into the tree.
@@ -272,48 +232,30 @@ class ShellParser final : public ShellCommandParser {
  private:
   std::uint32_t parse_list(bool may_be_empty) override;
   std::uint32_t parse_and_or();
-
   std::uint32_t parse_pipeline();
-
   // ! and time, in any number and order. True: bash's time, which needs no command behind it.
   bool skip_pipeline_prefixes();
-
   std::uint32_t parse_command();
-
   // Ends a compound command: the redirections behind it.
-  std::uint32_t finish(ShellNode node, std::size_t nodes_from);
-
+  std::uint32_t finish(ShellNode& node, std::size_t nodes_from);
   std::uint32_t parse_subshell();
-
   std::uint32_t parse_group();
-
   std::uint32_t parse_if();
-
   std::uint32_t parse_loop(std::string_view word);
-
   // do ... done
   void parse_do(std::size_t begin, std::string_view construct);
-
   // for, and select, which is the same to us.
   std::uint32_t parse_for(std::string_view word);
-
   std::uint32_t parse_case();
-
   // pattern | pattern ... )
   void parse_patterns(std::vector<std::uint32_t>& words, std::size_t begin);
-
   // [[ ... ]]
   std::uint32_t parse_condition();
-
   std::uint32_t parse_arithmetic_command(std::size_t end);
-
   std::uint32_t parse_coprocess();
   static bool is_reserved(std::string_view word);
-
   std::uint32_t parse_function_keyword();
-
   std::uint32_t parse_function_body(std::string_view name, std::size_t begin);
-
   std::uint32_t parse_simple();
   // () of a function definition; consumes it.
   bool at_parentheses();

@@ -1,15 +1,6 @@
 // The walker: what echo, printf, cat, ls -d ... print, for $( ) and pipelines.
 
-#include "shell/budget_internal.hpp"
 #include "shell/builtins_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 // A command writes into the ShellPrinted of its place. What is written by `$(cat <<EOF ...)` or
 // `echo rm -rf / | sh` is read again by the shell, so it must be known as far as possible:
@@ -43,26 +34,26 @@ void ShellPrinter::run(ShellVerb verb) {
     case ShellVerb::pwd:
       return run_pwd();
     case ShellVerb::tee:
-      return print_input(command_.input);
+      return print_input(&command_.input);
     default:
       return;
   }
 }
 
-void ShellPrinter::print_input(const shell::Input& input) {
-  if (input.kind == shell::Input::Kind::known)
-    output_.append({input.text, false, input.glob, input.home});
+void ShellPrinter::print_input(const shell::Input* input) {
+  if (input != nullptr && input->kind == shell::Input::Kind::known)
+    output_.append({input->text, false, input->glob, input->home});
   else
     output_.write_unknown();
 }
 
 void ShellPrinter::run_cat() {
-  if (at_ + 1 == words_.size()) print_input(command_.input);
+  if (at_ + 1 == words_.size()) print_input(&command_.input);
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
     const bool input = word.text == "-";
     if (!input && starts_with(word.text, "-"sv)) return output_.write_unknown();
-    print_input(input ? command_.input : word.printed);
+    print_input(input ? &command_.input : word.printed);
   }
 }
 

@@ -1,16 +1,7 @@
 // The walker: read, and what it takes from an input that is known.
 
-#include "shell/budget_internal.hpp"
 #include "shell/builtins_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -70,8 +61,8 @@ void ShellBuiltin::run_read() {
     else if (i + 1 < words_.size())
       runner_.run_text(words_[i + 1].text, command_, true);
   }
-  runner_.assign("REPLY"sv, scopes_.unknown);
-  runner_.assign("MAPFILE"sv, scopes_.unknown);
+  runner_.assign_unknown("REPLY"sv);
+  runner_.assign_unknown("MAPFILE"sv);
   if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known)
     run_known_read();
 }

@@ -13,14 +13,8 @@
 // a copy of the runner with that place. So nothing has to be put back behind it.
 #pragma once
 
-#include "shell/budget_internal.hpp"
 #include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
 #include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -123,7 +117,7 @@ class ShellNames {
   // After unset -f. `certain`: the name is known.
   void forget(ShellRunner& runner, const std::string& name, bool certain);
   bool any_forgotten() const { return lost_; }
-  // Whether it calls a function that the script has surely defined by then.
+  // True if it calls a function that the script has surely defined by then.
   bool is_own(ShellRunner& runner, const shell::Command& command);
   bool is_fork_bomb(const ShellPlace& place, const shell::Command& command) const;
   // Calls the function of that name. False: there is none.
@@ -158,7 +152,7 @@ class ShellNames {
   };
   using Bodies = std::vector<std::uint32_t>;
 
-  // Whether a name is that of a function is kept like a variable, as branches and subshells have
+  // Which names are those of functions is kept like a variable, as branches and subshells have
   // it: its value is the mark of the shell that has defined it.
   static void mark_own(ShellRunner& runner, std::string_view name, bool own);
   static std::string own_key(std::string_view name) { return concat("(%", {name}); }
@@ -200,9 +194,10 @@ struct ShellWalk {
     std::size_t end = 0;
   };
   std::list<Trap> traps = {};
-  ShellPrinted nowhere{nullptr};  // output that nothing reads
-  bool lastpipe = false;          // the script speaks of it: the end of a pipeline may run in it
-  std::size_t here_begin = 0;     // the node that runs
+  ShellPrinted nowhere{nullptr};         // output that nothing reads
+  std::list<shell::Input> printed = {};  // what can be read from <( )
+  bool lastpipe = false;       // the script speaks of it: the end of a pipeline may run in it
+  std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
 };
 
@@ -214,6 +209,8 @@ class ShellRunner {
       : walk(shared), place{&input, &shared.nowhere} {}
 
   void run(std::uint32_t index);
+  // The same, and takes back what it changes.
+  void run_subshell(std::uint32_t index);
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
   void run_text(std::string text, const shell::Command& command, bool tolerant);
   // Expands a string for the commands in it.
@@ -231,7 +228,7 @@ class ShellRunner {
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
-  void assign(std::string_view name, ShellValue value);
+  void assign(std::string_view name, ShellValue&& value);
   // The variable, or the array of name[subscript], has any value from here on.
   void assign_unknown(std::string_view text);
 
@@ -245,7 +242,7 @@ class ShellRunner {
   shell::Input input_from_process(const ShellPart& part);
 
   // Completes the command and hands it to the visitor; follows what that gives back.
-  shell::Command report(const ShellNode& node, shell::Command command);
+  void report(const ShellNode& node, shell::Command& command);
   // Variables that decide which program or library runs: setting them is reported as an assignment,
   // however it is done.
   static bool steers_programs(std::string_view name);
@@ -282,7 +279,7 @@ class ShellRunner {
   // In a shell of its own.
   void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
   // Runs a string that a command hands to a shell.
-  void follow(shell::Payload payload, const shell::Command& command);
+  void follow(shell::Payload& payload, const shell::Command& command);
 };
 
 // A simple command.
@@ -291,7 +288,7 @@ class ShellSimple {
   ShellSimple(ShellRunner& runner, const ShellNode& node)
       : runner_(runner), walk_(runner.walk), node_(node) {}
 
-  // Tells it once for each choice of values. Each starts from the same state, and what they change
+  // Reports it once for each choice of values. All start from the same state, and what they change
   // is merged.
   void run();
   void expand_redirections(std::vector<shell::Redirection>& out, shell::Input& input);
@@ -300,7 +297,7 @@ class ShellSimple {
 
  private:
   void run_once();
-  // Whether an assignment in front of the command is for it alone.
+  // True if an assignment in front of the command is for it alone.
   bool is_temporary(std::string_view name) const;
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
   // What NAME+=value makes of the variable.

@@ -1,12 +1,6 @@
-// The parser: errors, nodes, blanks, here-documents.
+// The parser: errors, nodes, blanks, reserved words.
 
 #include "shell/parser_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -63,7 +57,7 @@ ShellRange ShellScanner::end_list(std::size_t from) {
   return {begin, static_cast<std::uint32_t>(syntax_.lists.size())};
 }
 
-std::uint32_t ShellScanner::add_node(ShellNode node, std::size_t end) {
+std::uint32_t ShellScanner::add_node(ShellNode& node, std::size_t end) {
   if (!room()) return no_index;
   node.end = end_position(end);
   syntax_.nodes.push_back(node);
@@ -92,16 +86,13 @@ void ShellScanner::skip_blanks() {
   }
 }
 
-void ShellScanner::take_over(const ShellScanner& parser) {
-  dialect_dependent_ = dialect_dependent_ || parser.dialect_dependent_;
-  if (parser.failed_ && !failed_) {
-    failed_ = true;
-    error_ = parser.error_;
-  }
-}
-
-// A reserved word is plain and stands where a command may begin. `\i\f` and `"if"` are names of
-// commands, and so is `iffy`; `i\` with a newline and `f` behind it is `if`.
+// A reserved word is plain and stands where a command may begin:
+//
+//   if          a reserved word             i\<newline>f   the same: lines are joined first
+//   iffy        a name                      \if "if"       names: quoted
+//   echo if     an operand: the caller does not ask here
+//
+// word_here() only looks. take_word() goes behind what it has found.
 
 std::string_view ShellScanner::word_here() {
   std::size_t end = at_;

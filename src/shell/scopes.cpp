@@ -1,11 +1,6 @@
 // The variables of a script: frames whose changes are taken back, branches, choices.
 
-#include "shell/budget_internal.hpp"
 #include "shell/scopes_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -47,17 +42,17 @@ void ShellScopes::for_each_change(std::size_t from, FunctionRef<void(const std::
   }
 }
 
-void ShellScopes::assign(std::string_view name, ShellValue value) {
+void ShellScopes::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) {
     if (references_ || has_attribute(name, 'i')) value = unknown_scalar();
-    if (has_attribute(name, 'r')) return add(name, std::move(value));
+    if (has_attribute(name, 'r')) return add(name, value);
   }
   ShellVariable variable;
   variable.values.push_back(std::move(value));
   set(name, std::move(variable));
 }
 
-void ShellScopes::set(std::string_view name, ShellVariable variable) {
+void ShellScopes::set(std::string_view name, ShellVariable&& variable) {
   const std::string key(name);
   ShellVariable& place = variables_[key];
   Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
@@ -73,7 +68,7 @@ void ShellScopes::set(std::string_view name, ShellVariable variable) {
 }
 
 void ShellScopes::set(const ShellChanges& changes) {
-  for (const auto& [name, variable] : changes) set(name, variable);
+  for (const auto& [name, variable] : changes) set(name, ShellVariable(variable));
 }
 
 void ShellScopes::set_unknown(std::string_view name) {
@@ -82,9 +77,9 @@ void ShellScopes::set_unknown(std::string_view name) {
   set(name, std::move(variable));
 }
 
-void ShellScopes::add(std::string_view name, ShellValue value) {
+void ShellScopes::add(std::string_view name, const ShellValue& value) {
   ShellVariable variable = read(name);
-  variable.merge(std::move(value));
+  variable.merge(value);
   set(name, std::move(variable));
 }
 
@@ -139,7 +134,7 @@ ShellVariable ShellScopes::initial(std::string_view name) {
   text.text = environment ? unknown_part : text.home ? "~" : ifs ? " \t\n" : "";
   ShellVariable variable;
   if (name[0] == '+') {
-    // Whether a variable of the environment is there; see ShellExpander::add_either().
+    // A variable of the environment is there or not; see ShellExpander::add_either().
     variable.values.push_back(ShellValue());
     variable.values.push_back(ShellValue());
     variable.values[1].unset = true;
@@ -210,7 +205,7 @@ void ShellScopes::for_each_choice(FunctionRef<void()> report) {
     if (!budget_.stopped()) report();
   } else {
     bool more = true;
-    for (std::size_t told = 0; more && told < max_reports && !budget_.stopped(); ++told) {
+    for (std::size_t reports = 0; more && reports < max_reports && !budget_.stopped(); ++reports) {
       report();
       more = next_choice();
     }

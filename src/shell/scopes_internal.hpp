@@ -2,10 +2,6 @@
 #pragma once
 
 #include "shell/budget_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -53,12 +49,12 @@ class ShellScopes {
   std::uint64_t new_id() { return ++last_id_; }
 
   // Assigns as a script does: minds what declare and readonly have said.
-  void assign(std::string_view name, ShellValue value);
-  void set(std::string_view name, ShellVariable variable);
+  void assign(std::string_view name, ShellValue&& value);
+  void set(std::string_view name, ShellVariable&& variable);
   void set(const ShellChanges& changes);
   void set_unknown(std::string_view name);
   // Adds values to those that variables may have.
-  void add(std::string_view name, ShellValue value);
+  void add(std::string_view name, const ShellValue& value);
   void add(std::string_view name, const std::vector<ShellValue>& values);
   void add(const ShellChanges& changes);
   // After branches of which one was taken, or none if `maybe_none`.

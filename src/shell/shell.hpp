@@ -1,4 +1,4 @@
-// A shell script becomes the simple commands it would run.
+// Lists the simple commands of a shell script.
 #pragma once
 
 #include "base/base.hpp"
@@ -6,165 +6,24 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// Reads scripts in the language of POSIX.1-2024, "Shell Command Language", and in that of bash 5,
-// runs nothing, looks at no file, and reports every simple command that the script could run: in
-// lists, pipelines, background, groups, subshells, compound commands, function bodies, command and
-// process substitutions at any depth, arithmetic, parameter expansions, here-documents, and in the
-// strings given to eval, trap and alias. Words are expanded as far as the script itself has their
-// value: variables it sets, positional parameters, quotes, braces, `$(echo ...)`, `${X:-...}`,
-// field splitting. A part that only a run would know is marked as unknown.
-//
-// All branches are taken: a variable that differs between them has several values, and a command
-// that uses it is reported once for each. The effects of functions and loops are remembered: with
-// the same arguments and variables, their commands are not reported again. Time is linear in the
-// script, memory and results are bounded by Limits; what exceeds them is an error, never a part
-// left out in silence.
-namespace shell {
-
-// Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
-enum class Dialect { bash, posix };
-
-// What a command reads from its standard input.
-struct Input {
-  enum class Kind {
-    inherited,  // from whoever runs the script
-    known,      // the text below: a here-document, or what echo, printf, cat or ls -d writes
-    unknown,    // a file or the output of another command
-  };
-  Kind kind = Kind::inherited;
-  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
-  bool glob = false;      // some words of it are names of files that are found, if they are there
-  bool home = false;      // each ~ that begins a word is a home directory
-};
-
-// A string as a command gets it, after expansion and removal of quotes. Each part that cannot be
-// known without a run is a single NUL byte in `text`, which no shell string can contain.
-struct Word {
-  std::string text = {};
-  std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
-  std::size_t end = 0;    // runs (eval '...'), the bytes of that command
-  bool assumed = false;   // holds only while a variable the script does not set is unset: ${X:-y}
-  bool glob = false;      // has unquoted * ? or [, so that it may stand for names of files
-  bool home = false;      // begins with a home directory, which `text` has as ~ or ~user
-  bool split = false;     // an unknown part is not quoted: it may become several words, or none
-  bool process = false;   // is a process substitution: <( ) or >( )
-  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
-  // name.
-  std::uint16_t unset = 0;
-  Input printed = {};  // of <( ): what can be read from it, where that is known
-  bool known() const noexcept { return text.find('\0') == std::string::npos; }
-};
-
-// NAME=value in front of a command; of an array, the elements with one blank between them; of
-// NAME+=value the whole, of NAME[subscript]=value the element.
-struct Assignment {
-  std::string name = {};
-  Word value = {};
-};
-
-struct Redirection {
-  enum class Kind {
-    read,           // <
-    write,          // > and >|; also &> and >&name, which mean standard output and error
-    append,         // >> and &>>
-    read_write,     // <>
-    duplicate,      // <& and >& of a number, or - which closes
-    here_document,  // << and <<-; the target is the text
-    here_string,    // <<<; the target is the text, without the newline that is added
-  };
-  Kind kind = Kind::read;
-  int fd = 0;  // 1 for &>; -1 for {name}> and where the number is beyond 1023
-  Word target = {};
-  bool writes() const noexcept {
-    return kind == Kind::write || kind == Kind::append || kind == Kind::read_write;
-  }
-};
-
-// A simple command. [[ ]] and (( )) are reported as commands with these names.
-struct Command {
-  std::vector<Assignment> assignments = {};
-  std::vector<Word> words = {};  // empty for assignments or redirections alone
-  std::vector<Redirection> redirections = {};
-  std::size_t begin = 0;  // bytes of the script
-  std::size_t end = 0;
-  unsigned depth = 0;  // of lists in compound commands, substitutions, functions and strings
-  // Where cd has led it: absolute, or as seen from where the script starts. A NUL byte: not known.
-  Word work_dir = {};
-  Input input = {};
-  bool pipeline = false;    // part of a pipeline of two commands or more
-  bool background = false;  // started with &, or in something that was
-  bool defined = false;     // in a function's body, where it is defined and not where it is called
-  bool tolerant = false;    // in a payload that is
-  bool holes = false;       // in a payload that is known in part
-  bool widened = false;     // some unknown parts have values, but too many to report each
-  bool compound = false;    // no command of its own: the redirections of a compound command
-  bool own = false;         // calls a function that the script has surely defined by then
-  bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
-};
-
-// A function or an alias that the script defines.
-struct Definition {
-  std::string name = {};
-  bool alias = false;
-  std::size_t begin = 0;
+// A simple command that a script would run, such as `X=1 ls -l "$D"`. Its texts are as the command
+// gets them: expanded, without quotes. Each part that only a run would know is a single NUL byte,
+// which no shell string can contain.
+struct SimpleCommand {
+  std::vector<std::string> words = {};        // the name and its operands; may be empty
+  std::vector<std::string> assignments = {};  // NAME=value in front of it
+  std::size_t begin = 0;                      // bytes of the script
   std::size_t end = 0;
 };
 
-struct Limits {
-  unsigned max_depth = 32;           // nesting of constructs, calls and strings together
-  std::size_t max_written = 4096;    // simple commands as written; four times that with strings
-  std::size_t max_commands = 65536;  // as reported: once for each value that differs
-  std::size_t max_words = std::size_t{1} << 18;  // words of these
-  std::size_t max_text = std::size_t{8} << 20;   // bytes of these words, and of all variables
-};
-
-struct Options {
-  Dialect dialect = Dialect::bash;
-  std::string work_dir = {};  // absolute; empty: not known
-  Limits limits = {};
-};
-
-// How the reading went.
-struct Outcome {
-  // False: a syntax error (`parse`) or a limit (`limit`). Commands before it have been reported: a
-  // shell may run them.
-  bool complete = true;
-  Error error = {};  // when not complete; `offset` is a byte of the script
-  // Some part reads differently in the other dialect.
-  bool dialect_dependent = false;
-  std::vector<Definition> definitions = {};
-};
-
-struct Script : Outcome {
-  std::vector<Command> commands = {};  // in the order in which a shell would come to them
-};
-
-// Reads a script. An unterminated quote or substitution, an operator out of place and a NUL byte
-// are syntax errors. A here-document that ends with the script is not: shells accept it.
-Script parse(std::string_view script, const Options& options = {});
-
-// A string that a command hands to a shell, for walk() to follow.
-struct Payload {
-  std::string text = {};             // unknown parts are NUL bytes, as in Word
-  std::vector<Word> arguments = {};  // $0, $1 ... of a shell of its own
-  Input input = {};
-  bool same_shell = false;  // as eval: it sees and changes the variables of the script
-  bool tolerant = false;    // a syntax error in it ends the payload, not the reading
-  bool holes = false;       // as tolerant; the commands in it are marked, too
-};
-
-// A command that walk() has come to.
-struct Visit {
-  const Command& command;
-  const Command* producer;         // the simple command that writes into its pipe, if one does
-  std::vector<Payload>& payloads;  // to fill: what is to be read before the walk goes on
-};
-
-// Reads a script like parse(), and hands each command to `visit` when it comes to it.
-Outcome walk(std::string_view script, const Options& options,
-             FunctionRef<void(const Visit&)> visit);
-
-}  // namespace shell
+// Reads a script in the language of bash 5, which has that of POSIX.1-2024 in it. Runs nothing and
+// looks at no file. Lists the simple commands in the order in which a shell would come to them: of
+// all branches, in functions, substitutions and the strings of eval; once for each value that a
+// variable may have. [[ ]] and (( )) are listed as commands of these names. Fails with `parse` for
+// what a shell cannot read, and with `limit` beyond 32 levels, 4096 commands as written, 65,536 as
+// listed, 262,144 words or 8 MiB of text; `offset` is a byte of the script. Time is linear in the
+// script. Any thread may call it.
+Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script);
 
 }  // namespace v0_1
 }  // namespace codeexec

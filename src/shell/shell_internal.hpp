@@ -1,9 +1,7 @@
 // Classes of characters, and the escapes of $'...', echo and printf.
 #pragma once
 
-#include "shell/shell.hpp"
-
-#include "base/base_internal.hpp"
+#include "shell/script_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -49,7 +47,7 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
 // The value of $'text'. A NUL ends it.
 std::string decode_ansi_c(std::string_view text);
 
-// A number other than 0 for a name, by which two of them may be told apart.
+// A number other than 0 for a name. Different names mostly have different numbers.
 std::uint16_t hash_of_name(std::string_view name);
 
 // The message of the limit max_depth.

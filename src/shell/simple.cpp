@@ -1,16 +1,7 @@
 // The walker: simple commands, their assignments and redirections.
 
-#include "shell/budget_internal.hpp"
 #include "shell/builtins_internal.hpp"
-#include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
 #include "shell/words_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -59,31 +50,33 @@ void ShellSimple::run_once() {
   ShellBudget& budget = walk_.budget;
   shell::Command command;
   runner_.expand_words(node_.words, command.words);
-  const bool temporary = !command.words.empty() && node_.assignments.begin < node_.assignments.end;
+  std::uint32_t next = node_.assignments.first;
+  const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
-  for (std::uint32_t i = node_.assignments.begin; i < node_.assignments.end && !budget.stopped();
-       ++i)
-    run_assignment(ShellAssignment(walk_.syntax.assignments[i]), command);
+  while (next != no_index && !budget.stopped()) {
+    const ShellAssignment assignment = walk_.syntax.assignments[next];
+    next = assignment.next;
+    run_assignment(assignment, command);
+  }
   command.input = *runner_.place.input;
   expand_redirections(command.redirections, command.input);
-  const shell::Command told = runner_.report(node_, std::move(command));
-  if (!budget.stopped()) run_effects(told);
+  runner_.report(node_, command);
+  if (!budget.stopped()) run_effects(command);
   if (!temporary) return;
   const ShellChanges changes = scopes.take_frame();
   // What the command itself has set stays: IFS= read x.
   for (const auto& [name, variable] : changes)
-    if (!is_temporary(name)) scopes.set(name, variable);
+    if (!is_temporary(name)) scopes.set(name, ShellVariable(variable));
   // In front of a special builtin they stay, by POSIX; in bash only when it is called sh.
-  if (!is_special_builtin(told.words[0].text)) return;
+  if (!is_special_builtin(command.words[0].text)) return;
   budget.outcome.dialect_dependent = true;
   if (!budget.bash()) scopes.set(changes);
 }
 
 bool ShellSimple::is_temporary(std::string_view name) const {
-  for (std::uint32_t i = node_.assignments.begin; i < node_.assignments.end; ++i) {
-    const ShellAssignment& assignment = walk_.syntax.assignments[i];
-    if (assignment.name == name && !assignment.declared) return true;
-  }
+  const std::vector<ShellAssignment>& table = walk_.syntax.assignments;
+  for (std::uint32_t i = node_.assignments.first; i != no_index; i = table[i].next)
+    if (table[i].name == name && !table[i].declared) return true;
   return false;
 }
 
@@ -109,18 +102,19 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
     if (assignment.append && assignment.subscript == no_index)
       value = appended(assignment, std::move(value));
   }
-  shell::Assignment told;
-  told.name = std::string(assignment.name);
+  shell::Assignment reported;
+  reported.name = std::string(assignment.name);
+  shell::Word& shown = reported.value;
   for (const ShellText& element : value.elements) {
-    if (&element != &value.elements[0]) told.value.text += ' ';
-    told.value.text += element.text;
-    told.value.assumed = told.value.assumed || element.assumed;
-    told.value.glob = told.value.glob || element.glob;
+    if (&element != &value.elements[0]) shown.text += ' ';
+    shown.text += element.text;
+    shown.assumed = shown.assumed || element.assumed;
+    shown.glob = shown.glob || element.glob;
   }
-  if (!value.elements.empty()) told.value.home = value.elements[0].home;
-  told.value.begin = assignment.begin;
-  told.value.end = assignment.end;
-  if (!assignment.declared) command.assignments.push_back(std::move(told));
+  if (!value.elements.empty()) shown.home = value.elements[0].home;
+  shown.begin = assignment.begin;
+  shown.end = assignment.end;
+  if (!assignment.declared) command.assignments.push_back(std::move(reported));
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
   runner_.assign(assignment.name, std::move(value));
 }
@@ -172,7 +166,7 @@ ShellValue ShellSimple::with_elements(const ShellAssignment& assignment, ShellVa
       const long long next = array.indexes.empty() ? static_cast<long long>(array.elements.size())
                                                    : array.indexes.back() + 1;
       if (!array.indexes.empty()) array.indexes.push_back(+next);
-      array.elements.push_back(shell_text_of(word));
+      array.elements.push_back(word);
     }
   }
   return array;
@@ -213,7 +207,7 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
   if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
   if (redirection.kind == Kind::duplicate && target.text == "0") return;
   input = unknown_input();
-  if (target.printed.kind == shell::Input::Kind::known) input = target.printed;
+  if (target.printed != nullptr) input = *target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = target.text;
@@ -229,9 +223,10 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
 
 void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shell::Input& input) {
   using Kind = shell::Redirection::Kind;
-  for (std::uint32_t i = node_.redirections.begin;
-       i < node_.redirections.end && !walk_.budget.stopped(); ++i) {
-    const ShellRedirection parsed = walk_.syntax.redirections[i];
+  for (std::uint32_t next = node_.redirections.first;
+       next != no_index && !walk_.budget.stopped();) {
+    const ShellRedirection parsed = walk_.syntax.redirections[next];
+    next = parsed.next;
     shell::Redirection redirection;
     redirection.kind = parsed.kind;
     redirection.fd = parsed.fd;
@@ -249,10 +244,9 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
 }
 
 bool ShellSimple::redirects_output() const {
-  for (std::uint32_t i = node_.redirections.begin; i < node_.redirections.end; ++i) {
-    const ShellRedirection& redirection = walk_.syntax.redirections[i];
-    if (redirection.output && redirection.fd == 1) return true;
-  }
+  const std::vector<ShellRedirection>& table = walk_.syntax.redirections;
+  for (std::uint32_t i = node_.redirections.first; i != no_index; i = table[i].next)
+    if (table[i].output && table[i].fd == 1) return true;
   return false;
 }
 

@@ -1,15 +1,7 @@
 // The walker: strings that are run, and what a command is reported with.
 
-#include "shell/budget_internal.hpp"
 #include "shell/parser_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -19,9 +11,9 @@ inline namespace inner {
 // A command is handed to the visitor at once. The visitor may give strings that the command runs,
 // as `sh -c STRING`; each is parsed into the same tree, and run before the walk goes on.
 
-shell::Command ShellRunner::report(const ShellNode& node, shell::Command command) {
+void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   ShellBudget& budget = walk.budget;
-  if (budget.stopped()) return command;
+  if (budget.stopped()) return;
   command.begin = node.begin;
   command.end = node.end;
   command.depth = budget.depth;
@@ -34,19 +26,17 @@ shell::Command ShellRunner::report(const ShellNode& node, shell::Command command
   const ShellValue& directory = walk.scopes.value_of(work_dir_key);
   if (!directory.elements.empty()) {
     budget.charge(directory.elements[0].text.size());
-    command.work_dir.text = directory.elements[0].text;
-    command.work_dir.home = directory.elements[0].home;
-    command.work_dir.assumed = directory.elements[0].assumed;
+    static_cast<ShellText&>(command.work_dir) = directory.elements[0];
+    command.work_dir.glob = command.work_dir.split = false;
   }
   command.own = walk.names.is_own(*this, command);
   command.fork_bomb = walk.names.is_fork_bomb(place, command);
-  if (!budget.count_command(command.begin)) return command;
+  if (!budget.count_command(command.begin)) return;
   if (place.keep != nullptr) *place.keep = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
   walk.visit({command, place.producer, payloads});
   for (shell::Payload& payload : payloads)
-    if (!budget.stopped()) follow(std::move(payload), command);
-  return command;
+    if (!budget.stopped()) follow(payload, command);
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
@@ -64,14 +54,14 @@ void ShellRunner::report_assignment(const ShellNode& node, std::string_view name
     assignment.value.begin = node.begin;
     assignment.value.end = node.end;
     command.assignments.push_back(std::move(assignment));
-    report(node, std::move(command));
+    report(node, command);
   }
 }
 
 // `sh -c STRING name a b` is a shell of its own: $0 is name, $1 and $2 are a and b, and what it
 // changes ends with it. `eval` and the like are in the same shell, and write where it writes.
 
-void ShellRunner::follow(shell::Payload payload, const shell::Command& command) {
+void ShellRunner::follow(shell::Payload& payload, const shell::Command& command) {
   ShellScopes& scopes = walk.scopes;
   ShellRunner inner(*this);
   inner.place.input = &payload.input;
@@ -84,9 +74,8 @@ void ShellRunner::follow(shell::Payload payload, const shell::Command& command) 
   scopes.open_frame();
   ShellValue arguments = empty_array();
   for (std::size_t i = 1; i < payload.arguments.size(); ++i)
-    arguments.elements.push_back(shell_text_of(payload.arguments[i]));
-  if (!payload.arguments.empty())
-    scopes.assign("0"sv, scalar_value(shell_text_of(payload.arguments[0])));
+    arguments.elements.push_back(payload.arguments[i]);
+  if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
   scopes.assign(positional_key, std::move(arguments));
   inner.run_text(std::move(payload.text), command, tolerant);
   scopes.take_frame();
@@ -175,14 +164,14 @@ void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
       run_substitutions(element.text);
 }
 
-void ShellRunner::assign(std::string_view name, ShellValue value) {
+void ShellRunner::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) run_value(name, value);
   walk.scopes.assign(name, std::move(value));
 }
 
 void ShellRunner::assign_unknown(std::string_view text) {
   const std::string_view name = text.substr(0, text.find('['));
-  if (is_name(name)) assign(name, walk.scopes.unknown);
+  if (is_name(name)) assign(name, unknown_scalar());
 }
 
 void ShellRunner::run_traps() {

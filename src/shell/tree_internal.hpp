@@ -7,18 +7,16 @@
 // are parsed when the walk comes to them, into the same tree.
 //
 // Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
-// most once per level of nesting; it never goes back, except that `((` is looked through first, to
-// tell arithmetic from a nested subshell. The walk is bounded by Limits: whatever makes one word
-// stand for many, or many commands out of one, is charged to them.
+// most once per level of nesting; it never goes back, except that `((` is looked through first: it
+// is arithmetic or a nested subshell. The walk is bounded by Limits: all that makes one word stand
+// for many, or many commands out of one, is charged to them.
 //
 // Where the shells themselves do not agree on how a text is read, or where a reading would be
 // guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
 // report a command that never runs; it must not miss one that does.
 #pragma once
 
-#include "shell/shell.hpp"
-
-#include "base/base_internal.hpp"
+#include "shell/script_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -31,6 +29,12 @@ inline constexpr std::uint32_t no_index = 0xffffffff;
 struct ShellRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+};
+
+// Rows of one of these tables that are not neighbours: each knows the next one.
+struct ShellChain {
+  std::uint32_t first = no_index;
+  std::uint32_t last = no_index;
 };
 
 // A piece of a word before expansion.
@@ -78,6 +82,7 @@ struct ShellAssignment {
   bool declared = false;  // an operand of declare or its like
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+  std::uint32_t next = no_index;
 };
 
 struct ShellRedirection {
@@ -85,6 +90,7 @@ struct ShellRedirection {
   bool output = false;  // its operator is >, not <
   int fd = 0;
   std::uint32_t target = no_index;
+  std::uint32_t next = no_index;
 };
 
 struct ShellNode {
@@ -113,8 +119,8 @@ struct ShellNode {
   std::uint32_t end = 0;
   ShellRange words = {};  // in `lists`
   ShellRange nodes = {};  // in `lists`
-  ShellRange assignments = {};
-  ShellRange redirections = {};
+  ShellChain assignments = {};
+  ShellChain redirections = {};
   std::string_view name = {};
 };
 
@@ -123,6 +129,15 @@ struct ShellNode {
 template <class Row>
 void cut(std::vector<Row>& table, std::size_t size) {
   table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
+}
+
+// Adds a row to the table, behind the others of its chain.
+template <class Row>
+void add_to_chain(std::vector<Row>& table, const Row& row, ShellChain& chain) {
+  const auto index = static_cast<std::uint32_t>(table.size());
+  (chain.last == no_index ? chain.first : table[chain.last].next) = index;
+  chain.last = index;
+  table.push_back(row);
 }
 
 // The trees of a script and of the strings it runs.
@@ -140,6 +155,12 @@ struct ShellSyntax {
   std::size_t most_simple = 0;                // of these
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
+
+  // Keeps a text that is not in the script as it stands.
+  std::string_view keep(std::string text) {
+    texts.push_back(std::move(text));
+    return texts.back();
+  }
 };
 
 }  // namespace inner

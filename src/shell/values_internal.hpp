@@ -9,37 +9,18 @@
 //   ShellText      a$RANDOM     "a\0"
 #pragma once
 
-#include "shell/shell.hpp"
-
-#include "base/base_internal.hpp"
+#include "shell/script_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
 
-// A string that the script makes, and what is known of it (see shell::Word).
-struct ShellText {
-  std::string text = {};
-  bool assumed = false;
-  bool glob = false;
-  bool home = false;
-  bool split = false;  // of an element: may be several words, or none
-  bool operator==(const ShellText& other) const {
-    return text == other.text && assumed == other.assumed && glob == other.glob &&
-           home == other.home && split == other.split;
-  }
-  bool known() const { return !has_nul(text); }
-  // True if it is a path that needs no working directory.
-  bool is_whole_path() const { return starts_with(text, home ? "~" : "/"); }
-};
+using ShellText = shell::Text;
 
 constexpr std::string_view unknown_part("\0", 1);
 inline ShellText unknown_text() { return {std::string(unknown_part)}; }
 inline ShellText unknown_words() { return {std::string(unknown_part), false, false, false, true}; }
-inline ShellText shell_text_of(const shell::Word& word) {
-  return {word.text, word.assumed, word.glob, word.home, word.split};
-}
 
 // One value that a variable may have.
 struct ShellValue {

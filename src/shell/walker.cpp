@@ -1,41 +1,18 @@
-// Public functions: a script is parsed, then walked.
+// What other rooms call: a script is parsed, then walked.
+//
+//   walk()          checks the size and the bytes, begins with the working directory
+//   walk_script()   ShellParser makes the tree; ShellRunner runs what there is of it, although the
+//                   end of the script may be a syntax error: a shell runs the lines before it
+//   walk_script()   once more, if only bash stumbled over a quote in "${x:-it's}"
+//   run_traps()     what the script has left for its end
 
-#include "shell/budget_internal.hpp"
 #include "shell/parser_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
-
-bool same_words(const std::vector<shell::Word>& left, const std::vector<shell::Word>& right) {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [](const shell::Word& a, const shell::Word& b) { return a.text == b.text; });
-}
-// Whether two commands that begin at the same place are reported alike.
-bool same_command(const shell::Command& left, const shell::Command& right) {
-  const auto same_value = [](const shell::Assignment& a, const shell::Assignment& b) {
-    return a.name == b.name && a.value.text == b.value.text;
-  };
-  const auto same_target = [](const shell::Redirection& a, const shell::Redirection& b) {
-    return a.kind == b.kind && a.fd == b.fd && a.target.text == b.target.text;
-  };
-  return left.end == right.end && left.defined == right.defined &&
-         left.work_dir.text == right.work_dir.text && left.input.kind == right.input.kind &&
-         left.input.text == right.input.text && same_words(left.words, right.words) &&
-         std::equal(left.assignments.begin(), left.assignments.end(), right.assignments.begin(),
-                    right.assignments.end(), same_value) &&
-         std::equal(left.redirections.begin(), left.redirections.end(), right.redirections.begin(),
-                    right.redirections.end(), same_target);
-}
 
 // Functions that the script defines outside of branches: others may call them before.
 void expect_functions(ShellWalk& walk, ShellRange nodes) {
@@ -62,6 +39,8 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
 }
 
 }  // namespace
+
+inline namespace inner {
 
 namespace shell {
 
@@ -98,24 +77,28 @@ Outcome walk(std::string_view script, const Options& options,
   return std::move(budget.outcome);
 }
 
-Script parse(std::string_view script, const Options& options) {
-  Script result;
-  // Commands of loops and functions are come to more than once. By place in the script the last
-  // one that begins there, by command the one before it: numbers from 1, or 0.
-  std::vector<std::size_t> last(script.size() + 1);
-  std::vector<std::size_t> before;
-  static_cast<Outcome&>(result) = walk(script, options, [&](const Visit& visit) {
-    std::size_t& here = last[std::min(visit.command.begin, script.size())];
-    for (std::size_t i = here; i != 0; i = before[i - 1])
-      if (same_command(result.commands[i - 1], visit.command)) return;
-    before.push_back(std::size_t{here});
-    result.commands.push_back(visit.command);
-    here = result.commands.size();
-  });
-  return result;
+}  // namespace shell
+
+SimpleCommand simple_command(const shell::Command& command) {
+  SimpleCommand simple;
+  for (const shell::Word& word : command.words) simple.words.push_back(word.text);
+  for (const shell::Assignment& each : command.assignments)
+    simple.assignments.push_back(concat("%=%", {each.name, each.value.text}));
+  simple.begin = command.begin;
+  simple.end = command.end;
+  return simple;
 }
 
-}  // namespace shell
+}  // namespace inner
+
+Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script) {
+  std::vector<SimpleCommand> commands;
+  shell::Outcome outcome = shell::walk(script, {}, [&](const shell::Visit& visit) {
+    if (!visit.command.compound) commands.push_back(simple_command(visit.command));
+  });
+  if (!outcome.complete) return std::move(outcome.error);
+  return commands;
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -1,10 +1,6 @@
 // The parser: words, quotes, tildes, literal text.
 
 #include "shell/parser_internal.hpp"
-#include "shell/shell_internal.hpp"
-#include "shell/tree_internal.hpp"
-
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -21,6 +17,13 @@ inline namespace inner {
 //   < >         <( ) and >( ), or the end     plain
 //   ?( *( @(    read_extended_glob()          plain
 //   blank ;|&() the end                       plain
+//
+// Each run becomes a part of the word: ShellPart says of it whether it is quoted. No text is copied
+// where the script has it as it is; quotes are left out by ending one part and beginning the next:
+//
+//   a"b $X"'c'      a    b_    $X    c        unquoted, quoted, a quoted parameter, quoted
+//
+// An empty "" is a part, too, as it makes a field where nothing else does.
 
 std::uint32_t ShellWordParser::end_word(std::size_t from, std::size_t begin, std::size_t end,
                                         bool braces) {
@@ -176,8 +179,7 @@ void ShellWordParser::read_ansi_c_quotes() {
   while (end < text_.size() && text_[end] != '\'') end += text_[end] == '\\' ? 2U : 1U;
   if (end >= text_.size()) return unterminated("single quote"sv, begin);
   dialect_dependent_ = true;
-  syntax_.texts.push_back(decode_ansi_c(text_.substr(begin + 2, end - begin - 2)));
-  add_quoted_literal(syntax_.texts.back());
+  add_quoted_literal(syntax_.keep(decode_ansi_c(text_.substr(begin + 2, end - begin - 2))));
   at_ = end + 1;
 }
 

@@ -1,15 +1,7 @@
 // From a word of the tree to the fields that a command gets.
 #pragma once
 
-#include "shell/budget_internal.hpp"
 #include "shell/runner_internal.hpp"
-#include "shell/scopes_internal.hpp"
-#include "shell/shell.hpp"
-#include "shell/tree_internal.hpp"
-#include "shell/values_internal.hpp"
-
-#include "base/base.hpp"
-#include "base/base_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -88,7 +80,7 @@ class ShellParameters {
 };
 
 // Expands words: tildes, parameters and their operations, substitutions, arithmetic, braces. What
-// only a run could tell becomes an unknown part.
+// only a run could show becomes an unknown part.
 class ShellExpander : ShellFields {
  public:
   using ShellFields::ShellFields;

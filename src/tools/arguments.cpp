@@ -45,12 +45,6 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   return arguments;
 }
 
-const Option* find_option(const std::vector<Option>& table, std::string_view name) {
-  for (const Option& option : table)
-    if (option.name == name) return &option;
-  return nullptr;
-}
-
 SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
@@ -76,20 +70,22 @@ constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--run", nullptr, &Invocation::run},
                                 {"--check", nullptr, &Invocation::check}};
 
+// Such an option may be given once. Its word may be empty for --run and --check only.
 Expected<void> take_special(const Argument& argument, const Special& special,
                             Invocation& invocation) {
-  if (special.flag) return set_option(argument.name, argument.words, &(invocation.*special.flag));
+  if (special.flag)
+    return set_option(argument.name, argument.words, {Option::flag, &(invocation.*special.flag)});
   std::optional<std::string>& text = invocation.*special.text;
   if (text) return given_twice(argument.name);
   std::string& target = text.emplace();
   // To run nothing is allowed.
   const bool command = &text == &invocation.run || &text == &invocation.check;
   if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
-  return set_option(argument.name, argument.words, &target);
+  return set_option(argument.name, argument.words, {Option::text, &target});
 }
 
-// Settles where commands run, and refuses what was given and means nothing there: who asks for it
-// relies on it.
+// Settles where commands run. An option that has no effect there is an error: an operator who sets
+// it relies on it.
 Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   const auto invalid = [](const char* option, std::string_view value, const char* choices) {
     return make_error(ErrorCode::invalid_argument, "Invalid %: %. Must be %.",
@@ -108,8 +104,9 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                : mode == "slurm"      ? Option::slurm
                : mode == "kubernetes" ? Option::kubernetes
                                       : Option::Where{};
-  if (config.place_workspace.empty())
-    config.place_workspace = config.use == Option::kubernetes ? "remote" : "shared";
+  if (config.place_workspace == no_choice<PlaceWorkspace>)
+    config.place_workspace =
+        config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
   if (config.use == 0)
     return invalid("command_line_execution_mode", mode,
                    "'local', 'docker', 'ssh', 'slurm', 'kubernetes' or 'command'");
@@ -124,8 +121,8 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
                       {mode, lacks_command ? "place_command" : "place_host"});
   for (const ContainerNetwork network :
        {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
-    if (config.container_network == name(network)) config.container.network = network;
-  if (config.container_network != name(config.container.network))
+    if (config.container_network == name(network)) config.user.container.network = network;
+  if (config.container_network != name(config.user.container.network))
     return invalid("command_line_docker_network_mode", config.container_network,
                    "'none', 'bridge', or 'host'");
   if (for_user) config.use = Option::users;
@@ -133,12 +130,12 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     if (!(option->use & config.use))
       return make_error(
           ErrorCode::invalid_argument, "% has no effect with %: leave one of them out",
-          {key_of(*option), for_user ? "profile user-container"
-                                     : concat("execution_mode %", {config.execution_mode})});
+          {option->key(), for_user ? "profile user-container"
+                                   : concat("execution_mode %", {config.execution_mode})});
   return {};
 }
 
-// What the words that are no settings ask for, and what cannot be had with the settings.
+// Refuses the special options that exclude each other, or that the settings leave no meaning for.
 Expected<void> check_invocation(const Invocation& invocation, const ServerConfig& config,
                                 std::size_t count) {
   const auto wrong = [](const char* why, Pieces values = {}) {
@@ -163,11 +160,12 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
 
 inline namespace inner {
 
+// The command line may hold an option of a single value once, and lists several times: their values
+// add up. The configuration file comes last, so that it knows which options are given already.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
   auto arguments = split_arguments(argc, argv);
   if (!arguments) return arguments.failure();
   Invocation invocation;
-  const std::vector<Option> table = option_table(config);
   Options given;
   for (const Argument& argument : *arguments) {
     const Special* const special =
@@ -176,18 +174,20 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
     }
-    const Option* const option = find_option(table, std::string_view(argument.name).substr(2));
+    const std::string_view name = std::string_view(argument.name).substr(2);
+    const Option* const option =
+        find_option([&](const Option& known) { return known.part(Option::name) == name; });
     if (!option)
       return make_error(ErrorCode::invalid_argument, "unknown option %; see --help",
                         {in_quotes(argument.name)});
+    const Option::Target target = option->target(config);
     // Of a single value the second would silently win; lists add up.
-    if (!option->target.is_list() && contains(given, option)) return given_twice(argument.name);
-    if (auto ok = set_option(argument.name, argument.words, option->target); !ok)
-      return ok.failure();
+    if (!target.is_list() && contains(given, option)) return given_twice(argument.name);
+    if (auto ok = set_option(argument.name, argument.words, target); !ok) return ok.failure();
     given.push_back(option);
   }
   if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, table, given); !ok) return ok.failure();
+    if (auto ok = read_config(*invocation.config, config, given); !ok) return ok.failure();
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.failure();
   if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
@@ -221,6 +221,8 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 
 inline namespace inner {
 
+// Help is laid out in two columns; the second begins at column 34, or two blanks behind a long
+// name.
 std::string help_text() {
   std::string text =
       "codeexec-mcp " CODEEXEC_VERSION_STRING
@@ -240,8 +242,8 @@ std::string help_text() {
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
     append_all(text, "%%\n", {left, help});
   };
-  ServerConfig config;
-  for (const Option& option : option_table(config)) line(option.name, option.value, option.help);
+  for (const Option* option = Option::table; option != Option::end(); ++option)
+    line(option->part(Option::name), option->part(Option::value), option->part(Option::help));
   std::string_view others =
       "config\tFILE\tread options from a JSON object; the command line wins\n"
       "run\tCOMMAND\trun one command instead of serving\n"

@@ -7,39 +7,39 @@
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy_internal.hpp"
 #include "process/process.hpp"
 #include "regex/regex.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// The reference's exit_code of a shell: null while it runs.
-Json shell_exit_code(const ShellStatus& shell) {
-  if (shell.state == ShellState::running) return {};
-  return json_exit_code(shell.result);
-}
+// Byte offsets in stdout and stderr, which a client gets as "OUT:ERR" in `next`.
+struct OutputOffsets {
+  std::uint64_t out = 0;
+  std::uint64_t err = 0;
+};
 
-std::string cursor_text(const ShellCursor& cursor) {
-  return concat("%:%", {cursor.out, cursor.err});
-}
-
-std::optional<ShellCursor> parse_cursor(std::string_view text) {
-  ShellCursor cursor;
+bool parse_offsets(std::string_view text, OutputOffsets& offsets) {
   const char* const end = text.data() + text.size();
-  const auto out = std::from_chars(text.data(), end, cursor.out);
-  if (out.ec != std::errc() || out.ptr == end || *out.ptr != ':') return {};
-  const auto err = std::from_chars(out.ptr + 1, end, cursor.err);
-  if (err.ec != std::errc() || err.ptr != end) return {};
-  return cursor;
+  const auto out = std::from_chars(text.data(), end, offsets.out);
+  if (out.ec != std::errc() || out.ptr == end || *out.ptr != ':') return false;
+  const auto err = std::from_chars(out.ptr + 1, end, offsets.err);
+  return err.ec == std::errc() && err.ptr == end;
 }
 
-// Its last lines, of which the very last may lack its end.
+// As the reference has it: null while the job runs.
+Json exit_code_of_job(const JobStatus& job) {
+  if (job.state == JobState::running) return {};
+  return json_exit_code(job.result);
+}
+
+// The last lines of a text; the very last may lack its newline.
 std::string_view last_lines(std::string_view text, std::uint64_t count) {
   if (count == 0) return {};
   std::size_t at = text.size();
@@ -51,13 +51,15 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
   return text;
 }
 
-// Waits as the arguments say. How that ended, or nothing when nothing was to be waited for.
-Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Call& call,
-                                                    const ShellCursor& since) {
+// Waits as the arguments say. `ended_by` gets the name of the wait's end; it stays null if the call
+// does not ask to wait.
+Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOffsets& since,
+                             const char*& ended_by) {
   const Json& wait_for = call.argument("wait_for"sv);
-  if (!wait_for.is_string()) return std::optional<ShellWaitEnd>();
-  ShellWait until;
-  until.since = since;
+  if (!wait_for.is_string()) return {};
+  Jobs::Wait until;
+  until.out = since.out;
+  until.err = since.err;
   until.cancel = call.cancel_token();
   const Json& seconds = call.argument("timeout"sv);
   until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
@@ -73,14 +75,15 @@ Expected<std::optional<ShellWaitEnd>> wait_as_asked(ToolSet& set, const mcp::Cal
         ErrorCode::limit,
         "% calls are waiting for shells already, as many as may: ask without wait_for", {others});
   }
-  const auto end = set.shells.wait(argument_text(call, "shell_id"), until);
+  const auto end = set.jobs.wait(argument_text(call, "shell_id"), until);
   --set.waiters;
   if (!end) return end.failure();
-  return std::optional<ShellWaitEnd>(*end);
+  ended_by = name(*end);
+  return {};
 }
 
-// Of a text that began at byte `since`, what is too long for one reply waits for the next call. Not
-// where a byte that is no UTF-8 has become three, as the offset is not known then.
+// Shortens a text that began at byte `since` to `most` bytes; the next call gets the rest. Does
+// nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
 bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most) {
   const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
   if (chunk.text.size() <= most + gap) return false;
@@ -93,30 +96,67 @@ bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most
   return true;
 }
 
-Json shell_json(const ToolOptions& options, const ShellStatus& shell, std::size_t room) {
-  const Result& r = shell.result;
+Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t room) {
+  const Result& r = job.result;
   Json object;
-  set_member(object, "shell_id", shell.id);
-  set_member(object, "status", name(shell.state));
-  set_member(object, "exit_code", shell_exit_code(shell));
+  set_member(object, "shell_id", job.id);
+  set_member(object, "status", name(job.state));
+  set_member(object, "exit_code", exit_code_of_job(job));
   set_member(object, "pid", r.pid);
   set_member(object, "command", std::string(utf8_prefix(echoed(options, r.command), room)));
   set_member(object, "cwd", r.work_dir);
-  set_member(object, "start_time", shell.start_time);
-  set_member(object, "duration_seconds", static_cast<double>(shell.duration.count()) / 1000.0);
+  set_member(object, "start_time", job.start_time);
+  set_member(object, "duration_seconds", static_cast<double>(job.duration.count()) / 1000.0);
   set_member(object, "stdout_bytes", r.out_counts.total_bytes);
   set_member(object, "stderr_bytes", r.err_counts.total_bytes);
-  if (shell.state == ShellState::running) return object;
-  // What else there is to tell of an end, with the names that execute_command has for it.
+  if (job.state == JobState::running) return object;
+  // The rest of an ended job, under the names that execute_command uses.
   Result end = r;
-  end.out.clear();
-  end.err.clear();
   const Json all = result_json(options, end, room);
   for (const char* key :
        {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
         "sandbox", "limits_reached", "changed_files", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
+}
+
+// Cuts the texts to what the call asks for and the reply has room for. `missed` counts the bytes
+// left out of each stream; `notes` say where they can be had.
+void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& since,
+                    JobOutput& output, std::uint64_t (&missed)[2], Json& notes) {
+  const Json& tail = call.argument("tail"sv);
+  const std::size_t most = wanted_output(set, call);
+  if (call.argument("since"sv).is_string() && !tail.is_number()) {
+    bool more = leave_the_rest(output.out, since.out, most);
+    more |= leave_the_rest(output.err, since.err, most);
+    if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
+  }
+  Capture::Chunk* const chunks[] = {&output.out, &output.err};
+  for (int i = 0; i < 2; ++i) {
+    Capture::Chunk& chunk = *chunks[i];
+    std::string& text = chunk.text;
+    if (output.status.state == JobState::running) {
+      const std::size_t unfinished = unfinished_escape(text);
+      text.resize(text.size() - unfinished);
+      chunk.next -= unfinished;
+    }
+    missed[i] = chunk.missed;
+    if (tail.is_number()) {
+      const std::size_t before = text.size();
+      text = std::string(last_lines(text, count_of(tail)));
+      missed[i] += before - text.size();
+    }
+    text = set.executor.redact(as_on_terminal(text));
+    missed[i] += cut_output(text, most);
+  }
+  shorten({&output.out.text, &output.err.text}, room_for_texts(call.max_result_bytes()),
+          [&](const std::string& text, std::size_t omitted) {
+            missed[&text == &output.err.text] += omitted;
+          });
+  for (int i = 0; i < 2; ++i)
+    if (const Capture::Chunk& chunk = *chunks[i]; missed[i] > 0 && !chunk.file.empty())
+      notes.push_back(note_of_rest(set.options, i == 0 ? Stream::out : Stream::err, chunk.next,
+                                   chunk.file, chunk.file_bytes));
 }
 
 }  // namespace
@@ -134,81 +174,47 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
     return refuse(set, call, "running_time", set.use->refusal_of_command());
   command.on_end = ended;
   Result failure;
-  const auto shell = set.shells.start(command, &failure);
-  if (!shell) {
+  const auto job = set.jobs.start(command, &failure);
+  if (!job) {
     ended();
     const char* const what = failure.outcome == Outcome::refused
                                  ? "Command validation error: "
                                  : "Failed to start background shell: ";
-    return failed(concat({what, shell.error().message}), failure.rule);
+    return failed(concat({what, job.error().message}), failure.rule);
   }
   Json object;
-  set_member(object, "shell_id", shell->id);
-  set_member(object, "status", name(shell->state));
-  set_member(object, "command", echoed(set.options, shell->result.command));
-  set_member(object, "pid", shell->result.pid);
-  set_member(object, "work_dir", shell->result.work_dir);
-  if (!shell->result.notes.empty()) set_member(object, "notes", list_of(shell->result.notes));
+  set_member(object, "shell_id", job->id);
+  set_member(object, "status", name(job->state));
+  set_member(object, "command", echoed(set.options, job->result.command));
+  set_member(object, "pid", job->result.pid);
+  set_member(object, "work_dir", job->result.work_dir);
+  if (!job->result.notes.empty()) set_member(object, "notes", list_of(job->result.notes));
   return answer_with(std::move(object));
 }
 
 mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
-  ShellCursor since;
-  if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty()) {
-    const auto cursor = parse_cursor(text.as_string());
-    if (!cursor)
+  OutputOffsets since;
+  if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty())
+    if (!parse_offsets(text.as_string(), since))
       return failed(concat("since: % is not the `next` of an earlier answer for this shell",
                            {in_quotes(text.as_string())}));
-    since = *cursor;
-  }
-  const auto waited = wait_as_asked(set, call, since);
+  const char* ended_by = nullptr;
+  const auto waited = wait_as_asked(set, call, since, ended_by);
   if (!waited) return failed(waited.error().message);
-  auto output = set.shells.read(id, since);
+  auto output = set.jobs.read(id, since.out, since.err);
   if (!output) return failed(output.error().message);
-  std::string& out = output->out.text;
-  std::string& err = output->err.text;
-  const Json& tail = call.argument("tail"sv);
-  const std::size_t most = wanted_output(set, call);
-  const bool follows = call.argument("since"sv).is_string() && !tail.is_number();
-  bool more = false;
-  if (follows) {
-    more = leave_the_rest(output->out, since.out, most);
-    more |= leave_the_rest(output->err, since.err, most);
-  }
-  if (output->status.state == ShellState::running)
-    for (Capture::Chunk* chunk : {&output->out, &output->err}) {
-      const std::size_t waits = unfinished_escape(chunk->text);
-      chunk->text.resize(chunk->text.size() - waits);
-      chunk->next -= waits;
-    }
-  std::uint64_t missed[] = {output->out.missed, output->err.missed};
-  if (tail.is_number()) {
-    for (std::string* text : {&out, &err}) {
-      const std::string_view last = last_lines(*text, count_of(tail));
-      missed[text == &err] += text->size() - last.size();
-      *text = std::string(last);
-    }
-  }
-  for (std::string* text : {&out, &err}) *text = set.executor.redact(as_on_terminal(*text));
-  for (std::string* text : {&out, &err}) missed[text == &err] += cut_output(*text, most);
-  shorten({&out, &err}, room_for_texts(call.max_result_bytes()),
-          [&](const std::string& text, std::size_t omitted) { missed[&text == &err] += omitted; });
   Json notes = Json::array();
-  if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
-  for (const Stream stream : {Stream::out, Stream::err}) {
-    const Capture::Chunk& chunk = stream == Stream::out ? output->out : output->err;
-    if (missed[stream == Stream::err] > 0 && !chunk.file.empty())
-      notes.push_back(note_of_rest(set.options, stream, chunk.next, chunk.file, chunk.file_bytes));
-  }
+  std::uint64_t missed[2] = {};
+  fit_job_output(set, call, since, *output, missed, notes);
   Json object;
   set_member(object, "shell_id", id);
-  set_member(object, "stdout", std::move(out));
-  set_member(object, "stderr", std::move(err));
+  set_member(object, "stdout", std::move(output->out.text));
+  set_member(object, "stderr", std::move(output->err.text));
   set_member(object, "status", name(output->status.state));
-  set_member(object, "exit_code", shell_exit_code(output->status));
-  set_member(object, "next", cursor_text({output->out.next, output->err.next}));
-  if (*waited) set_member(object, "wait", name(**waited));
+  set_member(object, "exit_code", exit_code_of_job(output->status));
+  set_member(object, "next", concat("%:%", {output->out.next, output->err.next}));
+  if (ended_by) set_member(object, "wait", ended_by);
   if (missed[0] > 0) set_member(object, "stdout_missed_bytes", missed[0]);
   if (missed[1] > 0) set_member(object, "stderr_missed_bytes", missed[1]);
   if (notes.size() > 0) set_member(object, "notes", std::move(notes));
@@ -216,21 +222,20 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
 }
 
 mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
-  const auto shell = set.shells.status(argument_text(call, "shell_id"));
-  if (!shell) return failed(shell.error().message);
-  return answer_with(shell_json(set.options, *shell, room_for_texts(call.max_result_bytes())));
+  const auto job = set.jobs.status(argument_text(call, "shell_id"));
+  if (!job) return failed(job.error().message);
+  return answer_with(json_of_job(set.options, *job, room_for_texts(call.max_result_bytes())));
 }
 
 mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
-  const std::vector<ShellStatus> known = set.shells.list();
-  // All commands together may take half of a reply, of which a byte takes at most 13.
+  const std::vector<JobStatus> known = set.jobs.list();
+  // All commands together get half of the reply; a byte of a command takes at most 13 bytes of it.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
   Json list = Json::array();
-  for (const ShellStatus& shell : known) list.push_back(shell_json(set.options, shell, room));
-  const auto size = list.size();
+  for (const JobStatus& job : known) list.push_back(json_of_job(set.options, job, room));
   Json object;
   set_member(object, "shells", std::move(list));
-  set_member(object, "count", size);
+  set_member(object, "count", known.size());
   return answer_with(std::move(object));
 }
 
@@ -238,7 +243,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   const std::string& input = argument_text(call, "input");
   if (!input.empty()) {
-    const auto written = set.shells.write(id, input);
+    const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
     asked.shell_id = id;
     asked.input = input;
@@ -252,26 +257,26 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
     if (!written) return failed(written.error().message);
   }
   if (call.argument("close_input"sv).as_bool()) {
-    if (auto ok = set.shells.close_input(id); !ok) return failed(ok.error().message);
+    if (auto ok = set.jobs.close_input(id); !ok) return failed(ok.error().message);
   }
-  const auto shell = set.shells.status(id);
-  if (!shell) return failed(shell.error().message);
+  const auto job = set.jobs.status(id);
+  if (!job) return failed(job.error().message);
   Json object;
   set_member(object, "shell_id", id);
-  set_member(object, "status", name(shell->state));
+  set_member(object, "status", name(job->state));
   set_member(object, "written", input.size());
   return answer_with(std::move(object));
 }
 
 mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
-  const auto was_running = set.shells.kill(id);
+  const auto was_running = set.jobs.kill(id);
   if (!was_running) return failed(was_running.error().message);
-  const auto shell = set.shells.status(id);
-  if (!shell) return failed(shell.error().message);
+  const auto job = set.jobs.status(id);
+  if (!job) return failed(job.error().message);
   Json object;
   set_member(object, "shell_id", id);
-  set_member(object, "status", name(shell->state));
+  set_member(object, "status", name(job->state));
   set_member(object, "signal", *was_running ? Json("SIGTERM") : Json());
   if (!*was_running) set_member(object, "message", "Process already terminated");
   return answer_with(std::move(object));

@@ -15,244 +15,201 @@ inline namespace v0_1 {
 
 namespace {
 
-mcp::Parameter& add_text(mcp::Tool& tool, const char* name, std::string_view description) {
-  return add_parameter(tool, name, mcp::ParameterType::string, description);
-}
-
-void add_choice(mcp::Tool& tool, const char* name, const char* first, const char* second,
-                const char* description) {
-  add_text(tool, name, description).choices = {first, second};
-}
-
-void add_command(mcp::Tool& tool, const Executor& executor) {
-  const std::string& shell = executor.options().shell;
-  required(tool, "command",
-           concat("For %%", {to_utf8(shell), base_name(shell) == "sh"
-                                                 ? ", which may lack bash's [[, source and arrays."
-                                                 : "."}));
-}
-
-void add_work_dir(mcp::Tool& tool) {
-  add_text(tool, "work_dir", "Directory; default, and base of relative paths: the workspace.")
-      .other_name = "cwd";
-}
-
-void add_timeout(mcp::Tool& tool, const Executor& executor) {
-  seconds(tool, "timeout",
-          concat("Seconds, not milliseconds, at most %.",
-                 {seconds_text(executor.options().max_timeout)}));
-}
-
-void add_max_output(mcp::Tool& tool, const ToolOptions& options) {
-  count(tool, "max_output", concat("Bytes per stream, at most %.", {options.max_output})).minimum =
-      1;
-}
-
 using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
-struct BoundTool {
-  mcp::Tool tool;
+
+// All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
+struct ToolRow {
   ToolHandler handler;
+  const char* text;
 };
-using BoundTools = std::vector<BoundTool>;
+constexpr ToolRow tool_rows[] = {
+    {execute_command,
+     "execute_command\tRun a command\truns\tRuns a shell command and returns its exit code, stdout "
+     "and stderr. Blocks until it ends or its timeout passes (default {default}). Then everything "
+     "it started is killed, also what `&` or nohup left in the background{instead}. Standard input "
+     "is empty without stdin. Directory and variables of one command are gone in the next, unless "
+     "both have the same session_id: then `cd` and `export` carry on.\n"
+     "command\trequired\tFor {shell}\n"
+     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
+     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
+     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory "
+     "and variables; without work_dir each starts where the last one ended.\n"
+     "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
+     "background, without a timeout unless given; the answer has its shell_id.\n"
+     "encoding\tutf-8|base64\tbase64: for binary output.\n"
+     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
+     // write_background_shell calls it input.
+     "stdin|input\ttext\tText for its standard input."},
+    {execute_code,
+     "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
+     "Markdown with several fenced blocks is run block by block until one fails. A first line like "
+     "`# filename: tools/report.py` names the file.\n"
+     "code\trequired\tThe code, or Markdown with fenced blocks.\n"
+     "language\ttext\tOr markdown; default: guessed.\n"
+     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
+     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
+     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
+    {start_background_shell,
+     "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
+     "on by itself, such as a server, and returns its shell_id at once.\n"
+     "command\trequired\tFor {shell}\n"
+     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
+     "timeout\tseconds\tSeconds until it is killed; default: none."},
+    {get_background_shell_output,
+     "get_background_shell_output\tRead a background command\treads\tReturns what a background "
+     "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
+     "shell_id\trequired\tWhat start_background_shell gave.\n"
+     "since\ttext\tAn earlier answer's `next`.\n"
+     "tail\tfrom 0\tOnly so many last lines.\n"
+     "wait_for\ttext\tWait until a line after `since` matches this pattern (Python's syntax), or "
+     "the end; \"exit\": until the end.\n"
+     "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
+     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
+    {get_background_shell_status,
+     "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
+     "command is running, stopped (exit code 0), failed or killed.\n"
+     "shell_id\trequired\tWhat start_background_shell gave."},
+    {write_background_shell,
+     "write_background_shell\tType into a background command\truns\tWrites to its standard input. "
+     "A line needs its \\n.\n"
+     "shell_id\trequired\tWhat start_background_shell gave.\n"
+     "input\trequired\tThe text, as it is.\n"
+     "close_input\ttruth\tIt then reads the end of its input."},
+    {kill_background_shell,
+     "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
+     "started: SIGTERM, then SIGKILL.\n"
+     "shell_id\trequired\tWhat start_background_shell gave."},
+    {list_background_shells,
+     "list_background_shells\tList background commands\treads\tLists those that run, or ended "
+     "lately."},
+    {read_file,
+     "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
+     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
+     "offset\tfrom 0\tWhere to begin, counted from 0; default: 0.\n"
+     "count\tfrom 0\tHow many lines or bytes; default: as many as fit.\n"
+     "unit\tlines|bytes\tOf offset and count; default: lines.\n"
+     "encoding\tutf-8|base64\tbase64: for binary files."},
+    {write_file,
+     "write_file\tWrite a file\twrites\tWrites a whole file, and makes missing directories.\n"
+     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
+     "content\trequired\tAll that will be in the file.\n"
+     "encoding\tutf-8|base64\tOf content; default: utf-8."},
+    {list_files,
+     "list_files\tList a directory\treads\tLists what a directory holds.\n"
+     "path\ttext\tThe directory; default: the workspace.\n"
+     "depth\tfrom 1\tLevels of directories to go down; default: 1."},
+    {read_docstring,
+     "read_docstring\tRead a docstring\treads\tReads the docstring of a Python function, class, "
+     "method (Class.method) or module from its source, without running it.\n"
+     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
+     "function_name\ttext\tDotted; empty: the module."}};
 
-mcp::Tool& add_tool(BoundTools& tools, ToolHandler handler, const char* name, const char* title,
-                    Effect effect, std::string_view description) {
-  tools.push_back({make_tool(name, title, effect, description), handler});
-  return tools.back().tool;
+std::string_view name_of(const ToolRow& row) {
+  std::string_view text = row.text;
+  return take_part(text, '\t');
 }
 
-void add_command_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
-  const std::string background =
-      options.run_in_background_after == no_limit
-          ? std::string("default: never")
-          : concat("default: %", {seconds_text(options.run_in_background_after)});
-  mcp::Tool& command = add_tool(
-      tools, execute_command, "execute_command", "Run a command", Effect::runs,
-      concat("Runs a shell command and returns its exit code, stdout and stderr. Blocks until it "
-             "ends or its timeout passes (default %). Then everything it started is killed, also "
-             "what `&` or nohup left in the background%. Standard input is empty without stdin. "
-             "Directory and variables of one command are gone in the next, unless both have the "
-             "same session_id: then `cd` and `export` carry on.",
-             {count_of_seconds(executor.options().timeout),
-              is_disabled(options, "start_background_shell"sv)
-                  ? ""
-                  : ": for that there is start_background_shell"}));
-  add_command(command, executor);
-  add_timeout(command, executor);
-  add_work_dir(command);
-  add_text(
-      command, "session_id",
-      "Any name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory and variables; "
-      "without work_dir each starts where the last one ended.");
-  seconds(command, "run_in_background_after",
-          concat("Seconds (%) after which it goes on in the background, without a timeout unless "
-                 "given; the answer has its shell_id.",
-                 {background}));
-  add_choice(command, "encoding", "utf-8", "base64", "base64: for binary output.");
-  add_max_output(command, options);
-  // write_background_shell calls it input.
-  add_text(command, "stdin", "Text for its standard input.").other_name = "input";
-  command.output_schema = execution_schema();
-  mcp::Tool& code = add_tool(
-      tools, execute_code, "execute_code", "Run code", Effect::runs,
-      "Runs code in sh, bash, python or javascript from a file. Markdown "
-      "with several fenced blocks is run block by block until one fails. A first line like "
-      "`# filename: tools/report.py` names the file.");
-  required(code, "code", "The code, or Markdown with fenced blocks.");
-  add_text(code, "language", "Or markdown; default: guessed.");
-  add_timeout(code, executor);
-  add_work_dir(code);
-  add_max_output(code, options);
+// What the texts name in braces, by the executor and the options.
+std::string tool_value(std::string_view name, const Executor& executor,
+                       const ToolOptions& options) {
+  const ExecutorOptions& settings = executor.options();
+  if (name == "default"sv) return count_of_seconds(settings.timeout);
+  if (name == "most_seconds"sv) return seconds_text(settings.max_timeout);
+  if (name == "most_bytes"sv) return concat({options.max_output});
+  if (name == "shell"sv)
+    return concat({to_utf8(settings.shell), base_name(settings.shell) == "sh"
+                                                ? ", which may lack bash's [[, source and arrays."
+                                                : "."});
+  if (name == "background"sv)
+    return concat("default: %", {options.run_in_background_after == no_limit
+                                     ? std::string("never")
+                                     : seconds_text(options.run_in_background_after)});
+  return is_disabled(options, "start_background_shell"sv)
+             ? ""
+             : ": for that there is start_background_shell";
 }
 
-void add_shell_tools(const Executor& executor, const ToolOptions& options, BoundTools& tools) {
-  const auto add_shell_id = [](mcp::Tool& tool) {
-    required(tool, "shell_id", "What start_background_shell gave.");
-  };
-  mcp::Tool& start = add_tool(tools, start_background_shell, "start_background_shell",
-                              "Start a background command", Effect::runs,
-                              "Starts a shell command that goes on by itself, such as a server, "
-                              "and returns its shell_id at once.");
-  add_command(start, executor);
-  add_work_dir(start);
-  seconds(start, "timeout", "Seconds until it is killed; default: none.");
-  mcp::Tool& output = add_tool(tools, get_background_shell_output, "get_background_shell_output",
-                               "Read a background command", Effect::reads,
-                               "Returns what a background command has printed. To read only what "
-                               "is new, give the last answer's `next` as `since`.");
-  add_shell_id(output);
-  add_text(output, "since", "An earlier answer's `next`.");
-  count(output, "tail", "Only so many last lines.");
-  add_text(output, "wait_for",
-           "Wait until a line after `since` matches this pattern (Python's syntax), or the end; "
-           "\"exit\": until the end.");
-  seconds(output, "timeout", "Seconds to wait at most; default: 30.");
-  add_max_output(output, options);
-  add_shell_id(add_tool(tools, get_background_shell_status, "get_background_shell_status",
-                        "Check a background command", Effect::reads,
-                        "Tells whether a background command is running, stopped (exit code 0), "
-                        "failed or killed."));
-  mcp::Tool& write = add_tool(tools, write_background_shell, "write_background_shell",
-                              "Type into a background command", Effect::runs,
-                              "Writes to its standard input. A line needs its \\n.");
-  add_shell_id(write);
-  required(write, "input", "The text, as it is.");
-  add_parameter(write, "close_input", mcp::ParameterType::boolean,
-                "It then reads the end of its input.");
-  add_shell_id(add_tool(tools, kill_background_shell, "kill_background_shell",
-                        "End a background command", Effect::runs,
-                        "Ends it and everything it has started: SIGTERM, then SIGKILL."));
-  add_tool(tools, list_background_shells, "list_background_shells", "List background commands",
-           Effect::reads, "Lists those that run, or ended lately.");
-}
-
-void add_file_tools(BoundTools& tools) {
-  const auto add_file_path = [](mcp::Tool& tool) {
-    required(tool, "file_path", "Absolute, or relative to the workspace.");
-  };
-  mcp::Tool& read = add_tool(tools, read_file, "read_file", "Read a file", Effect::reads,
-                             "Reads a text file, or part of it. Images come as images.");
-  add_file_path(read);
-  count(read, "offset", "Where to begin, counted from 0; default: 0.");
-  count(read, "count", "How many lines or bytes; default: as many as fit.");
-  add_choice(read, "unit", "lines", "bytes", "Of offset and count; default: lines.");
-  add_choice(read, "encoding", "utf-8", "base64", "base64: for binary files.");
-  mcp::Tool& write = add_tool(tools, write_file, "write_file", "Write a file", Effect::writes_files,
-                              "Writes a whole file, and makes missing directories.");
-  add_file_path(write);
-  required(write, "content", "All that will be in the file.");
-  add_choice(write, "encoding", "utf-8", "base64", "Of content; default: utf-8.");
-  mcp::Tool& list = add_tool(tools, list_files, "list_files", "List a directory", Effect::reads,
-                             "Lists what a directory holds.");
-  add_text(list, "path", "The directory; default: the workspace.");
-  count(list, "depth", "Levels of directories to go down; default: 1.").minimum = 1;
-  mcp::Tool& docstring =
-      add_tool(tools, read_docstring, "read_docstring", "Read a docstring", Effect::reads,
-               "Reads the docstring of a Python function, class, method (Class.method) or module "
-               "from its source, without running it.");
-  add_file_path(docstring);
-  add_text(docstring, "function_name", "Dotted; empty: the module.");
-}
-
-std::vector<BoundTool> all_tools(const Executor& executor, const ToolOptions& options) {
-  std::vector<BoundTool> tools;
-  add_command_tools(executor, options, tools);
-  add_shell_tools(executor, options, tools);
-  add_file_tools(tools);
-  return tools;
+// The kinds of parameters.
+void set_kind(mcp::Parameter& parameter, std::string_view kind) {
+  parameter.nullable = kind != "required"sv;
+  parameter.required = kind == "required"sv;
+  parameter.type = mcp::ParameterType::string;
+  if (kind == "seconds"sv) {
+    parameter.type = mcp::ParameterType::number;
+    parameter.greater_than = 0;
+  } else if (starts_with(kind, "from "sv)) {
+    parameter.type = mcp::ParameterType::integer;
+    parameter.minimum = kind.back() - '0';
+  } else if (kind == "truth"sv) {
+    parameter.type = mcp::ParameterType::boolean;
+  }
+  if (kind.find('|') == std::string_view::npos) return;
+  while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
 
 }  // namespace
 
 inline namespace inner {
 
-mcp::Parameter& add_parameter(mcp::Tool& tool, const char* name, mcp::ParameterType type,
-                              std::string_view description) {
-  mcp::Parameter& parameter = tool.parameters.emplace_back();
-  parameter.name = name;
-  parameter.type = type;
-  parameter.nullable = true;
-  parameter.description = description;
-  return parameter;
-}
-
-void required(mcp::Tool& tool, const char* name, std::string_view description) {
-  mcp::Parameter& needed = add_parameter(tool, name, mcp::ParameterType::string, description);
-  needed.nullable = false;
-  needed.required = true;
-}
-
-mcp::Parameter& count(mcp::Tool& tool, const char* name, std::string_view description) {
-  mcp::Parameter& number = add_parameter(tool, name, mcp::ParameterType::integer, description);
-  number.minimum = 0;
-  return number;
-}
-
-void seconds(mcp::Tool& tool, const char* name, std::string_view description) {
-  add_parameter(tool, name, mcp::ParameterType::number, description).greater_than = 0;
-}
-
-mcp::Tool make_tool(const char* name, const char* title, Effect effect,
-                    std::string_view description) {
+mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
+  const auto filled = [&](std::string_view form) {
+    std::string result;
+    while (!form.empty()) {
+      result += take_part(form, '{');
+      if (!form.empty()) result += value(take_part(form, '}'));
+    }
+    return result;
+  };
   mcp::Tool tool;
-  tool.name = name;
-  tool.title = title;
-  tool.description = description;
-  tool.annotations.read_only = effect == Effect::reads;
-  tool.annotations.destructive = effect != Effect::reads;
-  tool.annotations.idempotent = effect != Effect::runs;
-  tool.annotations.open_world = effect == Effect::runs;
+  std::string_view head = take_part(text, '\n');
+  tool.name = take_part(head, '\t');
+  tool.title = take_part(head, '\t');
+  const std::string_view effect = take_part(head, '\t');
+  tool.description = filled(head);
+  tool.read_only = effect == "reads"sv;
+  tool.destructive = effect != "reads"sv;
+  tool.idempotent = effect != "runs"sv;
+  tool.open_world = effect == "runs"sv;
+  while (!text.empty()) {
+    std::string_view row = take_part(text, '\n');
+    std::string_view names = take_part(row, '\t');
+    mcp::Parameter& parameter = tool.parameters.emplace_back();
+    parameter.name = take_part(names, '|');
+    parameter.other_name = names;
+    set_kind(parameter, take_part(row, '\t'));
+    parameter.description = filled(row);
+  }
   return tool;
 }
 
-Expected<void> check_disabled(const Executor& executor, const ToolOptions& options) {
-  if (options.disabled_tools.empty()) return {};
-  const std::vector<BoundTool> tools = all_tools(executor, options);
-  for (const std::string& disabled : options.disabled_tools) {
-    const auto known =
-        find_where(tools, [&](const BoundTool& bound) { return bound.tool.name == disabled; });
-    if (known == tools.end())
+Expected<void> check_disabled(const ToolOptions& options) {
+  for (const std::string& disabled : options.disabled_tools)
+    if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
+        std::end(tool_rows))
       return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %",
                         {in_quotes(disabled)});
-  }
   return {};
 }
 
 }  // namespace inner
 
+// Every handler first counts its call for FairUse. All handlers share the ToolSet, which lives as
+// long as the server has one of its tools.
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
-  if (auto ok = check_disabled(executor, options); !ok) return ok;
-  std::vector<BoundTool> tools = all_tools(executor, options);
+  if (auto ok = check_disabled(options); !ok) return ok;
   const auto set = new_shared<ToolSet>(executor, options);
-  for (BoundTool& bound : tools) {
-    if (is_disabled(options, bound.tool.name)) continue;
-    bound.tool.handler = [set, handler = bound.handler](const mcp::Call& call) -> mcp::ToolReply {
+  for (const ToolRow& row : tool_rows) {
+    if (is_disabled(options, name_of(row))) continue;
+    mcp::Tool tool = tool_of(
+        row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
+    if (row.handler == execute_command) tool.output_schema = execution_schema();
+    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolReply {
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
       return handler(*set, call);
     };
-    if (auto ok = server.add(std::move(bound.tool)); !ok) return ok;
+    if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
   return {};
 }

@@ -1,4 +1,7 @@
 // --check: judging without running; --verify-audit.
+//
+// Both read lines of any length in bounded memory: a line that is too long is skipped to its end,
+// and reported.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -99,9 +102,10 @@ int check_lines(const Executor& executor) {
   return status;
 }
 
-// What is wrong with a line of an audit log, or null. `previous` is the hash of the record before
-// it, and becomes its own; empty before the first record, of which `start` becomes what it has for
-// that. `first`: no line stands before it.
+// The problem of a line of an audit log, or null. Each record has the hash of the one before it and
+// its own, so that a change breaks the chain there. `previous` is the hash of the record before,
+// and becomes that of this one; it is empty before the first. `first`: no line stands before this
+// one; then `start` becomes the hash that it names.
 const char* problem_of_record(const InputLines& lines, bool first, std::string& previous,
                               std::string& start) {
   const std::string_view line = lines.line();
@@ -123,6 +127,9 @@ const char* problem_of_record(const InputLines& lines, bool first, std::string& 
 
 inline namespace inner {
 
+// Lines without hashes may stand before the first record that has them, and nowhere else. The end
+// of a log can be cut off unseen, so that the last hash is printed: an operator may keep it
+// elsewhere.
 int verify_audit(const std::string& path) {
   constexpr std::size_t longest_record = std::size_t{64} << 20;
   const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));

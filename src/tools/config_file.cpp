@@ -1,4 +1,7 @@
-// The configuration file.
+// The configuration file: a JSON object with a key for each option.
+//
+// A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
+// have another key besides: those are the names that MassGen's configurations use.
 
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
@@ -47,36 +50,61 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
   return words;
 }
 
-// Lists must be written as lists and single values as single values, so that a typing error is not
-// taken for something else. What the value should have been, or null.
-const char* wanted_shape(Option::Target::Kind kind, const Json& value) {
-  using Kind = Option::Target::Kind;
+// Returns the shape that the value should have, or null when it has it. Lists must be written as
+// lists and single values as single values, so that a typing error is not taken for something else.
+const char* wanted_shape(Option::Kind kind, const Json& value) {
   switch (kind) {
-    case Kind::text:
+    case Option::text:
+    case Option::keyed_text:
+    case Option::choice:
       return value.is_string() ? nullptr : "a string";
-    case Kind::flag:
-    case Kind::truth:
+    case Option::flag:
+    case Option::off:
+    case Option::truth:
       return value.is_bool() ? nullptr : "true or false";
-    case Kind::size:
-    case Kind::size_or_0:
+    case Option::bytes:
+    case Option::bytes_or_0:
       if (value.is_string()) return nullptr;
       [[fallthrough]];
-    case Kind::whole:
-    case Kind::whole_or_0:
-    case Kind::decimal:
-    case Kind::seconds:
+    case Option::whole:
+    case Option::whole_or_0:
+    case Option::decimal:
+    case Option::seconds:
       return value.is_number() ? nullptr : "a number";
-    case Kind::variables:
+    case Option::variables:
       if (value.is_array()) return nullptr;
       [[fallthrough]];
-    case Kind::json:
+    case Option::json:
       return value.is_object() ? nullptr : "an object";
-    case Kind::texts:
-    case Kind::roots:
-    case Kind::mounts:
-      break;
+    default:
+      return value.is_array() ? nullptr : "a list of strings";
   }
-  return value.is_array() ? nullptr : "a list of strings";
+}
+
+// Takes one key of the file, unless the command line has set it. `seen` are those before it.
+Expected<void> take_key(const std::string& path, const Json::Member& member, ServerConfig& config,
+                        const Options& given, Options& seen) {
+  std::string_view key = member.name;
+  constexpr std::string_view reference_prefix = "command_line_";
+  if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
+  const Option* const option = find_option([&](const Option& candidate) {
+    const std::string_view other = candidate.part(Option::other_key);
+    return key == candidate.key() || (!other.empty() && key == other);
+  });
+  const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
+  if (!option) return make_error(ErrorCode::invalid_argument, "%: unknown key", {label});
+  if (contains(seen, option))
+    return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
+                      {label, option->key()});
+  seen.push_back(option);
+  if (contains(given, option)) return {};
+  if (const char* const shape = wanted_shape(option->kind, member.value))
+    return bad_value(label, member.value.dump(), shape);
+  if (option->kind == Option::json)
+    return set_option(label, {member.value.dump()}, option->target(config));
+  auto words = config_words(label, member.value);
+  if (!words) return words.failure();
+  return set_option(label, *words, option->target(config));
 }
 
 }  // namespace
@@ -87,41 +115,18 @@ bool contains(const Options& options, const Option* option) {
   return find_in(options, option) != options.end();
 }
 
-Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
-                           Options& given) {
+Expected<void> read_config(const std::string& path, ServerConfig& config, Options& given) {
   auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.failure();
   JsonLimits limits;
   limits.unique_names = true;
-  auto config = Json::parse(*text, limits);
-  if (!config) return with_prefix("--config: %: ", {in_quotes(path)}, config.error());
-  if (!config->is_object())
+  auto object = Json::parse(*text, limits);
+  if (!object) return with_prefix("--config: %: ", {in_quotes(path)}, object.error());
+  if (!object->is_object())
     return make_error(ErrorCode::parse, "--config: %: not an object", {in_quotes(path)});
   Options seen;  // under whichever of their names
-  for (const Json::Member& member : config->members()) {
-    std::string_view key = member.name;
-    constexpr std::string_view reference_prefix = "command_line_";
-    if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-    const auto option = find_where(table, [&](const Option& candidate) {
-      return key == key_of(candidate) ||
-             (!candidate.other_key.empty() && key == candidate.other_key);
-    });
-    const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
-    if (option == table.end())
-      return make_error(ErrorCode::invalid_argument, "%: unknown key", {label});
-    if (contains(seen, &*option))
-      return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
-                        {label, key_of(*option)});
-    seen.push_back(&*option);
-    if (contains(given, &*option)) continue;
-    if (const char* const shape = wanted_shape(option->target.kind, member.value))
-      return bad_value(label, member.value.dump(), shape);
-    const bool is_json = option->target.kind == Option::Target::Kind::json;
-    auto words = is_json ? Expected<std::vector<std::string>>({member.value.dump()})
-                         : config_words(label, member.value);
-    if (!words) return words.failure();
-    if (auto ok = set_option(label, *words, option->target); !ok) return ok;
-  }
+  for (const Json::Member& member : object->members())
+    if (auto ok = take_key(path, member, config, given, seen); !ok) return ok;
   given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }

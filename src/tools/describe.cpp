@@ -1,5 +1,8 @@
-// What a model is told of the place where its commands run.
+// The description of the place where commands run, for the model. Each sentence costs room in the
+// model's context, so that it stands there only if it is true and of use for the tools that there
+// are.
 
+#include "jobs/jobs.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -10,7 +13,6 @@
 #include "executor/executor_internal.hpp"
 #include "policy/policy.hpp"
 #include "policy/policy_internal.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -40,7 +42,7 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
         {count_of_seconds(options.run_in_background_after)});
   if (has_tool("start_background_shell"))
     say(text, "For servers and long work use start_background_shell (at most % at a time)%",
-        {options.shells.max_running,
+        {options.jobs.max_running,
          has_tool("get_background_shell_output")
              ? ", and get_background_shell_output with wait_for and since to follow it."
              : "."});

@@ -1,4 +1,7 @@
-// The tool execute_code.
+// The tool execute_code: runs the blocks one by one until one fails.
+//
+// Blocks come from the fences of a Markdown text, or all of the text is one block. Each block is a
+// command of its own, with the whole timeout, and is counted for FairUse.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -16,10 +19,11 @@ inline namespace v0_1 {
 
 namespace {
 
-// More than any text has that is meant to be run; it bounds the time and the size of an answer.
+// No text that is meant to be run has more. It bounds the time and the size of an answer.
 constexpr std::size_t most_blocks = 100;
 
-// One result for all blocks: the last one's end, and everybody's output and time.
+// Adds the results of several blocks up to one: the end of the last one, the outputs and times of
+// all. Outputs are bounded like those of one command.
 class BlockSum {
  public:
   BlockSum(const Executor& executor, const ToolOptions& options, const Command& command)
@@ -30,64 +34,62 @@ class BlockSum {
     all_.work_dir = command.work_dir.empty() ? executor.workspace() : command.work_dir;
   }
 
-  void add(const CodeResult& run) {
+  void add(CodeResult&& run) {
     files_.insert(files_.end(), run.files.begin(), run.files.end());
     constexpr std::size_t most_notes = 20;
-    for (Result result : run.results) {
+    for (Result& result : run.results) {
       if (all_.notes.size() < most_notes) fit_output(options_, most_, result);
-      add(result);
+      add(std::move(result));
     }
     if (!run.message.empty()) {
       all_.outcome = Outcome::not_started;
       all_.exit_code = -1;
-      all_.message = run.message;
+      all_.message = std::move(run.message);
     } else if (run.succeeded && blocks_ == 0) {
       all_.outcome = Outcome::exited;  // it was to be saved, and was
       all_.exit_code = 0;
     }
   }
-  void add(const Result& result) {
+  void add(Result&& result) {
     ++blocks_;
     out_.add(result.out);
     err_.add(result.err);
-    Result sum = result;
-    sum.wall_time += all_.wall_time;
-    sum.out_counts = sum_of(all_.out_counts, result.out_counts);
-    sum.err_counts = sum_of(all_.err_counts, result.err_counts);
-    sum.notes = all_.notes;
-    sum.changed_files = all_.changed_files;
-    sum.limits_reached = all_.limits_reached;
-    add_new(result.notes, sum.notes);
-    add_new(result.changed_files, sum.changed_files);
-    add_new(result.limits_reached, sum.limits_reached);
-    all_ = std::move(sum);
+    result.wall_time += all_.wall_time;
+    add_counts(all_.out_counts, result.out_counts);
+    add_counts(all_.err_counts, result.err_counts);
+    merge(all_.notes, result.notes);
+    merge(all_.changed_files, result.changed_files);
+    merge(all_.limits_reached, result.limits_reached);
+    all_ = std::move(result);
   }
 
-  Result result() const {
-    Result whole = all_;
+  // Called once, after all blocks.
+  Result& result() {
     OutputCounts cut;
-    whole.out = out_.text(&cut);
-    whole.out_counts.dropped_bytes += cut.dropped_bytes;
-    whole.err = err_.text(&cut);
-    whole.err_counts.dropped_bytes += cut.dropped_bytes;
-    return whole;
+    all_.out = out_.text(&cut);
+    all_.out_counts.dropped_bytes += cut.dropped_bytes;
+    all_.err = err_.text(&cut);
+    all_.err_counts.dropped_bytes += cut.dropped_bytes;
+    return all_;
   }
   const std::vector<std::string>& files() const { return files_; }
   std::size_t blocks() const { return blocks_; }
 
  private:
-  // The text of one command always fits: a line tells what was left out of it.
+  // The room for the line that reports a cut, so that the output of one command always fits.
   static constexpr std::size_t longest_line = 256;
-  static OutputCounts sum_of(OutputCounts sum, const OutputCounts& counts) {
-    sum.total_bytes += counts.total_bytes;
-    sum.dropped_bytes += counts.dropped_bytes;
-    sum.invalid_bytes += counts.invalid_bytes;
-    sum.redactions += counts.redactions;
-    return sum;
+  static void add_counts(const OutputCounts& before, OutputCounts& sum) {
+    sum.total_bytes += before.total_bytes;
+    sum.dropped_bytes += before.dropped_bytes;
+    sum.invalid_bytes += before.invalid_bytes;
+    sum.redactions += before.redactions;
   }
-  static void add_new(const std::vector<std::string>& texts, std::vector<std::string>& sum) {
-    for (const std::string& text : texts)
-      if (!is_one_of(text, sum)) sum.push_back(text);
+
+  // Puts `before` in front of `texts`, each text once.
+  static void merge(std::vector<std::string>& before, std::vector<std::string>& texts) {
+    std::swap(before, texts);
+    for (const std::string& text : before)
+      if (!is_one_of(text, texts)) texts.push_back(text);
   }
 
   const ToolOptions& options_;
@@ -136,13 +138,13 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
     CodeResult run = run_code(set.executor, {blocks[i]}, options);
     ended();
     for (Result& result : run.results) name_tool(set.options, result);
-    sum.add(run);
     going_on = run.succeeded;
+    sum.add(std::move(run));
   }
   const bool full = set.options.full_results;
   Json files = Json::array();
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
-  Result all = sum.result();
+  Result& all = sum.result();
   show_as_on_terminal(all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {

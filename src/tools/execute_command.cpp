@@ -1,4 +1,11 @@
 // The tool execute_command.
+//
+// With run_in_background_after, the command runs as a background command from its start, and the
+// call waits for it that long:
+//
+//   run() in the foreground        -> ended                    -> result_json()
+//   shells.run(), ended in time    -> as in the foreground     -> result_json()
+//   shells.run(), still running    -> a background command     -> running_json(), with its shell_id
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -6,21 +13,21 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "process/process.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// The reference's keys and what they mean while a command is still running.
-Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std::size_t room) {
-  Result so_far = shell.result;
-  if (const auto read = set.shells.read(shell.id)) {
-    const ShellOutput& output = *read;
+// The keys of a result for a command that still runs: its output so far, and success true.
+Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::size_t room) {
+  Result so_far = job.result;
+  if (const auto read = set.jobs.read(job.id)) {
+    const JobOutput& output = *read;
     so_far.out = output.out.text;
     so_far.err = output.err.text;
     so_far.out_counts.total_bytes = output.out.next;
@@ -35,8 +42,8 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   show_as_on_terminal(so_far, &set.executor);
   fit_output(set.options, most, so_far);
   so_far.outcome = Outcome::unknown;
-  so_far.wall_time = shell.duration;
-  std::string note = concat("the command goes on in the background as %", {shell.id});
+  so_far.wall_time = job.duration;
+  std::string note = concat("the command goes on in the background as %", {job.id});
   if (!is_disabled(set.options, "get_background_shell_output"sv))
     note += "; get_background_shell_output gives what it prints";
   if (!is_disabled(set.options, "kill_background_shell"sv))
@@ -47,7 +54,7 @@ Json running_json(ToolSet& set, const ShellStatus& shell, std::size_t most, std:
   set_member(object, "exit_code", Json());
   set_member(object, "stderr", so_far.err);
   set_member(object, "outcome", "running");
-  set_member(object, "shell_id", shell.id);
+  set_member(object, "shell_id", job.id);
   return object;
 }
 
@@ -84,19 +91,19 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
-  ForegroundRun run;
+  JobStatus run;
   if (command.background) {
     command.on_end = ended;
-    run = set.shells.run(command, foreground);
+    run = set.jobs.run(command, foreground);
   } else {
     run.result = set.executor.run(command);
-    run.ended = true;
   }
+  const bool goes_on = !run.id.empty();
   // One that never started, for whatever reason, has not called it.
-  if (run.ended) ended();
+  if (!goes_on) ended();
   Json object;
-  if (run.ended) {
-    // What stderr would end with; it is no part of the bytes.
+  if (!goes_on) {
+    // In base64 stderr is bytes, so that the closing message becomes a note.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
@@ -104,9 +111,9 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {
-    object = running_json(set, run.shell, most, room);
+    object = running_json(set, run, most, room);
   }
-  if (raw) raw->put(object, run.ended ? run.result : run.shell.result);
+  if (raw) raw->put(object, run.result);
   if (command.session) {
     const std::string folder = command.session->work_dir();
     set_member(object, "session_id", session_id);

@@ -1,11 +1,22 @@
 // From the options of the server to the executor of its commands.
+//
+// settle_options() completes ServerConfig once, in place. create_place() then makes one of three:
+//
+//   local                          LocalExecutor      of config.local
+//   docker                         ContainerExecutor  of config.local and config.user.container
+//   command ssh slurm kubernetes   PlaceExecutor      of config.local and a transport or an engine,
+//                                                     which may take its places from a pool
+//
+// Variables of this process that are defaults of options are read here, and nowhere in the library.
 
 #include "tools/options_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "cluster/cluster.hpp"
+#include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
+#include "docker/docker_internal.hpp"
 #include "environment/environment.hpp"
 #include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
@@ -15,73 +26,28 @@
 #include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/sandbox.hpp"
-#include "shell/shell.hpp"
+#include "shell/script_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// The enumerator whose name was given; the names stand in the order of the enumeration, and `-`
-// stands for `_`, too.
-Expected<int> enumerator_of(std::string_view option, std::string_view value,
-                            std::string_view names) {
-  std::string_view left = names;
-  std::string wanted(value);
-  std::replace(wanted.begin(), wanted.end(), '-', '_');
-  for (int place = 0; !left.empty(); ++place) {
-    if (take_part(left, ',') == wanted) return place;
-    if (!left.empty()) left.remove_prefix(1);
-  }
-  return bad_value(option, value, concat("one of %", {names}));
-}
-
-// Clients start servers anywhere: where commands may not work, they start in the first place where
-// they may. Empty: the current directory.
+// The directory that commands start in; empty: the current one. Clients start servers anywhere:
+// when commands may not work in the current directory, it is the first allowed path.
 std::string workspace_of(const ServerConfig& config) {
-  PathOptions allowed;
-  allowed.roots = config.local.roots;
-  if (!config.local.workspace.empty() || allowed.roots.empty()) return config.local.workspace;
-  if (config.place_workspace == "remote") return allowed.roots[0].path;
+  const std::vector<Root>& allowed = config.local.roots;
+  if (!config.local.workspace.empty() || allowed.empty()) return config.local.workspace;
+  if (config.place_workspace == PlaceWorkspace::remote) return allowed[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
-  return may_work_here ? std::string() : allowed.roots[0].path;
+  return may_work_here ? std::string() : allowed[0].path;
 }
 
-// Without paths there is nothing to confine commands to, unless it is asked for.
-Expected<void> set_sandbox(const ServerConfig& config, LocalOptions& options) {
-  options.sandbox.mode = options.roots.empty() ? SandboxMode::off : SandboxMode::best_effort;
-  if (!config.sandbox.empty()) {
-    const auto mode = enumerator_of("sandbox"sv, config.sandbox, "off, best_effort, strict"sv);
-    if (!mode) return mode.failure();
-    options.sandbox.mode = static_cast<SandboxMode>(*mode);
-  }
-  const auto network = enumerator_of("network"sv, config.network, "host, none, loopback"sv);
-  if (!network) return network.failure();
-  options.sandbox.network = static_cast<Network>(*network);
-  const auto home =
-      enumerator_of("private_home"sv, config.private_home, "off, command, executor"sv);
-  if (!home) return home.failure();
-  options.private_home = static_cast<PrivateHome>(*home);
-  options.watch_files = !config.no_watch_files;
-  options.supervised = !config.no_supervisor;
-  return {};
-}
-
-// `policy` is that of the configuration already.
-Expected<void> settle_policy(const ServerConfig& config, PolicyOptions& policy) {
-  policy.enable_sudo = config.enable_sudo;
-  if (config.policy_mode == "compat")
-    policy.mode = PolicyOptions::Mode::compat;
-  else if (config.policy_mode != "strict")
-    return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
-  return {};
-}
-
-// Output goes to a model: without colours, pagers and what else needs a terminal, unless the
-// operator has it otherwise. Not CI=1, which makes package managers keep to their lock files and
-// builds fail for warnings.
+// Output goes to a model, which reads no colours and pagers. Variables that the operator sets or
+// keeps win. Not CI=1, which makes package managers keep to their lock files and builds fail for
+// warnings.
 void set_terminal(EnvironmentOptions& options) {
   struct Setting {
     char name[12];
@@ -100,72 +66,15 @@ void set_terminal(EnvironmentOptions& options) {
   }
 }
 
-// What is the same wherever commands run. To name what is read-only must not forbid everything
-// else; nor is everything given away where commands are confined: there the workspace may be
-// changed.
-// `options` are those of the configuration already.
-Expected<void> settle_common(const ServerConfig& config, bool confined, ExecutorOptions& options) {
-  options.workspace = workspace_of(config);
-  if (auto ok = settle_policy(config, options.policy); !ok) return ok;
-  if (options.roots.empty() && !config.read_only.empty())
-    options.roots.push_back({!confined                   ? "/"
-                             : options.workspace.empty() ? "."
-                                                         : options.workspace,
-                             Permission::write});
-  for (const std::string& path : config.read_only)
-    options.roots.push_back({path, Permission::read});
-  // Background commands keep more than one answer shows.
-  if (config.max_output < 1024 || config.max_output > options.max_output)
-    options.max_output = static_cast<std::size_t>(config.max_output);
-  options.audit_output = static_cast<std::size_t>(config.audit_output);
-  options.git_identity = !config.no_git_identity;
-  if (options.timeout.count() == 0)
-    options.timeout = std::min(config.usual_timeout, options.max_timeout);
-  return {};
-}
-
-}  // namespace
-
-inline namespace inner {
-
-KubernetesOptions kubernetes_options(const ServerConfig& config) {
-  KubernetesOptions options = config.kubernetes;
-  options.agent_id = config.local.agent_id;
-  options.start_timeout = config.start_timeout;
-  options.lifetime = std::chrono::seconds(config.kubernetes_lifetime);
-  return options;
-}
-
-Expected<LocalOptions> local_options(const ServerConfig& config) {
-  LocalOptions options = config.local;
-  if (auto ok = set_sandbox(config, options); !ok) return ok.failure();
-  const bool off = options.sandbox.mode == SandboxMode::off;
-  if (auto ok = settle_common(config, !off, options); !ok) return ok.failure();
-  set_terminal(options.environment);
-  options.environment.auto_venv = !config.no_auto_venv;
-  return options;
-}
-
-Expected<ContainerOptions> container_options(const ServerConfig& config) {
-  ContainerOptions options = config.container;
+// Options of a container that stand for others, and the agent that it gets.
+Expected<void> settle_container(ServerConfig& config) {
+  ContainerOptions& options = config.user.container;
   options.on_progress = [](std::string_view what) { warn(printable(what)); };
-  const auto policy =
-      enumerator_of("docker_image_policy"sv, config.image_policy, "never, missing, always"sv);
-  if (!policy) return policy.failure();
-  options.image_policy = static_cast<ImagePolicy>(*policy);
-  options.sudo = config.enable_sudo;
-  const auto add = [&options](const char* option, const std::string& value) {
-    if (!value.empty()) options.engine_options.push_back(concat("%=%", {option, value}));
-  };
-  add("runtime", config.runtime);
-  add("gpus", config.gpus);
-  for (const std::string& address : config.dns) add("dns", address);
-  for (const std::string& host : config.add_host) add("add-host", host);
-  // This program is an agent itself.
+  // This program is an agent itself. A variable that is set and empty asks for the image's own.
   char own[PATH_MAX] = "";
-  if (options.agent.empty() && !std::getenv("CODEEXEC_PLACE_AGENT") &&
-      ::readlink("/proc/self/exe", own, sizeof own - 1) > 0)
-    options.agent = own;
+  const char* const named = std::getenv("CODEEXEC_PLACE_AGENT");
+  if (options.agent.empty() && (named || ::readlink("/proc/self/exe", own, sizeof own - 1) > 0))
+    options.agent = named ? named : own;
   if (!config.credentials.is_null()) {
     auto credentials = credentials_from_json(config.credentials);
     if (!credentials) return with_prefix("docker_credentials: ", {}, credentials.error());
@@ -174,17 +83,114 @@ Expected<ContainerOptions> container_options(const ServerConfig& config) {
   if (!config.packages.is_null()) {
     auto packages = packages_from_json(config.packages);
     if (!packages) return with_prefix("docker_packages: ", {}, packages.error());
+    packages->required |= options.packages.required;
     options.packages = std::move(*packages);
   }
-  options.packages.required = options.packages.required || config.packages_required;
+  return {};
+}
+
+// Mounts the folders for /tools and /skills.
+Expected<void> add_folders(ServerConfig& config) {
+  for (const bool skills : {false, true}) {
+    auto folder =
+        usable_directory(skills ? "skills_path" : "tools_path",
+                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
+    if (!folder) return folder.failure();
+    if (!folder->empty())
+      config.user.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
+  }
+  return {};
+}
+
+// A variable that is set and not empty, or null.
+const char* variable_or_null(const char* name) {
+  const char* const value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+// Settles a folder of all users: the option, else a variable, else the usual folder if it is there.
+void settle_folder(std::string& folder, const char* variable, const char* usual) {
+  if (!folder.empty()) return;
+  if (const char* const named = variable_or_null(variable))
+    folder = named;
+  else if (::access(usual, F_OK) == 0)
+    folder = usual;
+}
+
+// These variables are those of the server that the profile user-container replaces.
+Expected<void> settle_users(ServerConfig& config) {
+  UserContainerOptions& options = config.user;
+  const char* const image = variable_or_null("MCP_EXECUTOR_IMAGE");
+  if (config.user.container.image.empty() && image) config.user.container.image = image;
+  settle_folder(options.tools_dir, "MCP_TOOLS_PATH", "./tools");
+  settle_folder(options.skills_dir, "MCP_SKILLS_PATH", "./skills");
+  if (options.max_artifact != 0) return {};
+  options.max_artifact = config.usual_artifact;
+  const char* const size = variable_or_null("MCP_ARTIFACT_SIZE_LIMIT_MB");
+  if (!size) return {};
+  const auto megabytes = is_number(size) ? leading_number(size, std::uint64_t{0}) : 0;
+  if (megabytes == 0 || megabytes > 1024)
+    return make_error(ErrorCode::invalid_argument,
+                      "MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and % is not",
+                      {in_quotes(size)});
+  options.max_artifact = megabytes << 20;
+  return {};
+}
+
+}  // namespace
+
+inline namespace inner {
+
+// Needed by --places and --doctor, too, which make no pod.
+KubernetesOptions kubernetes_options(const ServerConfig& config) {
+  KubernetesOptions options = config.kubernetes;
+  options.agent_id = config.local.agent_id;
+  options.start_timeout = config.start_timeout;
+  options.lifetime = std::chrono::seconds(config.kubernetes_lifetime);
   return options;
+}
+
+Expected<void> settle_options(ServerConfig& config) {
+  LocalOptions& local = config.local;
+  local.policy.enable_sudo = config.user.container.sudo;
+  if (config.policy_mode == "compat")
+    local.policy.mode = PolicyOptions::Mode::compat;
+  else if (config.policy_mode != "strict")
+    return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
+  local.audit_output = static_cast<std::size_t>(config.audit_output);
+  if (config.use & Option::containers)
+    if (auto ok = settle_container(config); !ok) return ok;
+  if (config.use == Option::users) return settle_users(config);
+  if (config.use == Option::docker)
+    if (auto ok = add_folders(config); !ok) return ok;
+
+  // Without paths there is nothing to confine commands to, unless it is asked for.
+  local.sandbox.mode = config.sandbox != no_choice<SandboxMode> ? config.sandbox
+                       : local.roots.empty()                    ? SandboxMode::off
+                                                                : SandboxMode::best_effort;
+  const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
+  local.workspace = workspace_of(config);
+  // With read-only paths alone, commands may change all other paths, or only the workspace if they
+  // are confined.
+  if (local.roots.empty() && !config.read_only.empty())
+    local.roots.push_back({!confined                 ? "/"
+                           : local.workspace.empty() ? "."
+                                                     : local.workspace,
+                           Permission::write});
+  for (const std::string& path : config.read_only) local.roots.push_back({path, Permission::read});
+  // Background commands keep more than one answer shows.
+  if (config.max_output < 1024 || config.max_output > local.max_output)
+    local.max_output = static_cast<std::size_t>(config.max_output);
+  if (local.timeout.count() == 0) local.timeout = std::min(config.usual_timeout, local.max_timeout);
+  set_terminal(local.environment);
+  return {};
 }
 
 }  // namespace inner
 
 namespace {
 
-// What makes a place. An agent without a name is copied there.
+// The engine that makes places. An agent without a name is copied there.
 Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
                                                  const std::string& agent) {
   const Function<void(std::string_view)> progress = [](std::string_view what) {
@@ -204,7 +210,8 @@ Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
   return slurm_jobs(slurm);
 }
 
-// With `place_pool` it is one that takes them from there. The configuration outlives the pool.
+// Sets the engine, or with place_pool one that takes its places from the pool. The pool refers to
+// `config`, which must outlive it.
 Expected<void> set_engine(const ServerConfig& config, const std::string& agent,
                           PlaceOptions& options, std::optional<PlacePool>& pool) {
   auto engine = engine_of(config, agent);
@@ -224,29 +231,41 @@ Expected<void> set_engine(const ServerConfig& config, const std::string& agent,
   return {};
 }
 
-// One value holds the words of a command, as a shell would split them; none is needed for that.
-Expected<PlaceOptions> place_options(const ServerConfig& config, std::optional<PlacePool>& pool) {
-  PlaceOptions options;
-  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
-  auto local = local_options(config);
-  if (!local) return local.failure();
-  options.sandbox = local->sandbox;
-  if (auto ok = settle_common(config, options.sandbox.mode != SandboxMode::off, options); !ok)
-    return ok.failure();
-  options.environment = local->environment;
-  options.shell = local->shell;
+// The words of a command, as a shell would split them; no shell is started for that.
+Expected<std::vector<std::string>> words_of_command(const std::string& text) {
+  std::vector<std::string> words;
+  bool plain = true;
+  const auto read = [&](const shell::Visit& visit) {
+    const shell::Command& command = visit.command;
+    // A second command has something before it.
+    plain = plain && words.empty() && command.assignments.empty() && command.redirections.empty() &&
+            !command.pipeline && !command.background && !command.compound;
+    for (const shell::Word& word : command.words) {
+      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
+      words.push_back(word.text);
+    }
+  };
+  if (shell::walk(text, {}, read).complete && plain && !words.empty()) return words;
+  return bad_value("place_command"sv, text,
+                   "words, without variables, patterns, operators and `~`: no shell reads them");
+}
+
+// Completes the options of a place: its copied files, and the way to it.
+Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
+                         std::optional<PlacePool>& pool) {
+  options.sandbox = config.local.sandbox;
+  options.environment = config.local.environment;
   options.keep_alive = config.keep_alive;
-  options.agent = config.container.agent;
-  const auto mode =
-      enumerator_of("place_workspace"sv, config.place_workspace, "shared, remote, copy"sv);
-  if (!mode) return mode.failure();
-  options.workspace_mode = static_cast<PlaceWorkspace>(*mode);
+  options.agent = config.user.container.agent;
+  options.workspace_mode = config.place_workspace;
   options.copy = config.copy;
   const PlaceCopyOptions usual;
   if (options.workspace_mode != PlaceWorkspace::copy &&
       (options.copy.gitignore || !options.copy.exclude.empty() ||
        options.copy.max_files != usual.max_files || options.copy.max_bytes != usual.max_bytes))
-    return bad_value("place_workspace", config.place_workspace, "copy, as place_copy_ is given");
+    return bad_value("place_workspace",
+                     options.workspace_mode == PlaceWorkspace::remote ? "remote"sv : "shared"sv,
+                     "copy, as place_copy_ is given");
   std::string agent = config.place_agent;
   if (!options.agent.empty() && config.use != Option::command) {
     if (agent != ServerConfig::usual_agent)
@@ -254,53 +273,15 @@ Expected<PlaceOptions> place_options(const ServerConfig& config, std::optional<P
     agent.clear();
   }
   if (config.use & Option::made) {
-    if (auto ok = set_engine(config, agent, options, pool); !ok) return ok.failure();
     options.name = config.use == Option::slurm ? "Slurm" : "Kubernetes";
-    return options;
+    return set_engine(config, agent, options, pool);
   }
-  if (config.use == Option::ssh) {
-    auto words = ssh_transport(config.place_host, agent);
-    if (!words) return words.failure();
-    options.transport = std::move(*words);
-    options.name = config.place_host;
-    return options;
-  }
-  const shell::Script script = shell::parse(config.place_command);
-  bool plain = script.complete && script.commands.size() == 1;
-  if (plain) {
-    const shell::Command& only = script.commands[0];
-    plain = only.assignments.empty() && only.redirections.empty() && !only.pipeline &&
-            !only.background && !only.compound;
-    for (const shell::Word& word : only.words) {
-      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
-      options.transport.push_back(word.text);
-    }
-  }
-  if (!plain || options.transport.empty())
-    return bad_value("place_command"sv, config.place_command,
-                     "words, without variables, patterns, operators and `~`: no shell reads them");
-  return options;
-}
-
-Expected<ContainerExecutorOptions> container_executor_options(const ServerConfig& config) {
-  ContainerExecutorOptions options;
-  static_cast<ExecutorOptions&>(options) = ExecutorOptions(config.local);
-  if (auto ok = settle_common(config, true, options); !ok) return ok.failure();
-  auto container = container_options(config);
-  if (!container) return container.failure();
-  options.container = std::move(*container);
-  for (const bool skills : {false, true}) {
-    auto folder =
-        usable_directory(skills ? "skills_path" : "tools_path",
-                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
-    if (!folder) return folder.failure();
-    if (!folder->empty())
-      options.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
-  }
-  options.environment = config.local.environment;
-  set_terminal(options.environment);
-  options.environment.auto_venv = !config.no_auto_venv;
-  return options;
+  options.name = config.place_host;
+  auto words = config.use == Option::ssh ? ssh_transport(config.place_host, agent)
+                                         : words_of_command(config.place_command);
+  if (!words) return words.failure();
+  options.transport = std::move(*words);
+  return {};
 }
 
 template <class T>
@@ -312,8 +293,12 @@ std::unique_ptr<const Executor> owned(T&& executor) {
 
 inline namespace inner {
 
+ContainerExecutorOptions container_executor_options(const ServerConfig& config) {
+  return {ExecutorOptions(config.local), config.user.container, config.local.environment};
+}
+
 SharedError in_our_words(Error error, bool container) {
-  // Each name with what it is called here.
+  // Pairs: the name in the library, the name of the program.
   constexpr std::string_view of_containers =
       "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
       "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
@@ -345,16 +330,13 @@ void warn(const std::string& message) {
   std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
 }
 
-Expected<UserContainers> create_user_containers(const ServerConfig& config) {
-  UserContainerOptions options = config.user;
-  auto container = container_options(config);
-  if (!container) return container.failure();
-  options.container = std::move(*container);
+// For commands of users only the policy, the timeout and the audit log of `local` count.
+Expected<UserContainers> create_user_containers(ServerConfig& config) {
+  UserContainerOptions& options = config.user;
   options.policy = config.local.policy;
-  if (auto ok = settle_policy(config, options.policy); !ok) return ok.failure();
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
-  options.audit_output = static_cast<std::size_t>(config.audit_output);
+  options.audit_output = config.local.audit_output;
   auto containers = UserContainers::create(options);
   if (!containers) return in_our_words(containers.error(), true);
   return containers;
@@ -363,18 +345,15 @@ Expected<UserContainers> create_user_containers(const ServerConfig& config) {
 Expected<CommandPlace> create_place(const ServerConfig& config) {
   CommandPlace place;
   if (config.use == Option::docker) {
-    auto options = container_executor_options(config);
-    if (!options) return options.failure();
-    auto executor = ContainerExecutor::create(*options);
+    auto executor = ContainerExecutor::create(container_executor_options(config));
     if (!executor) return in_our_words(executor.error(), true);
     place.executor = owned(std::move(*executor));
-    place.wanted = std::move(*options);
     return place;
   }
   if (config.use & Option::places) {
-    const auto options = place_options(config, place.pool);
-    if (!options) return options.failure();
-    auto executor = PlaceExecutor::create(*options);
+    PlaceOptions options{ExecutorOptions(config.local)};
+    if (auto ok = set_place(config, options, place.pool); !ok) return ok.failure();
+    auto executor = PlaceExecutor::create(options);
     if (!executor) return in_our_words(executor.error());
     if (config.reach_place)
       if (auto ok = executor->reach(); !ok) return ok.failure();
@@ -383,9 +362,7 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     place.executor = owned(std::move(*executor));
     return place;
   }
-  const auto options = local_options(config);
-  if (!options) return options.failure();
-  auto executor = LocalExecutor::create(*options);
+  auto executor = LocalExecutor::create(config.local);
   if (!executor) return in_our_words(executor.error());
   place.sandbox = executor->sandbox_report();
   place.executor = owned(std::move(*executor));

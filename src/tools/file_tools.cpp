@@ -1,4 +1,7 @@
 // The tools that read, write and list files.
+//
+// Files checks each path by the rules of the executor. Secrets are masked in what a reply shows,
+// and each call is put on the audit log, like a command.
 
 #include "tools/tools_internal.hpp"
 
@@ -17,7 +20,7 @@ inline namespace v0_1 {
 
 namespace {
 
-// What a file tool did, as a record of the audit log: its words are shown as a command line.
+// Puts a call of a file tool on the audit log, as a command line of its name and path.
 void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
                  const std::string& content = {}) {
   Result result;
@@ -38,7 +41,7 @@ void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Err
   set.executor.record(result, asked);
 }
 
-// What was shown of a file counts as read, as little as it may be.
+// For the delete guard: a file counts as read if any part of it was shown.
 void remember_read(const ToolSet& set, const FileContent& file) {
   const DeleteGuard* const guard = set.executor.delete_guard();
   if (guard && (!file.bytes.empty() || file.size == 0)) guard->mark_read(file.path);
@@ -121,6 +124,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
+// Entries that do not fit into the reply are left out from the end, and `more` is true.
 mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path"sv);
   const Json& depth = call.argument("depth"sv);

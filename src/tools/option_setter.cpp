@@ -1,4 +1,8 @@
-// From a value to the place of an option.
+// From the words of a value to the member that the option sets.
+//
+// set_option() checks the number of words, then gives each word to the parser of the option's kind:
+// set_word() for texts, lists and flags, set_number(), set_choice() and set_json(). A parser
+// returns the words "is not ..." of its error, or null when it has set the member.
 
 #include "tools/options_internal.hpp"
 
@@ -15,10 +19,26 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string key_of(const Option& option) {
-  std::string key(option.name);
+std::string_view Option::part(Part wanted) const {
+  std::string_view left = row;
+  for (int i = 0; i < wanted; ++i) take_part(left, '\n');
+  return take_part(left, '\n');
+}
+
+std::string Option::key() const {
+  std::string key(part(name));
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
+}
+
+Option::Target Option::target(ServerConfig& config) const {
+  return {kind, reinterpret_cast<char*>(&config) + offset, part(detail)};
+}
+
+const Option* find_option(FunctionRef<bool(const Option&)> passes) {
+  for (const Option* option = Option::table; option != Option::end(); ++option)
+    if (passes(*option)) return option;
+  return nullptr;
 }
 
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected) {
@@ -42,8 +62,8 @@ SharedError not_given(std::string_view label, const char* what) {
   return make_error(ErrorCode::invalid_argument, "% %; leave it out for no limit", {label, what});
 }
 
-// An empty list must not quietly mean "no restriction". An empty word is what an unset variable of
-// a script leaves, and would mean "no limit" as well.
+// An empty list must not quietly mean "no restriction". An unset variable of a script leaves an
+// empty word, which must not mean "no limit" either.
 Expected<void> check_values(std::string_view label, const std::vector<std::string>& words,
                             bool list) {
   if (list && words.empty()) return not_given(label, "needs at least one value");
@@ -57,7 +77,7 @@ Expected<void> check_values(std::string_view label, const std::vector<std::strin
   return {};
 }
 
-// These give what a word is not, or null when it is that and was put in its place.
+// The parsers: each returns the form that a word does not have, or null when it has set the value.
 
 const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
@@ -66,6 +86,7 @@ const char* add_variable(std::string_view word, Variables& variables) {
   return nullptr;
 }
 
+// SOURCE[:TARGET][:ro|:rw], as in `docker run --volume`.
 const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
   Mount mount;
   if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
@@ -80,13 +101,12 @@ const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
   return nullptr;
 }
 
-const char* set_number(std::string_view digits, Option::Target target) {
-  using Kind = Option::Target::Kind;
-  const bool is_size = target.kind == Kind::size || target.kind == Kind::size_or_0;
-  const bool may_be_0 = target.kind == Kind::whole_or_0 || target.kind == Kind::size_or_0;
+// A number, times the unit behind it: k, m, g and t, each 1024 times the one before. Negative if
+// the text is no number.
+double scaled_number(std::string_view digits, bool may_have_unit) {
   constexpr std::string_view units = "kmgt";
   double unit = 1;
-  if (is_size && digits.size() > 1) {
+  if (may_have_unit && digits.size() > 1) {
     if ((digits.back() | 0x20) == 'b') digits.remove_suffix(1);
     const std::size_t found = units.find(static_cast<char>(digits.back() | 0x20));
     if (found != std::string_view::npos) {
@@ -94,13 +114,19 @@ const char* set_number(std::string_view digits, Option::Target target) {
       for (std::size_t i = 0; i <= found; ++i) unit *= 1024;
     }
   }
-  const double number = parse_number(digits).value_or(-1) * unit;
-  if (target.kind == Kind::seconds) {
+  return parse_number(digits).value_or(-1) * unit;
+}
+
+const char* set_number(std::string_view digits, const Option::Target& target) {
+  const bool is_size = target.kind == Option::bytes || target.kind == Option::bytes_or_0;
+  const bool may_be_0 = target.kind == Option::whole_or_0 || target.kind == Option::bytes_or_0;
+  const double number = scaled_number(digits, is_size);
+  if (target.kind == Option::seconds) {
     if (!(number > 0) || number > 31536000.0)
       return "a number of seconds greater than 0 and at most 31536000";
     *static_cast<std::chrono::milliseconds*>(target.place) =
         std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
-  } else if (target.kind == Kind::decimal) {
+  } else if (target.kind == Option::decimal) {
     if (!(number >= 0) || number > 1e6) return "a number of processors";
     *static_cast<double*>(target.place) = number;
   } else {
@@ -116,6 +142,7 @@ const char* set_number(std::string_view digits, Option::Target target) {
   return nullptr;
 }
 
+// The object is checked later, by the option that takes it apart.
 Expected<void> set_json(std::string_view label, std::string_view word, Json& json) {
   JsonLimits limits;
   limits.unique_names = true;
@@ -127,30 +154,49 @@ Expected<void> set_json(std::string_view label, std::string_view word, Json& jso
   return {};
 }
 
-const char* set_word(const std::string& word, Option::Target target) {
-  using Kind = Option::Target::Kind;
+// The names stand in the order of the enumeration; `-` is as good as `_`.
+Expected<void> set_choice(std::string_view label, std::string word, const Option::Target& target) {
+  std::replace(word.begin(), word.end(), '-', '_');
+  std::string_view left = target.detail;
+  for (int value = 0; !left.empty(); ++value) {
+    if (take_part(left, ',') == word) {
+      std::memcpy(target.place, &value, sizeof value);
+      return {};
+    }
+    if (!left.empty()) left.remove_prefix(1);
+  }
+  return bad_value(label, word, concat("one of %", {target.detail}));
+}
+
+const char* set_word(const std::string& word, const Option::Target& target) {
   void* const place = target.place;
   switch (target.kind) {
-    case Kind::text:
+    case Option::text:
       *static_cast<std::string*>(place) = word;
       return nullptr;
-    case Kind::texts:
-      static_cast<std::vector<std::string>*>(place)->push_back(word);
+    case Option::keyed_text:
+    case Option::keyed_texts:
+      add_words(*static_cast<std::vector<std::string>*>(place),
+                {concat("%=%", {target.detail, word})});
       return nullptr;
-    case Kind::roots:
+    case Option::texts:
+      add_words(*static_cast<std::vector<std::string>*>(place), {word});
+      return nullptr;
+    case Option::roots:
       static_cast<std::vector<Root>*>(place)->push_back({word, Permission::write});
       return nullptr;
-    case Kind::variables:
+    case Option::variables:
       return add_variable(word, *static_cast<Variables*>(place));
-    case Kind::mounts:
+    case Option::mounts:
       return add_mount(word, *static_cast<std::vector<Mount>*>(place));
-    case Kind::flag:
-    case Kind::truth:
+    case Option::flag:
+    case Option::off:
+    case Option::truth:
       if (word != "true" && word != "false") return "true or false";
-      if (target.kind == Kind::flag)
-        *static_cast<bool*>(place) = word == "true";
-      else
+      if (target.kind == Option::truth)
         *static_cast<std::optional<bool>*>(place) = word == "true";
+      else
+        *static_cast<bool*>(place) = (word == "true") == (target.kind == Option::flag);
       return nullptr;
     default:
       return set_number(word, target);
@@ -161,22 +207,20 @@ const char* set_word(const std::string& word, Option::Target target) {
 
 inline namespace inner {
 
+// A flag may stand without a word. All other options need at least one, and only lists take more.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
-                          Option::Target target) {
-  using Kind = Option::Target::Kind;
-  if (target.kind == Kind::flag) {
-    if (words.empty()) {
-      *static_cast<bool*>(target.place) = true;
-      return {};
-    }
-    if (const char* const expected = set_word(words[0], target))
-      return bad_value(label, words[0], expected);
+                          const Option::Target& target) {
+  if (target.kind == Option::flag || target.kind == Option::off) {
+    const std::string& word = words.empty() ? "true" : words[0];
+    if (const char* const expected = set_word(word, target))
+      return bad_value(label, word, expected);
     if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value"sv);
     return {};
   }
   if (auto ok = check_values(label, words, target.is_list()); !ok) return ok;
-  if (target.kind == Kind::json)
+  if (target.kind == Option::json)
     return set_json(label, words[0], *static_cast<Json*>(target.place));
+  if (target.kind == Option::choice) return set_choice(label, words[0], target);
   for (const std::string& word : words)
     if (const char* const expected = set_word(word, target))
       return bad_value(label, word, expected);

@@ -1,7 +1,18 @@
 // Options of the server: the table, the command line, the configuration file.
 //
-// One table lists every option: its name, its kind, its help and where its value goes. The command
-// line, the configuration file and --help are all read off that table.
+// One table lists every option: its name, its kind, its help and the member that its value goes to.
+//
+//   command line ---split_arguments()--> words --+
+//                                                +--> set_option() --> ServerConfig, as given
+//   configuration ---config_words()----> words --+          |
+//                                                           | settle_mode(): where commands run
+//                                                           | settle_options(): options that stand
+//                                                           |   for others, and the defaults that
+//                                                           v   variables of this process give
+//                                          create_place() or create_user_containers()
+//
+// The command line is read first, and wins. --help prints the same table, and a test compares it
+// with the README.
 #pragma once
 
 #include "tools/tools.hpp"
@@ -12,26 +23,32 @@
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
 #include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/sandbox.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
 
+// An enumeration's value until an option gives one.
+template <class Choice>
+inline constexpr Choice no_choice = static_cast<Choice>(-1);
+
+// The options of the server. The table says which option sets which member.
 struct ServerConfig {
   ServerConfig() {
+    // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
     local.kill_grace = std::chrono::milliseconds(300);
     local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
+    user.max_artifact = 0;
   }
 
-  // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
   ToolOptions tools = ToolOptions();
@@ -40,36 +57,24 @@ struct ServerConfig {
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
-  std::string sandbox = {};  // not given: best_effort when the paths are, else off
-  std::string network = "host";
-  std::string private_home = name(local.private_home);
-  bool no_watch_files = false;
-  bool no_supervisor = false;
-  bool enable_sudo = false;
-  bool no_auto_venv = false;
-  bool no_git_identity = false;
-  std::uint64_t max_background_shells = tools.shells.max_running;
+  SandboxMode sandbox = no_choice<SandboxMode>;  // then best_effort with allowed paths, else off
+  std::uint64_t max_background_shells = tools.jobs.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
   std::string profile = "commands";
   std::string user_id = {};
-  ContainerOptions container = ContainerOptions();
-  std::string image_policy = name(container.image_policy);
-  std::string container_network = name(container.network);
-  std::string runtime = {};
-  std::string gpus = {};
-  std::vector<std::string> add_host = {};
-  std::vector<std::string> dns = {};
   Json credentials = {};
   Json packages = {};
-  bool packages_required = false;
+  // Its container is that of every profile; its max_artifact is 0 when not given.
   UserContainerOptions user = UserContainerOptions();
+  std::uint64_t usual_artifact = user.max_artifact;
+  std::string container_network = codeexec::name(user.container.network);
   // Places
   std::string place_command = {};
   std::string place_host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
-  std::string place_workspace = {};  // not given: shared, or remote in a pod
+  PlaceWorkspace place_workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
   PlaceCopyOptions copy = PlaceCopyOptions();
   std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
   SlurmOptions slurm = {};
@@ -77,50 +82,39 @@ struct ServerConfig {
   std::chrono::milliseconds start_timeout = slurm.start_timeout;
   std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
   std::uint64_t place_pool = 0;
-  bool reach_place = false;  // now, and not when a command needs it
+  bool reach_place = false;  // at the start, and not when the first command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };
 
+// A row of the table of options. Rows are constant: their texts are parsed where they are used.
 struct Option {
-  // Where its value goes, which decides what it may be. A size may have a unit, such as 512m.
-  struct Target {
-    enum class Kind {
-      text,
-      texts,
-      roots,
-      variables,
-      mounts,
-      seconds,
-      whole,
-      whole_or_0,
-      size,
-      size_or_0,
-      decimal,
-      flag,
-      truth,
-      json
-    };
-    Target(std::string* text) : kind(Kind::text), place(text) {}
-    Target(std::vector<std::string>* texts) : kind(Kind::texts), place(texts) {}
-    Target(std::vector<Root>* roots) : kind(Kind::roots), place(roots) {}
-    Target(Variables* variables) : kind(Kind::variables), place(variables) {}
-    Target(std::vector<Mount>* mounts) : kind(Kind::mounts), place(mounts) {}
-    Target(std::chrono::milliseconds* time) : kind(Kind::seconds), place(time) {}
-    Target(std::uint64_t* number) : kind(Kind::whole), place(number) {}
-    Target(Kind number_kind, std::uint64_t* number) : kind(number_kind), place(number) {}
-    Target(double* number) : kind(Kind::decimal), place(number) {}
-    Target(bool* flag) : kind(Kind::flag), place(flag) {}
-    Target(std::optional<bool>* truth) : kind(Kind::truth), place(truth) {}
-    Target(Json* json) : kind(Kind::json), place(json) {}
-    bool is_list() const { return kind >= Kind::texts && kind <= Kind::mounts; }
-
-    Kind kind;
-    void* place;
+  // The form of a value, which has one parser; see set_option(). A size may have a unit, such as
+  // 512m.
+  enum Kind : unsigned char {
+    text,
+    keyed_text,  // KEY=value for the engine's `run`; the row's last part is the KEY
+    choice,      // an enumerator; the row's last part has the names of all
+    texts,       // this and those up to mounts are lists
+    keyed_texts,
+    roots,
+    variables,
+    mounts,
+    seconds,
+    whole,
+    whole_or_0,
+    bytes,
+    bytes_or_0,
+    decimal,
+    flag,
+    off,  // a flag that makes its variable false
+    truth,
+    json
   };
-  // What it has an effect in; a set. Everywhere else it is an error.
-  enum Where : unsigned {
+  // Where commands run, as a set. An option is an error where it has no effect.
+  enum Where : unsigned char {
     local = 1,
     docker = 2,
+    users = 4,
     command = 8,
     ssh = 16,
     slurm = 32,
@@ -130,38 +124,56 @@ struct Option {
     places = command | installed,
     kernel = local | places,  // where a sandbox of ours can be
     commands = local | docker | places,
-    users = 4,
     containers = docker | users,
     engines = made | containers,  // where places of ours can be listed
     agents = containers | places,
     all = commands | users
   };
-  std::string_view name;   // of the command line; the configuration's key has `_` for `-`
-  std::string_view value;  // what --help calls it; empty: it has none
-  std::string_view help;
-  std::string_view other_key;  // another key that means the same, or empty
-  Target target;
+  // A variable that a value is written to, and how.
+  struct Target {
+    Kind kind;
+    void* place;
+    std::string_view detail = {};  // the last part of the row
+    bool is_list() const { return kind >= texts && kind <= mounts; }
+  };
+  // The parts of `row`, one a line; empty or missing ones are none.
+  enum Part {
+    name,       // of the command line; the configuration's key has `_` for `-`
+    value,      // its name in --help; empty: it has none
+    help,       // for --help
+    other_key,  // of the configuration, that means the same
+    detail      // see Kind
+  };
+  std::string_view part(Part wanted) const;
+  std::string key() const;
+  Target target(ServerConfig& config) const;
+
+  const char* row;
   Where use;
+  Kind kind;
+  std::uint16_t offset;  // in ServerConfig
+
+  static const Option table[];  // in the order of --help
+  static const Option* end();   // of the table
 };
 
-std::vector<Option> option_table(ServerConfig& config);
+// The row for which `passes` is true, or null.
+const Option* find_option(FunctionRef<bool(const Option&)> passes);
 
-std::string key_of(const Option& option);
-
+// "OPTION: 'VALUE' is not EXPECTED".
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
 
 // Puts the words that follow an option on the command line, or stand in the configuration, where
-// they belong. `label` is how the user wrote the option.
+// they belong. `label` is how the user wrote the option. Errors: invalid_argument, which names it.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
-                          Option::Target target);
+                          const Option::Target& target);
 
 using Options = std::vector<const Option*>;
 
 bool contains(const Options& options, const Option* option);
 
-// Those in `given` are set already; what is set here is added to them.
-Expected<void> read_config(const std::string& path, const std::vector<Option>& table,
-                           Options& given);
+// Options in `given` were set by the command line and are skipped. Adds those that it sets.
+Expected<void> read_config(const std::string& path, ServerConfig& config, Options& given);
 
 // The words of the command line that are not options of the table.
 struct Invocation {
@@ -180,25 +192,28 @@ struct Invocation {
   std::optional<std::string> check = {};
 };
 
-// The command line wins: what it sets, the configuration file does not.
+// Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
 
 std::string help_text();
 
 std::string rules_text();
 
-// The program's name of an option where the library has another one; those of ContainerOptions only
-// where there is a container.
+// Replaces the library's name of an option, with which an error begins, by that of the program.
+// `container`: the error may be of ContainerOptions.
 SharedError in_our_words(Error error, bool container = false);
 
+// Writes a line to standard error.
 void warn(const std::string& message);
 
-Expected<UserContainers> create_user_containers(const ServerConfig& config);
+// Settles options that stand for several others, in the members that the library's options are
+// made of, and reads the variables of this process that are defaults of options. Starts nothing.
+// Called once, after read_command_line(); what follows needs it.
+Expected<void> settle_options(ServerConfig& config);
 
-// Options that stand for several others, settled; nothing is started.
-Expected<LocalOptions> local_options(const ServerConfig& config);
+Expected<UserContainers> create_user_containers(ServerConfig& config);
 
-Expected<ContainerOptions> container_options(const ServerConfig& config);
+ContainerExecutorOptions container_executor_options(const ServerConfig& config);
 
 KubernetesOptions kubernetes_options(const ServerConfig& config);
 
@@ -206,12 +221,30 @@ KubernetesOptions kubernetes_options(const ServerConfig& config);
 struct CommandPlace {
   std::optional<PlacePool> pool = {};  // that the executor takes from
   std::unique_ptr<const Executor> executor = {};
-  SandboxReport sandbox = SandboxReport();              // where they run, but for containers
-  std::optional<ContainerExecutorOptions> wanted = {};  // of a container
-  std::optional<PlaceFacts> facts = {};                 // of a place
+  SandboxReport sandbox = SandboxReport();  // where they run, but for containers
+  std::optional<PlaceFacts> facts = {};     // of a place
 };
 
 Expected<CommandPlace> create_place(const ServerConfig& config);
+
+// The lines of --doctor.
+struct DoctorReport {
+  // Adds the line of a subject, and returns `is_well`. The message says what was found, and how to
+  // mend what is wrong; empty: the subject says all.
+  bool add(std::string_view subject, bool is_well, const char* form = "", Pieces values = {});
+  // Prints the lines. Returns the exit status.
+  int print() const;
+
+  std::string text = {};
+  bool all_is_well = true;
+};
+
+// Examines whether commands can run in such a container: their engine, image, container, user,
+// network and limits. Ends at the first step without which the others make no sense.
+DoctorReport examine_container(ContainerExecutorOptions options);
+
+// Of commands that run anywhere else.
+DoctorReport examine_place(const CommandPlace& place);
 
 // The exit status of --places and --places-remove.
 int list_places(const ServerConfig& config, bool remove_left, bool as_json);

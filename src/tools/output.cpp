@@ -1,4 +1,7 @@
 // How much of an output an answer has, and where the rest is.
+//
+// The executor has cut an output to its max_output before, and keeps the whole in a file if it may.
+// Here it is cut once more for the answer, and a note names the file.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"

@@ -1,4 +1,4 @@
-// --places: what there is of ours in an engine.
+// --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
 
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
@@ -22,7 +22,7 @@ Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool rem
   if (config.use == Option::slurm) return slurm_places(remove_left);
   if (config.use == Option::kubernetes)
     return kubernetes_places(kubernetes_options(config), remove_left);
-  return container_places(config.container.engine, remove_left);
+  return container_places(config.user.container.engine, remove_left);
 }
 
 // In the largest unit that there is at least one of.
@@ -37,7 +37,7 @@ std::string age_text(std::chrono::seconds age) {
 
 constexpr std::size_t columns = 7;
 
-// The first line of a table and its others, of which the JSON is made, too.
+// The cells of the table, with those of its first line. The JSON is made of them, too.
 std::vector<std::string> cells_of(const std::vector<FoundPlace>& places) {
   std::vector<std::string> cells =
       words_of({"name", "agent", "age", "host", "pid", "owner", "state"});
@@ -62,6 +62,7 @@ std::string json_text(const std::vector<FoundPlace>& places) {
   return list.dump() + "\n";
 }
 
+// Texts of other programs are made printable, as this goes to a terminal.
 std::string table_text(const std::vector<FoundPlace>& places) {
   std::vector<std::string> cells = cells_of(places);
   std::size_t widths[columns] = {};

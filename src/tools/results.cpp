@@ -1,4 +1,8 @@
 // Results as JSON, within the bound of a reply.
+//
+// A reply holds a text twice, escaped once and twice (see bytes_in_reply), so that a text of n
+// bytes may take 13 n. fit() therefore measures texts as they will be written, and cuts the
+// longest.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -21,12 +25,12 @@ namespace {
 // A sign of life for a client that asked for progress; the official TypeScript client gives up
 // after 60 s without one.
 constexpr std::chrono::milliseconds longest_silence = std::chrono::seconds(2);
-// Between two messages of what a command prints. The server passes on 20 in a second.
+// The time between two messages with output. The server passes on 20 in a second.
 constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds(100);
 
-// What a command prints, as progress messages for a client that asked for them: each tells what is
-// new since the one before, the end of it when that is much. Progress counts the seconds since the
-// start. Used by the one thread that drives the command.
+// Sends the output of a command as progress messages: each has the output since the one before, or
+// its end when that is much. The progress is the number of seconds since the start. Used only by
+// the thread that drives the command.
 class LiveOutput {
  public:
   explicit LiveOutput(const mcp::Call& call) : call_(call) { send("running"); }
@@ -135,6 +139,7 @@ Json execution_schema() {
   return schema;
 }
 
+// Must agree with the escapes of Json::dump(), and with those of a text inside of a text.
 std::size_t bytes_in_reply(std::string_view text) {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -153,7 +158,7 @@ std::size_t bytes_in_reply(std::string_view text) {
   return bytes;
 }
 
-void shorten(const std::vector<std::string*>& texts, std::size_t room,
+void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut) {
   const auto size_of_all = [&] {
     std::size_t size = 0;
@@ -164,7 +169,7 @@ void shorten(const std::vector<std::string*>& texts, std::size_t room,
     std::string& longest = **std::max_element(
         texts.begin(), texts.end(),
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
-    // The line that tells of a cut is longer than what it would take away.
+    // A further cut would take away less than the line that reports it adds.
     if (longest.size() <= longest_echo) return;
     const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
     cut(longest, omitted);
@@ -188,7 +193,7 @@ void fit(Result& result, std::size_t room) {
           });
 }
 
-// Without `full`: only what is not as usual.
+// Without `full`, keys with their usual values are left out.
 Json json_of(const Result& result, bool full) {
   std::string err = result.err;
   const std::string closing = closing_message(result);
@@ -337,6 +342,7 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
   return true;
 }
 
+// The fields that the audit log needs stand in the command, so that refused calls have them, too.
 Command command_of(const mcp::Call& call, const char* argument) {
   Command command;
   if (*argument) command.script = call.argument(argument).as_string();
@@ -351,6 +357,7 @@ Command command_of(const mcp::Call& call, const char* argument) {
   return command;
 }
 
+// The callbacks share the ownership of their state: a command in the background outlives its call.
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
@@ -369,6 +376,7 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 Json to_json(const Result& result) { return json_of(result, true); }
 
+// Words that only a run could tell are null: they have an expansion in them.
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
   Json object;
@@ -378,19 +386,16 @@ Json to_json(const Judgement& judgement) {
   set_member(object, "begin", verdict ? Json() : Json(verdict.begin));
   set_member(object, "end", verdict ? Json() : Json(verdict.end));
   Json commands = Json::array();
-  for (const shell::Command& command : judgement.commands) {
-    if (command.compound) continue;
-    Json words = Json::array();
-    for (const shell::Word& word : command.words)
-      words.push_back(word.known() ? Json(word.text) : Json());
-    Json assignments = Json::array();
-    for (const shell::Assignment& assignment : command.assignments)
-      assignments.push_back(assignment.value.known()
-                                ? Json(concat("%=%", {assignment.name, assignment.value.text}))
-                                : Json());
+  for (const SimpleCommand& command : judgement.commands) {
+    const auto known = [](const std::vector<std::string>& texts) {
+      Json list = Json::array();
+      for (const std::string& text : texts)
+        list.push_back(text.find('\0') == std::string::npos ? Json(text) : Json());
+      return list;
+    };
     Json entry;
-    set_member(entry, "words", std::move(words));
-    if (assignments.size() > 0) set_member(entry, "assignments", std::move(assignments));
+    set_member(entry, "words", known(command.words));
+    if (!command.assignments.empty()) set_member(entry, "assignments", known(command.assignments));
     set_member(entry, "begin", command.begin);
     set_member(entry, "end", command.end);
     commands.push_back(std::move(entry));

@@ -1,4 +1,15 @@
 // The server program.
+//
+//   server_main
+//     read_command_line, answer_at_once   --help and others that need nothing: print and return
+//     place_main                          --place: this is the agent at the far end
+//     list_places                         --places
+//     settle_options
+//     serve_user                          profile user-container: containers by users
+//     serve_commands                      create_place, then --doctor, --sandbox-report, --check,
+//                                         --run or serve()
+//
+// Nothing but the protocol, or the answer to such an option, is written to standard output.
 
 #include "tools/options_internal.hpp"
 #include "tools/tools.hpp"
@@ -13,6 +24,7 @@
 #include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
@@ -21,7 +33,6 @@
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -100,9 +111,9 @@ int fail(int status, const std::string& message) {
 
 namespace {
 
-// Takes away the variables of this process that commands do not see either; the server needs none
-// but some of those. They are overwritten where they lie: that is what /proc/PID/environ shows, and
-// a command of root's may read it. Not for a process with other threads.
+// Removes the variables of this process that commands do not see; the server needs no others. They
+// are overwritten in their memory, which /proc/PID/environ shows to commands of root. Call it
+// before there are other threads.
 void drop_variables(EnvironmentOptions options, bool container) {
   // The program that speaks to the engine finds it, and its way there, by these.
   if (container)
@@ -122,8 +133,8 @@ void drop_variables(EnvironmentOptions options, bool container) {
   if (kept) *kept = nullptr;
 }
 
-// In strict mode a pattern must match the whole of a command. Whoever blocks `git push` in so many
-// words, as lists written for other systems do, means more than that.
+// In strict mode a pattern must match a whole command. A pattern without signs, such as `git push`
+// in lists for other systems, is likely meant to match it with arguments, too.
 void warn_of_bare_patterns(const ServerConfig& config) {
   if (config.policy_mode != "strict") return;
   for (const std::string& pattern : config.local.policy.blocked) {
@@ -146,7 +157,7 @@ void warn_of_workspace(const Executor& executor) {
              {printable(executor.workspace())}));
 }
 
-// Once, on one line: whoever relies on a sandbox must learn that this one has gaps.
+// Warns once that the sandbox has gaps here: an operator relies on it.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
   warn(concat("sandbox: missing here: %", {printable(joined(report.missing, "; "sv))}));
@@ -154,6 +165,7 @@ void warn_of_gaps(const SandboxReport& report) {
 
 std::string no_thread(int error) { return concat("cannot start a thread: %", {errno_text(error)}); }
 
+// --sandbox-report. The status is 1 if something is missing.
 int print_report(const SandboxReport& report) {
   Json object;
   set_member(object, "mode", name(report.mode));
@@ -165,48 +177,13 @@ int print_report(const SandboxReport& report) {
   return report.missing.empty() ? 0 : 1;
 }
 
-// Prints the lines of --doctor.
-int print_checks(const std::vector<EngineCheck>& checks) {
-  std::string text;
-  int status = 0;
-  for (const EngineCheck& check : checks) {
-    if (!check.ok) status = 1;
-    append_all(text, "%%%%\n",
-               {check.ok ? "ok   " : "FAIL ", printable(check.subject),
-                check.message.empty() ? "" : ": ", printable(check.message)});
-  }
-  return print(text) ? status : fail(1, "cannot write to standard output");
-}
-
-// That a place was reached tells that its workspace is the same.
-std::vector<EngineCheck> checks_of(const Executor& executor, const PlaceFacts& facts) {
-  return {{"place", true,
-           concat("% (%), agent %, user %, home %",
-                  {facts.host, facts.machine, facts.version, facts.uid, facts.home})},
-          {"workspace", true,
-           concat({executor.workspace(),
-                   facts.workspace.empty() ? " has the same files there" : " is only there"})}};
-}
-
-int examine_sandbox(const SandboxReport& report, std::vector<EngineCheck> checks) {
-  checks.push_back(
-      {"sandbox", true,
-       concat("%, network %%",
-              {name(report.mode), name(report.network),
-               report.mode == SandboxMode::off
-                   ? ": commands run with the rights of this program (--allowed-paths or --sandbox)"
-                   : ""})});
-  for (const std::string& feature : report.enforced) checks.push_back({feature, true, {}});
-  for (const std::string& gap : report.missing) checks.push_back({gap, false, {}});
-  return print_checks(checks);
-}
-
 int print_result(const Result& result) {
   if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
   if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
   return result.succeeded() ? 0 : 1;
 }
 
+// --run. The result has the whole output up to max_output, and SIGTERM cancels the command.
 int run_once(const Executor& executor, const ServerConfig& config, const std::string& script,
              const CancelToken& stop) {
   Command command = Command::shell(script);
@@ -234,25 +211,25 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
+// Half of the server's threads may wait for background commands, so that the other half can run the
+// calls that those wait for.
 int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
   ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
-  tools.shells.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   return serve(config, describe(executor, tools), stop,
                [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
 }
 
 // With profile user-container.
-int serve_user(const ServerConfig& config, const Invocation& invocation) {
+int serve_user(ServerConfig& config, const Invocation& invocation) {
   const auto containers = create_user_containers(config);
   if (!containers) return fail(2, containers.error().message);
   drop_variables(config.local.environment, true);
   warn_of_bare_patterns(config);
   if (invocation.doctor) {
-    ContainerExecutorOptions asked;
-    asked.container = containers->options().container;
-    return print_checks(check_engine(asked));
+    return examine_container({ExecutorOptions(), containers->options().container, {}}).print();
   }
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
@@ -267,14 +244,84 @@ int serve_user(const ServerConfig& config, const Invocation& invocation) {
   });
 }
 
-// Results of many MB come at once and are seldom. By itself glibc has an arena for each thread and
-// takes a larger block as a sign that more will come: what one burst took was never given back.
+// Makes glibc give memory back after a large result. By default it keeps an arena for each thread
+// and raises its thresholds with each large block, so that the memory of one burst was kept for
+// ever.
 void give_memory_back() {
 #if defined(__GLIBC__)
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
   ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
 #endif
+}
+
+// The options that print something and need no place for commands. Nothing: it is none of them.
+std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
+  if (invocation.help) return print(help_text()) ? 0 : 1;
+  if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
+  if (!invocation.list_rules) return std::nullopt;
+  if (const auto policy = Policy::create(config.local.policy); !policy)
+    return fail(2, in_our_words(policy.error()).error().message);
+  return print(rules_text()) ? 0 : 1;
+}
+
+// Makes the place of the commands. A place without a folder for temporary files has none for long
+// output; then it is made without one.
+Expected<CommandPlace> create_place_with_spills(ServerConfig& config) {
+  auto place = create_place(config);
+  if (place || !starts_with(place.error().message, "private_spill_dir: "sv)) return place;
+  warn(concat("%; long output is cut, and goes to no file", {place.error().message}));
+  config.local.private_spill_dir = false;
+  return create_place(config);
+}
+
+// --doctor, where there is a place or the reason why there is none.
+int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) {
+  if (!place) {
+    DoctorReport report;
+    report.add("place", false, "%", {place.error().message});
+    return report.print();
+  }
+  if (config.use != Option::docker) return examine_place(*place).print();
+  return examine_container(container_executor_options(config)).print();
+}
+
+// Commands on this host, in one container or in a place of one program.
+int serve_commands(ServerConfig& config, const Invocation& invocation) {
+  // A single command's files of long output would be removed with this program.
+  config.local.private_spill_dir =
+      !invocation.run && !invocation.check && !invocation.doctor && !invocation.sandbox_report;
+  // Nor does it need another place.
+  if (!config.local.private_spill_dir) config.place_pool = 0;
+  config.reach_place = invocation.doctor || invocation.sandbox_report;
+  if (invocation.doctor && config.use == Option::kubernetes) {
+    const std::string rights = kubernetes_rights(kubernetes_options(config));
+    if (!print(rights)) return fail(1, "cannot write to standard output");
+    if (rights.find("FAIL ") != std::string::npos) return 1;
+  }
+  const auto place = create_place_with_spills(config);
+  if (!place && invocation.doctor && (config.use & Option::places))
+    return run_doctor(config, place);
+  if (!place) return fail(2, place.error().message);
+  const Executor& executor = *place->executor;
+  if (auto ok = check_disabled(config.tools); !ok)
+    return fail(2, in_our_words(ok.error()).error().message);
+  // The way to a place may need any of them, and again.
+  if (!(config.use & Option::places))
+    drop_variables(config.local.environment, config.use == Option::docker);
+  if (config.user.container.sudo && config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
+  warn_of_bare_patterns(config);
+  if (invocation.sandbox_report) return print_report(place->sandbox);
+  if (invocation.doctor) return run_doctor(config, place);
+  warn_of_gaps(place->sandbox);
+  if (invocation.check) return check(executor, *invocation.check);
+  const TerminationSignals signals;
+  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
+  if (invocation.run) return run_once(executor, config, *invocation.run, signals.token());
+  warn_of_workspace(executor);
+  return serve(executor, config, signals.token());
 }
 
 }  // namespace
@@ -284,13 +331,7 @@ int server_main(int argc, char** argv) {
   ServerConfig config;
   const auto invocation = read_command_line(argc, argv, config);
   if (!invocation) return fail(2, invocation.error().message);
-  if (invocation->help) return print(help_text()) ? 0 : 1;
-  if (invocation->version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
-  if (invocation->verify_audit) return verify_audit(*invocation->verify_audit);
-  if (const auto policy = Policy::create(config.local.policy); !policy && invocation->list_rules)
-    return fail(2, in_our_words(policy.error()).error().message);
-  if (invocation->list_rules) return print(rules_text()) ? 0 : 1;
-
+  if (const auto status = answer_at_once(*invocation, config)) return *status;
   // A client that goes away must not kill the server before it has ended what it runs; nor must a
   // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
@@ -303,50 +344,9 @@ int server_main(int argc, char** argv) {
 #endif
   if (invocation->places || invocation->places_remove)
     return list_places(config, invocation->places_remove, invocation->json);
+  if (auto ok = settle_options(config); !ok) return fail(2, ok.error().message);
   if (config.use == Option::users) return serve_user(config, *invocation);
-  // Whoever runs one command does not come back for its files.
-  config.local.private_spill_dir =
-      !invocation->run && !invocation->check && !invocation->doctor && !invocation->sandbox_report;
-  // Nor needs another place.
-  if (!config.local.private_spill_dir) config.place_pool = 0;
-  config.reach_place = invocation->doctor || invocation->sandbox_report;
-  if (invocation->doctor && config.use == Option::kubernetes) {
-    const std::string rights = kubernetes_rights(kubernetes_options(config));
-    if (!print(rights)) return fail(1, "cannot write to standard output");
-    if (rights.find("FAIL ") != std::string::npos) return 1;
-  }
-  auto place = create_place(config);
-  // A place without a folder for temporary files has none for long output.
-  if (!place && starts_with(place.error().message, "private_spill_dir: "sv)) {
-    warn(concat("%; long output is cut, and goes to no file", {place.error().message}));
-    config.local.private_spill_dir = false;
-    place = create_place(config);
-  }
-  if (!place && invocation->doctor && (config.use & Option::places))
-    return print_checks({{"place", false, place.error().message}});
-  if (!place) return fail(2, place.error().message);
-  const Executor& executor = *place->executor;
-  if (auto ok = check_disabled(executor, config.tools); !ok)
-    return fail(2, in_our_words(ok.error()).error().message);
-  // The way to a place may need any of them, and again.
-  if (!(config.use & Option::places))
-    drop_variables(config.local.environment, place->wanted.has_value());
-  if (config.enable_sudo && config.use == Option::local)
-    warn("enable_sudo has no effect in local mode");
-  warn_of_bare_patterns(config);
-  if (invocation->sandbox_report) return print_report(place->sandbox);
-  if (invocation->doctor)
-    return place->wanted
-               ? print_checks(check_engine(*place->wanted))
-               : examine_sandbox(place->sandbox, place->facts ? checks_of(executor, *place->facts)
-                                                              : std::vector<EngineCheck>());
-  warn_of_gaps(place->sandbox);
-  if (invocation->check) return check(executor, *invocation->check);
-  const TerminationSignals signals;
-  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
-  if (invocation->run) return run_once(executor, config, *invocation->run, signals.token());
-  warn_of_workspace(executor);
-  return serve(executor, config, signals.token());
+  return serve_commands(config, *invocation);
 }
 
 }  // namespace v0_1

@@ -1,4 +1,4 @@
-// What a terminal would show of an output.
+// An output as a terminal shows it.
 //
 // A line on which a program has gone back, by `\r` or a backspace, is written over cell by cell, as
 // progress bars expect it. Escape sequences show nothing; those that erase in a line do that. What
@@ -80,6 +80,7 @@ std::size_t size_of_character(std::string_view text, std::size_t at) {
   return size;
 }
 
+// Writes the characters of a line into the cells, and does what its controls ask for.
 void show_line(std::string_view line, Cells& cells) {
   for (std::size_t at = 0; at < line.size();) {
     const char c = line[at];
@@ -107,6 +108,7 @@ void show_line(std::string_view line, Cells& cells) {
   }
 }
 
+// True for a text without controls, as nearly all outputs are.
 bool shows_as_it_is(std::string_view text) {
   for (const char c : {'\r', '\b', '\a', escape})
     if (text.find(c) != std::string_view::npos) return false;
@@ -150,7 +152,7 @@ std::size_t unfinished_escape(std::string_view text) {
   constexpr std::size_t longest = 1024;
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
-  // A byte that is no UTF-8 has become three: who counts bytes cannot go back over it.
+  // A byte that is not UTF-8 has become three bytes, so that offsets cannot go back over it.
   if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }

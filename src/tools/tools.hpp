@@ -5,10 +5,10 @@
 #include "code/code.hpp"
 #include "docker/docker.hpp"
 #include "executor/executor.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -25,7 +25,7 @@ inline namespace v0_1 {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
-// What the program prints for --check, as an object: allowed, and rule, message, begin and end of
+// A judgement as --check prints it, an object: allowed, and rule, message, begin and end of
 // the refusal, which are null when it is allowed; then commands, the simple commands in the order
 // of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
 // begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
@@ -44,13 +44,13 @@ struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
   // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
   std::size_t max_output = 30000;
-  ShellOptions shells = ShellOptions();
+  JobOptions jobs = JobOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
   std::vector<CodeLanguage> languages = default_languages();
-  // Calls that wait for shells at a time. More are errors: each holds a thread of the server, and
-  // one must be left for those that end a shell.
+  // Calls that wait for jobs at a time. More are errors: each holds a thread of the server, and
+  // one must be left for those that end a job.
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
   FairUse fair_use = {};
   std::vector<std::string> disabled_tools = {};  // names
@@ -88,7 +88,7 @@ struct ToolOptions {
 //     30 by default).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
-//     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a ShellState.
+//     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a JobState.
 //   write_background_shell(shell_id, input, close_input?)      {shell_id, status, written}
 //   kill_background_shell(shell_id)
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
@@ -123,8 +123,8 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id);
 
-// What a model should know about the place where its commands run, for ServerOptions::instructions:
-// made from what is in force.
+// Describes to a model the place where its commands run, for ServerOptions::instructions: only what
+// is in force.
 std::string describe(const Executor& executor, const ToolOptions& options = {});
 // The same of a user's container: its directories, and the skills there are.
 std::string describe(const UserContainers& containers);
@@ -135,17 +135,17 @@ std::string describe(const UserContainers& containers);
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
 // --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
 // --doctor a line for each thing that commands need where they run. Commands run on this host, in a
-// sandbox, best_effort, when allowed paths are given, unless told otherwise; with --execution-mode
-// docker in a container, and nowhere else, which is made for the first of them. It owns the process
-// while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the
-// variables of its environment that neither commands see nor the program needs that speaks to a
-// container engine, and, on Linux, keeps other processes of the user from looking into this one
-// (PR_SET_DUMPABLE).
-// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
-// that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
-// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 1 when it
-// is refused, 2 when a line of the input is not a command; with --sandbox-report and --doctor 0
-// when nothing is missing, 1 when something is. 2, too, when a strict sandbox cannot be had.
+// sandbox, best_effort, when allowed paths are given, unless an option says otherwise; with
+// --execution-mode docker in a container, and nowhere else, which is made for the first of them. It
+// owns the process while it runs: it takes those three signals, ignores SIGPIPE and SIGXFSZ,
+// overwrites the variables of its environment that neither commands see nor the program needs that
+// speaks to a container engine, and, on Linux, keeps other processes of the user from looking into
+// this one (PR_SET_DUMPABLE). Returns the exit status: 0; 2 when an option, key or value is wrong,
+// after one line on stderr that says which; 1 for other failures; with --run 0 when the command
+// succeeded, 1 when it ran and failed, 125 when it was refused or could not start; with --check 0
+// when it is allowed, 1 when it is refused, 2 when a line of the input is not a command; with
+// --sandbox-report and --doctor 0 when nothing is missing, 1 when something is. 2, too, when a
+// strict sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1

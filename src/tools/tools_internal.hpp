@@ -1,4 +1,15 @@
-// What the tools share: results, errors, sessions, their handlers.
+// The parts that the tools share: results, errors, sessions, and the declarations of their
+// handlers.
+//
+// The way of a call of a tool:
+//
+//   mcp::Server -> handler (one of ToolSet's, below) -> Executor or BackgroundShells or Files
+//                    |                                        |
+//                    |  command_of(), listen()                |  Result
+//                    v                                        v
+//               refused by FairUse: refuse()      show_as_on_terminal(): as a terminal shows it
+//                                                 fit_output():  at most max_output of each stream
+//                                                 result_json(): at most the room of one reply
 #pragma once
 
 #include "tools/tools.hpp"
@@ -8,13 +19,13 @@
 #include "code/code.hpp"
 #include "executor/executor.hpp"
 #include "files/files.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
-#include "shells/shells.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -25,19 +36,21 @@ inline namespace inner {
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
 inline constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 
-// A configuration file is read whole; nobody needs a longer one.
+// The most bytes of a configuration file, which is read whole.
 inline constexpr std::size_t longest_config = std::size_t{1} << 20;
 
+// The key exit_code; see to_json(Result).
 int json_exit_code(const Result& result);
 
-// What the caller must read besides the program's own words, or nothing.
+// The message that stderr ends with: of a timeout, a refusal or a failed start. Else empty.
 std::string closing_message(const Result& result);
 
+// The output schema of execute_command.
 Json execution_schema();
 
 struct ToolSet;
 
-// What stands in a reply at most of what the client has given, unless it wants full results.
+// A reply repeats at most so many bytes of a text that the client has sent, unless full_results.
 inline constexpr std::size_t longest_echo = 200;
 
 // Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
@@ -45,55 +58,55 @@ inline constexpr std::size_t longest_echo = 200;
 std::size_t bytes_in_reply(std::string_view text);
 
 // Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
-// more than longest_echo bytes, and tells of each cut. Each step halves the text it shortens, hence
-// all of them together cost no more than a few times the first.
-void shorten(const std::vector<std::string*>& texts, std::size_t room,
+// more than longest_echo bytes. Calls `cut` for each cut. Each step halves the text it shortens, so
+// that all of them together cost no more than a few times the first.
+void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
 
-// Leaves `most` bytes of a longer text, its head and its tail, and a line that says why. How many
-// bytes were left out.
+// Leaves `most` bytes of a longer text, its head and its tail, and a line between that says why.
+// Returns the number of bytes that it took out.
 std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why);
 
-// What is left for long texts in a reply of so many bytes.
+// The room for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
 
-// What a terminal would show of a text: `\r` and backspaces applied within their lines, without
+// A text as a terminal shows it: `\r` and backspaces applied within their lines, without
 // escape sequences. Linear; takes four bytes for each of the longest such line.
 std::string as_on_terminal(std::string_view text);
 
 // Bytes of an escape sequence at the end of a text whose rest has not come yet.
 std::size_t unfinished_escape(std::string_view text);
 
-// The streams as a model gets them. Secrets that come together by that are masked, where there is
-// an executor.
+// Both streams as a terminal shows them. A secret may come together only by that, and is then
+// masked by the executor.
 void show_as_on_terminal(Result& result, const Executor* executor = nullptr);
 
-// Adds to a note which tool does what the command could not.
+// Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
 
-// A result as a model gets it: see ToolOptions::full_results. First cuts from `result` what is not
-// told, so that the texts fit into `room` bytes of a reply.
+// A result as a model gets it: see ToolOptions::full_results. First cuts the texts of `result`, so
+// that they fit into `room` bytes of a reply.
 Json result_json(const ToolOptions& options, Result& result, std::size_t room);
 
-// A command, path or argument as it is told to the one who gave it.
+// A command, path or argument of the client, as a reply repeats it.
 std::string echoed(const ToolOptions& options, const std::string& text);
 
-// A failure that no command has caused, and the rule of a refusal.
+// The reply of a failure that no command has caused. `rule` is that of a refusal.
 mcp::ToolReply failed(std::string_view message, std::string_view rule = {});
 
-// The same of what the executor's secrets may be in.
+// The same, for a message in which secrets of the executor must be masked.
 mcp::ToolReply failed_here(const ToolSet& set, const Error& error);
 
-// An answer that is an object.
+// The reply of a success.
 mcp::ToolReply answer_with(Json&& object);
 
-// An argument that is a text, or an empty one.
+// A text argument; empty when it was left out.
 const std::string& argument_text(const mcp::Call& call, const char* name);
 
-// Anything above a thousand years is as good as that, and still fits the clock.
+// Seconds of an argument. A thousand years at most, which still fits the clock.
 std::chrono::milliseconds milliseconds_of(const Json& seconds);
 
-// Whole numbers from 0 that the schema has let pass.
+// A whole number of an argument, which the schema has checked to be 0 or more.
 std::uint64_t count_of(const Json& number);
 
 // The first bytes of both streams as they are, for an answer in base64.
@@ -105,7 +118,7 @@ class RawOutput {
     std::string& text = stream == Stream::out ? out_ : err_;
     text.append(bytes.substr(0, max_bytes_ - text.size()));
   }
-  // Instead of the text in `object`; bytes that are not in it are told as truncated.
+  // Replaces the texts in `object`. A stream with more bytes than these is reported as truncated.
   void put(Json& object, const Result& result) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     set_member(object, "stdout", to_base64(out_));
@@ -178,16 +191,17 @@ class SessionTable {
   std::vector<std::pair<std::string, Session>> sessions_ = {};
 };
 
+// 1 to 64 of A-Z a-z 0-9 . _ -
 bool is_session_id(std::string_view id);
 
-// What the handlers of one server share.
+// The state that the handlers of one server share. Handlers run in several threads.
 struct ToolSet {
   ToolSet(const Executor& where, const ToolOptions& how)
       : executor(where),
         options(how),
         files(where.files()),
         use(new_shared<UseCounter>(how.fair_use)),
-        shells(where, how.shells) {}
+        jobs(where, how.jobs) {}
 
   const Executor& executor;
   const ToolOptions options;
@@ -195,7 +209,7 @@ struct ToolSet {
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
   SessionTable sessions = {};
-  BackgroundShells shells;
+  Jobs jobs;
 };
 
 bool is_disabled(const ToolOptions& options, std::string_view tool);
@@ -207,32 +221,34 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
 mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-// A command of nothing but blanks.
+// True for a script of blanks only.
 bool is_empty_script(const std::string& script);
 
-// A name, too, may have a secret in it.
+// A path with the secrets of the executor masked: a name may have one in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
 // left. `ended` is to be called when it has ended, or did not start.
 bool count_time(const ToolSet& set, Command& command, Function<void()>& ended);
 
-// Bytes of each stream in the answer: those that the call asks for, as far as the operator allows.
+// The bytes of each stream in the answer: as the call asks, and at most as the operator allows.
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
 
-// Cuts one stream down to that; 0: it was not longer.
+// Cuts one stream down to `most` bytes. Returns the number of bytes that it took out.
 std::size_t cut_output(std::string& text, std::size_t most);
 
-// What to say of a stream that is not all there. `file` may be empty.
+// The note for a stream that is not complete. `file` is empty when there is no file of it.
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes);
 
-// Both streams of a result, with a note for each that is not all there.
+// Cuts both streams of a result, with a note for each that is not complete.
 void fit_output(const ToolOptions& options, std::size_t most, Result& result);
 
+// The command of a call: its script from that argument (empty: none), work_dir, timeout, and the
+// client for the audit log.
 Command command_of(const mcp::Call& call, const char* argument);
 
-// Sends what the command prints to a client that wants it, and to `raw`, when given.
+// Sends the output to a client that wants progress, and to `raw` if it is given.
 void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw);
 
 mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call);
@@ -265,29 +281,25 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
-// Adds a parameter that may be left out; it stays where it is until the next one.
-mcp::Parameter& add_parameter(mcp::Tool& tool, const char* name, mcp::ParameterType type,
-                              std::string_view description);
+// Makes a tool of a text of rows. The first row is the tool, with its effect: it reads, writes
+// files or runs commands, and clients ask their users by that. Each other row is a parameter, which
+// may have a second name. A name in braces in a description is replaced by its value.
+//   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
+//   NAME or NAME|OTHER \t KIND \t DESCRIPTION
+// Kinds: required (a text), text, A|B (one of these texts), seconds, from N (a whole number),
+// truth.
+mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
 
-// A text that may not be left out.
-void required(mcp::Tool& tool, const char* name, std::string_view description);
+// Fails if ToolOptions::disabled_tools names a tool that there is not.
+Expected<void> check_disabled(const ToolOptions& options);
 
-mcp::Parameter& count(mcp::Tool& tool, const char* name, std::string_view description);
-
-void seconds(mcp::Tool& tool, const char* name, std::string_view description);
-
-// What a tool may do to the world, for the client's questions to its user.
-enum class Effect { reads, writes_files, runs };
-
-mcp::Tool make_tool(const char* name, const char* title, Effect effect,
-                    std::string_view description);
-
-Expected<void> check_disabled(const Executor& executor, const ToolOptions& options);
-
+// Writes to standard output. False: that has failed.
 bool print(const std::string& text);
 
+// Writes a line to standard error. Returns the status.
 int fail(int status, const std::string& message);
 
+// The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
 
 // The exit status of --verify-audit: 1 for a file with a line that is not as it was written.

@@ -1,4 +1,7 @@
 // The tools of a user's container.
+//
+// The handlers translate between the arguments of a call and the members of UserContainers, which
+// do the work, check the arguments and write the audit log.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -18,8 +21,6 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
-
-using UserHandler = mcp::ToolReply (*)(const UserContainers&, const std::string&, const mcp::Call&);
 
 mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
                             const mcp::Call& call) {
@@ -84,9 +85,9 @@ mcp::ToolReply list_artifacts(const UserContainers& containers, const std::strin
   const auto artifacts = containers.list_artifacts(user_id);
   if (!artifacts) return failed(artifacts.error().message);
   Json list = Json::array();
-  for (const Artifact& artifact : *artifacts) {
+  for (const FileEntry& artifact : *artifacts) {
     Json entry;
-    set_member(entry, "name", to_utf8(artifact.name));
+    set_member(entry, "name", to_utf8(artifact.path));
     set_member(entry, "size", artifact.size);
     list.push_back(std::move(entry));
   }
@@ -112,6 +113,39 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
   return answer_with(std::move(object));
 }
 
+// See tool_of() for the texts. {} is the timeout of commands that give none.
+struct UserTool {
+  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
+  const char* text;
+};
+constexpr UserTool user_tools[] = {
+    {execute_bash,
+     "execute_bash\tRun a command\truns\tRuns a shell command in your container and returns its "
+     "exit code, stdout and stderr.\n"
+     "command\trequired\tThe command line, for bash.\n"
+     "timeout\tseconds\tSeconds; default: {}."},
+    {read_user_file,
+     "read_file\tRead a file\treads\tReads a text file of your container, or some of its lines.\n"
+     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
+     "offset\tfrom 0\tHow many lines to skip; default: 0.\n"
+     "line_count\tfrom 0\tHow many lines to read; default: all."},
+    {write_user_file,
+     "write_file\tWrite a file\twrites\tWrites a file of your container, or replaces it.\n"
+     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
+     "content\trequired\tThe whole new text."},
+    {read_user_docstring,
+     "read_docstring\tRead a docstring\treads\tReads what a Python function says of itself, "
+     "without "
+     "running it.\n"
+     "file_path\trequired\tA Python file, or a module of /tools (\"pkg.module\").\n"
+     "function_name\trequired\tThe function, or Class.method."},
+    {list_artifacts,
+     "list_artifacts\tList artifacts\treads\tLists the files in /artifacts, which are what is "
+     "handed over."},
+    {get_artifact,
+     "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
+     "name\trequired\tIts name, without a directory."}};
+
 }  // namespace
 
 inline namespace inner {
@@ -129,13 +163,12 @@ std::string_view front_matter(std::string_view text, std::string_view key) {
   return {};
 }
 
+// Skills are read by the paths rules of their folder: a link that leads out of it is left out.
 std::string list_skills(const std::string& folder) {
   constexpr std::size_t most = 100;
   constexpr std::size_t longest = 300;
   std::string text;
-  PathOptions roots;
-  roots.roots.push_back({folder, Permission::read});
-  auto rules = PathRules::create(roots);
+  auto rules = PathRules::create({{folder, Permission::read}});
   if (folder.empty() || !rules) return text;
   const Files files(std::move(*rules), folder);
   const auto list = files.list(folder);
@@ -155,48 +188,16 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  constexpr std::string_view path_help =
-      "A path in the container; relative ones begin at /workspace.";
-  Expected<void> ok;
-  const auto add = [&](mcp::Tool&& tool, UserHandler handler) {
-    if (!ok) return;
-    tool.handler = [&containers, user_id, handler](const mcp::Call& call) {
+  for (const UserTool& row : user_tools) {
+    mcp::Tool tool = tool_of(row.text, [&containers](std::string_view) {
+      return seconds_text(containers.options().timeout);
+    });
+    tool.handler = [&containers, user_id, handler = row.handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
-    ok = server.add(std::move(tool));
-  };
-  mcp::Tool bash = make_tool(
-      "execute_bash", "Run a command", Effect::runs,
-      "Runs a shell command in your container and returns its exit code, stdout and stderr."sv);
-  required(bash, "command", "The command line, for bash."sv);
-  seconds(bash, "timeout",
-          concat("Seconds; default: %.", {seconds_text(containers.options().timeout)}));
-  add(std::move(bash), execute_bash);
-  mcp::Tool read = make_tool("read_file", "Read a file", Effect::reads,
-                             "Reads a text file of your container, or some of its lines."sv);
-  required(read, "file_path", path_help);
-  count(read, "offset", "How many lines to skip; default: 0."sv);
-  count(read, "line_count", "How many lines to read; default: all."sv);
-  add(std::move(read), read_user_file);
-  mcp::Tool write = make_tool("write_file", "Write a file", Effect::writes_files,
-                              "Writes a file of your container, or replaces it."sv);
-  required(write, "file_path", path_help);
-  required(write, "content", "The whole new text."sv);
-  add(std::move(write), write_user_file);
-  mcp::Tool docstring = make_tool("read_docstring", "Read a docstring", Effect::reads,
-                                  "Reads what a Python function says of itself, without running "
-                                  "it."sv);
-  required(docstring, "file_path", "A Python file, or a module of /tools (\"pkg.module\")."sv);
-  required(docstring, "function_name", "The function, or Class.method."sv);
-  add(std::move(docstring), read_user_docstring);
-  add(make_tool("list_artifacts", "List artifacts", Effect::reads,
-                "Lists the files in /artifacts, which are what is handed over."sv),
-      list_artifacts);
-  mcp::Tool get =
-      make_tool("get_artifact", "Get an artifact", Effect::reads, "Reads a file of /artifacts."sv);
-  required(get, "name", "Its name, without a directory."sv);
-  add(std::move(get), get_artifact);
-  return ok;
+    if (auto ok = server.add(std::move(tool)); !ok) return ok;
+  }
+  return {};
 }
 
 }  // namespace v0_1

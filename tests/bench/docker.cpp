@@ -71,12 +71,14 @@ ContainerExecutor new_executor() {
   options.container.image = "codeexec-test/debian:latest";
   options.container.image_policy = codeexec::ImagePolicy::never;
   options.container.user = "1000:1000";
+  if (const char* const agent = std::getenv("CODEEXEC_PLACE_AGENT"))
+    options.container.agent = agent;
   options.workspace = "/tmp";
   options.kill_grace = milliseconds(100);
   options.max_output = 65536;
   auto made = ContainerExecutor::create(options);
   if (!made) fail("ContainerExecutor", made.error().message);
-  const auto ready = made->container().ensure();
+  const auto ready = made->ensure();
   if (!ready) fail("container", ready.error().message);
   return *std::move(made);
 }
@@ -84,7 +86,7 @@ ContainerExecutor new_executor() {
 // The engine's own way, in the same container.
 class Rival {
  public:
-  explicit Rival(const ContainerExecutor& executor) : name_(executor.container().name()) {}
+  explicit Rival(const ContainerExecutor& executor) : name_(executor.container_name()) {}
   std::uint64_t run(const std::vector<const char*>& words) const {
     Argv argv = {docker_.c_str(), "exec", "-i", "-u", "1000:1000", name_.c_str()};
     argv.insert(argv.end(), words.begin(), words.end());

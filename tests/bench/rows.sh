@@ -31,3 +31,9 @@ row() {
   [ -z "${BENCH_ROWS:-}" ] || printf '%s}\n' "$json" >> "$BENCH_ROWS"
   limit=
 }
+# How long this shell's children have run that have ended, in milliseconds: $spent.
+look_at_clock() {
+  times > "$OUT/times"
+  spent=$(awk -F '[ms ]' 'NR == 2 { printf "%.0f", 1000 * (60 * ($1 + $4) + $2 + $5) }' \
+    "$OUT/times")
+}

@@ -7,7 +7,7 @@
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md names a number that this run has not printed (report.py)
 #   --readme   the same, and writes the table in README.md anew; not with --quick
-# Names: building cost docker json mcp place process regex sections shell shells, or all of them.
+# Names: building cost docker jobs json mcp place process regex sections shell, or all of them.
 # Nothing else should be running. It ends with one table of all rows, which is also $OUT/results.md;
 # $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
 # What comes from npm and PyPI goes into $OUT, too; of the system it wants python3, and for rivals

@@ -62,12 +62,6 @@ rows() {
 rows lines lines "lines" gate
 rows KiB KiB "size" gate
 
-# How long this shell's children have run that have ended, in milliseconds: $spent.
-look_at_clock() {
-  times > "$OUT/times"
-  spent=$(awk -F '[ms ]' 'NR == 2 { printf "%.0f", 1000 * (60 * ($1 + $4) + $2 + $5) }' \
-    "$OUT/times")
-}
 # timed HEADER FIGURE COMMAND...
 timed() {
   timed_header=$1

@@ -151,7 +151,7 @@ void session(Place& place, Report& report) {
   report.judge(results[1], exited(results[1], 0, place.workspace() + "/sub\n1\n"));
 }
 
-void shells(Place& place, Report& report) {
+void jobs(Place& place, Report& report) {
   codeexec::Command command =
       codeexec::Command::shell("read line; echo got $line; setsid sleep 1000 & sleep 1000");
   command.keep_input_open = true;
@@ -161,7 +161,7 @@ void shells(Place& place, Report& report) {
   Region region;
   const auto executor = codeexec::LocalExecutor::create(options);
   if (!report.judge(executor, "create")) return;
-  codeexec::BackgroundShells all(*executor);
+  codeexec::Jobs all(*executor);
   const auto status = all.start(command, &failure);
   if (!status) {
     // There is none of what was not tried.
@@ -169,7 +169,7 @@ void shells(Place& place, Report& report) {
     return report.told("start", status.error());
   }
   if (!report.judge(all.write(status->id, "hi\n"), "write")) return;
-  codeexec::ShellWait wait;
+  codeexec::Jobs::Wait wait;
   wait.pattern = *pattern;
   wait.time = seconds(10);
   const auto waited = all.wait(status->id, wait);
@@ -180,8 +180,8 @@ void shells(Place& place, Report& report) {
   if (!report.judge(killed, "kill")) return;
   const auto after = all.status(status->id);
   if (!report.judge(after, "status")) return;
-  if (*waited == codeexec::ShellWaitEnd::matched && output->out.text == "got hi\n" && *killed &&
-      after->state == codeexec::ShellState::killed)
+  if (*waited == codeexec::Jobs::WaitEnd::matched && output->out.text == "got hi\n" && *killed &&
+      after->state == codeexec::JobState::killed)
     return report.right();
   report.judge(after->result, false);
 }
@@ -212,8 +212,7 @@ void files(Place& place, Report& report) {
   const std::string before(3000, 'b');
   const std::string after(5000, 'a');
   support::write_file(file, before);
-  codeexec::PathOptions roots;
-  roots.roots = {{place.workspace()}};
+  const std::vector<codeexec::Root> roots = {{place.workspace()}};
   Region region;
   auto rules = codeexec::PathRules::create(roots);
   if (!report.judge(rules, "rules")) return;

@@ -59,7 +59,7 @@ constexpr Scenario scenarios[] = {
     {"ordinary-user", faults::ordinary_user},
     {"audited", faults::audited},
     {"session", faults::session, false},
-    {"shells", faults::shells},
+    {"jobs", faults::jobs},
     {"code", faults::code},
     {"files", faults::files},
     {"serve", faults::serve},

@@ -151,7 +151,7 @@ void limits(Place& place, Report& report);
 void ordinary_user(Place& place, Report& report);
 void audited(Place& place, Report& report);
 void session(Place& place, Report& report);
-void shells(Place& place, Report& report);
+void jobs(Place& place, Report& report);
 void code(Place& place, Report& report);
 void files(Place& place, Report& report);
 

@@ -114,7 +114,7 @@ void read_packages(const Json& value, std::string_view text) {
 }
 
 void read_answer(const Json& value, std::string_view text) {
-  const codeexec::ContainerHealth health = fuzz::read_health(value);
+  const codeexec::ContainerInfo health = fuzz::read_health(value);
   EXPECT_WITH(health.exists != value.is_null(), text);
   EXPECT_WITH(health.error.find('\n') == std::string::npos, text);
   EXPECT_WITH(!health.running || value["State"]["Running"].as_bool(), text);

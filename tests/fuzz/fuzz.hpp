@@ -61,7 +61,7 @@ struct Configured {
 };
 Configured read_configuration(std::vector<std::string> words, std::string_view file);
 
-codeexec::ContainerHealth read_health(const codeexec::Json& container);
+codeexec::ContainerInfo read_health(const codeexec::Json& container);
 bool says_orphan(const codeexec::Json& container);
 double read_amount(std::string_view text);
 

@@ -23,16 +23,6 @@ codeexec::UniqueFd file_with(std::string_view bytes) {
   return file;
 }
 
-// What settles the options that stand for several others; it starts nothing and opens no socket.
-codeexec::Expected<void> derive(const codeexec::ServerConfig& config) {
-  if (config.use == codeexec::Option::local) {
-    const auto options = codeexec::local_options(config);
-    return options ? codeexec::Expected<void>() : options.error();
-  }
-  const auto options = codeexec::container_options(config);
-  return options ? codeexec::Expected<void>() : options.error();
-}
-
 }  // namespace
 
 Configured read_configuration(std::vector<std::string> words, std::string_view file) {
@@ -46,7 +36,9 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   Configured result;
   const auto invocation =
       codeexec::read_command_line(static_cast<int>(words.size()), argv.data(), config);
-  const auto derived = invocation ? derive(config) : codeexec::Expected<void>(invocation.error());
+  // That starts nothing and opens no socket.
+  const auto derived =
+      invocation ? codeexec::settle_options(config) : codeexec::Expected<void>(invocation.error());
   result.ok = derived.has_value();
   result.error = derived.error().message;
   result.policy = config.local.policy;
@@ -55,8 +47,8 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   return result;
 }
 
-codeexec::ContainerHealth read_health(const codeexec::Json& container) {
-  return codeexec::health_of(container);
+codeexec::ContainerInfo read_health(const codeexec::Json& container) {
+  return codeexec::info_of(container);
 }
 
 bool says_orphan(const codeexec::Json& container) {

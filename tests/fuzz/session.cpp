@@ -2,11 +2,12 @@
 //   The first byte of an input chooses the reader.
 #include <algorithm>
 
+#include "executor/executor_internal.hpp"
 #include "fuzz.hpp"
 
 namespace {
 
-using codeexec::detail::parse_session_state;
+using codeexec::parse_session_state;
 using fuzz::Variables;
 
 constexpr std::string_view mark = "M0";
@@ -45,7 +46,7 @@ std::string message(const std::string& before, const std::string& folder,
   return line + before + line + folder + "\n" + line + after + line;
 }
 
-void expect_state(const codeexec::detail::SessionState& state, std::string_view text) {
+void expect_state(const codeexec::SessionState& state, std::string_view text) {
   EXPECT_WITH(!state.work_dir.empty() && state.work_dir[0] == '/', text);
   EXPECT_WITH(state.work_dir.find('\0') == std::string::npos, text);
   for (const Variables* variables : {&state.before, &state.variables})

@@ -1,6 +1,7 @@
 // Any bytes are a script that shell::walk reads to its end or refuses: within its limits, with all
 // offsets inside of the script, and alike each time.   sh tests/fuzz/run.sh [seconds] shell
 #include "fuzz.hpp"
+#include "shell/script_internal.hpp"
 
 namespace {
 

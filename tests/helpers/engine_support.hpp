@@ -20,9 +20,12 @@ namespace support {
 constexpr char busybox_image[] = "codeexec-test/busybox:latest";
 constexpr char debian_image[] = "codeexec-test/debian:latest";
 
-// What starts commands in their containers.
+// What starts commands in their containers. Empty: the image has it. The server reads the variable.
 #if defined(CODEEXEC_STATIC)
-inline const bool has_agent = ::setenv("CODEEXEC_PLACE_AGENT", CODEEXEC_STATIC, 1) == 0;
+inline constexpr char engine_agent[] = CODEEXEC_STATIC;
+inline const bool has_agent = ::setenv("CODEEXEC_PLACE_AGENT", engine_agent, 1) == 0;
+#else
+inline constexpr char engine_agent[] = "";
 #endif
 
 // The engine's program, beside what is tested.

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support.hpp"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -48,7 +50,7 @@ class AuditLog {
   codeexec::Function<void(const codeexec::AuditRecord&)> callback() {
     return [shared = shared_](const codeexec::AuditRecord& record) {
       const std::lock_guard<std::mutex> lock(shared->mutex);
-      shared->records.push_back(record.to_json());
+      shared->records.push_back(to_json(record));
     };
   }
   std::vector<codeexec::Json> take() {
@@ -63,6 +65,11 @@ class AuditLog {
   };
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
+
+// Whether the command has printed that, or does so in time.
+inline bool prints_text(const codeexec::Execution& execution, const std::string& text) {
+  return comes_true([&] { return has(execution.read(codeexec::Stream::out, 0).text, text); });
+}
 
 // The agent of an executor: the parent of its commands, or of their supervisors.
 inline pid_t agent_of(const codeexec::Executor& executor) {

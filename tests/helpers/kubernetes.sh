@@ -21,6 +21,7 @@ set -eu
   exit 2
 }
 PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
+. "$(dirname "$0")/daemons.sh"
 version=1.30.14
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}
 bin=${CODEEXEC_KUBERNETES_BIN:-$cache/codeexec-kubernetes-$version}
@@ -75,35 +76,6 @@ build() {
   done
   go build -tags providerless -ldflags "-s -w -X $stamp.gitVersion=v$version \
 -X $stamp.gitMajor=1 -X $stamp.gitMinor=30" -o "$bin/" "$@"
-}
-
-# start_daemon NAME COMMAND...
-start_daemon() {
-  name=$1
-  shift
-  setsid "$@" > "$dir/$name.log" 2>&1 < /dev/null &
-  echo $! > "$dir/$name.pid"
-}
-
-# wait_until SECONDS COMMAND...
-wait_until() {
-  left=$(($1 * 10))
-  shift
-  until "$@" > "$dir/probe.log" 2>&1; do
-    left=$((left - 1))
-    [ $left -gt 0 ] || return 1
-    sleep 0.1
-  done
-}
-has_ended() { ! kill -0 "$1"; }
-
-# end_daemon NAME
-end_daemon() {
-  [ -s "$dir/$1.pid" ] || return 0
-  pid=$(cat "$dir/$1.pid")
-  rm -f "$dir/$1.pid"
-  kill "$pid" 2> "$dir/probe.log" || return 0
-  wait_until 10 has_ended "$pid" || kill -KILL "$pid"
 }
 
 kubectl_here() { HOME=$dir kubectl --kubeconfig="$dir/admin.kubeconfig" "$@"; }

@@ -12,6 +12,7 @@ set -eu
   exit 2
 }
 PATH=$PATH:/usr/sbin:/sbin
+. "$(dirname "$0")/daemons.sh"
 mkdir -p "$2"
 dir=$(cd "$2" && pwd -P)
 SLURM_CONF=$dir/slurm.conf
@@ -24,26 +25,7 @@ for one in all: one.bind(("127.0.0.1", 0))
 print(*[one.getsockname()[1] for one in all])'
 }
 
-# start_daemon NAME COMMAND...
-start_daemon() {
-  name=$1
-  shift
-  setsid "$@" > "$dir/$name.log" 2>&1 < /dev/null &
-  echo $! > "$dir/$name.pid"
-}
-
-# wait_until SECONDS COMMAND...
-wait_until() {
-  left=$(($1 * 20))
-  shift
-  until "$@" > "$dir/probe.log" 2>&1; do
-    left=$((left - 1))
-    [ $left -gt 0 ] || return 1
-    sleep 0.05
-  done
-}
 is_idle() { [ "$(sinfo -h -o %T)" = idle ]; }
-has_ended() { ! kill -0 "$1"; }
 
 start() {
   host=$(hostname -s)
@@ -112,11 +94,7 @@ END
 stop() {
   [ ! -s "$dir/slurmctld.pid" ] || timeout 10 scancel -u root > "$dir/probe.log" 2>&1 || true
   for name in slurmd slurmctld munged; do
-    [ -s "$dir/$name.pid" ] || continue
-    pid=$(cat "$dir/$name.pid")
-    rm -f "$dir/$name.pid"
-    kill "$pid" 2> "$dir/probe.log" || continue
-    wait_until 10 has_ended "$pid" || kill -KILL "$pid"
+    end_daemon $name
   done
   find /sys/fs/cgroup -depth -type d -path "*/slurm_$(hostname -s)*" -exec rmdir {} + \
     2> "$dir/probe.log" || true

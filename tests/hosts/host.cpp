@@ -32,8 +32,8 @@
 namespace hosts {
 namespace {
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
+using codeexec::Jobs;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::ProcessOptions;
@@ -46,12 +46,12 @@ using Clock = std::chrono::steady_clock;
 struct Everything {
   LocalExecutor plain;
   LocalExecutor sandboxed;
-  BackgroundShells shells;
+  Jobs jobs;
   std::vector<codeexec::Execution> started = {};
   std::vector<codeexec::Process> processes = {};
 
   Everything(LocalExecutor one, LocalExecutor two)
-      : plain(std::move(one)), sandboxed(std::move(two)), shells(plain) {}
+      : plain(std::move(one)), sandboxed(std::move(two)), jobs(plain) {}
 };
 
 const char* const endless = "trap '' TERM HUP INT; (setsid sleep $MARK &); echo ready; sleep $MARK";
@@ -69,7 +69,7 @@ Everything* start_everything() {
   command.timeout = std::chrono::hours(1);
   all->started.push_back(all->plain.start(command));
   all->started.push_back(all->sandboxed.start(command));
-  if (!all->shells.start(command)) return nullptr;
+  if (!all->jobs.start(command)) return nullptr;
   ProcessOptions process = shell(with_mark(endless));
   process.supervised = true;
   process.on_output = command.on_output;

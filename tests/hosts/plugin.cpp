@@ -14,8 +14,8 @@ extern "C" __attribute__((visibility("default"))) int run_all(const char* mark) 
   if (executor->run("echo out; exit 7").exit_code != 7) return 2;
   const codeexec::Execution started = executor->start(codeexec::Command::shell("echo out; exit 7"));
   if (started.wait().exit_code != 7) return 3;
-  codeexec::BackgroundShells shells(*executor);
-  if (!shells.start(codeexec::Command::shell(std::string("sleep ") + mark))) return 4;
+  codeexec::Jobs jobs(*executor);
+  if (!jobs.start(codeexec::Command::shell(std::string("sleep ") + mark))) return 4;
   codeexec::ProcessOptions supervised;
   supervised.argv = {"/bin/sh", "-c", std::string("setsid sleep ") + mark + " & exit 7"};
   supervised.supervised = true;

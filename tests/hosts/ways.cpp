@@ -45,8 +45,8 @@ std::string with_mark(std::string script) {
 
 namespace {
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
+using codeexec::Jobs;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::Outcome;
@@ -227,21 +227,21 @@ std::string keep_all_variables() {
 std::string background_shell() {
   auto executor = LocalExecutor::create(local());
   if (!executor) return refused(executor.error());
-  BackgroundShells shells(*executor);
+  Jobs jobs(*executor);
   const auto started =
-      shells.start(Command::shell(with_mark("echo ready; sleep $MARK & sleep $MARK")));
+      jobs.start(Command::shell(with_mark("echo ready; sleep $MARK & sleep $MARK")));
   if (!started) return refused(started.error());
-  codeexec::ShellWait until;
+  codeexec::Jobs::Wait until;
   until.pattern = *codeexec::Regex::compile("ready");
   until.time = patience;
-  const auto end = shells.wait(started->id, until);
+  const auto end = jobs.wait(started->id, until);
   if (!end) return "told: " + end.error().message;
-  const auto killed = shells.kill(started->id);
+  const auto killed = jobs.kill(started->id);
   if (!killed || !*killed) return "WRONG: it was not the kill that ended it";
-  const auto output = shells.read(started->id);
+  const auto output = jobs.read(started->id);
   if (!output || output->out.text != "ready\n") return "WRONG: its output is not there";
   const codeexec::Result& r = output->status.result;
-  if (output->status.state == codeexec::ShellState::killed) return "ok";
+  if (output->status.state == codeexec::JobState::killed) return "ok";
   return excuse(r);
 }
 
@@ -391,8 +391,8 @@ std::string on_all_small_stacks() {
 std::string use_in_fork() {
   auto executor = LocalExecutor::create(local());
   if (!executor) return refused(executor.error());
-  BackgroundShells shells(*executor);
-  const auto started = shells.start(Command::shell(with_mark("echo ready; sleep $MARK")));
+  Jobs jobs(*executor);
+  const auto started = jobs.start(Command::shell(with_mark("echo ready; sleep $MARK")));
   if (!started) return refused(started.error());
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "WRONG: no pipe";
@@ -410,7 +410,7 @@ std::string use_in_fork() {
       verdict = run.wait_for(patience) ? judge_seven(run.wait(), "out\n", "") : "WRONG: it goes on";
     }
     if (verdict == "ok") {
-      const auto more = shells.start(Command::shell("echo out"));
+      const auto more = jobs.start(Command::shell("echo out"));
       verdict = more ? "ok" : refused(more.error());
     }
     say(verdict, ends[1]);
@@ -438,10 +438,9 @@ std::string use_in_fork() {
   }
   if (status != 0) return "WRONG: the fork ended with " + std::to_string(status);
   if (verdict != "ok") return verdict;
-  const auto now = shells.status(started->id);
-  return now && now->state == codeexec::ShellState::running
-             ? "ok"
-             : "WRONG: the fork ended a shell of ours";
+  const auto now = jobs.status(started->id);
+  return now && now->state == codeexec::JobState::running ? "ok"
+                                                          : "WRONG: the fork ended a job of ours";
 }
 
 }  // namespace

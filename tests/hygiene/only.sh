@@ -109,7 +109,7 @@ int main() {
   const auto policy = codeexec::Policy::create({});
   if (!policy) return std::fprintf(stderr, "%s\n", policy.error().message.c_str()), 2;
   for (const char* script : {"ls | sort", "cd /tmp; sudo ls"}) {
-    const codeexec::Verdict verdict = policy->check(script);
+    const codeexec::Verdict verdict = policy->judge(script).verdict;
     std::printf("%s %s\n", verdict ? "allowed" : "refused", verdict.rule.c_str());
   }
 }
@@ -120,7 +120,7 @@ printf 'allowed \nrefused sudo\n' > "$OUT/policy/wanted"
 foreign() {
   case $1 in
     process) echo codeexec::mcp::Server ;;
-    executor) echo codeexec::BackgroundShells ;;
+    executor) echo codeexec::Jobs ;;
     mcp) echo codeexec::ProcessOptions ;;
     policy) echo codeexec::LocalExecutor ;;
   esac

@@ -1,4 +1,4 @@
-"""What shell::parse says a script would run, beside what bash and dash do run.
+"""What shell::walk says a script would run, beside what bash and dash do run.
 
 usage: shell_differential.py --words PROGRAM --stub PROGRAM [--scripts FILE] [--count N] [--seed N]
                              [--syntax N] [--shell bash|dash] [--show N]

@@ -1,4 +1,4 @@
-// What shell::parse says of scripts, for shell_differential.py. Reads one JSON object in each line,
+// What shell::walk says of scripts, for shell_differential.py. Reads one JSON object in each line,
 // {"script": ..., "posix": false, "work_dir": ...}, and answers each with one line. Strings stand
 // for bytes: a character U+0000 to U+00FF for each of them.
 #include "codeexec.hpp"
@@ -73,7 +73,7 @@ Json answer(const Json& question) {
   if (question["posix"].as_bool()) options.dialect = shell::Dialect::posix;
   options.work_dir = bytes_of(question["work_dir"].as_string());
   options.limits.max_commands = most_commands;
-  const shell::Script script = shell::parse(bytes_of(question["script"].as_string()), options);
+  const support::Script script = support::parse(bytes_of(question["script"].as_string()), options);
   Json commands = Json::array();
   for (const shell::Command& each : script.commands) commands.push_back(command(each));
   Json result = Json::object();

@@ -3,9 +3,9 @@
 //
 //   codeexec-soak-host DIRECTORY SEED THREADS
 //
-// The threads share one LocalExecutor and one BackgroundShells, which work in DIRECTORY. A line on
+// The threads share one LocalExecutor and one Jobs, which work in DIRECTORY. A line on
 // standard input is an order, and each is answered by one line:
-//   pause      after what runs has ended and all shells are gone: `paused` and the figures below
+//   pause      after what runs has ended and all jobs are gone: `paused` and the figures below
 //   go MILLIS  the threads go on, with so many milliseconds between two actions of each
 //   stop       the same as pause, and the program ends
 // Figures: actions, cancels, failures, and the bytes of the heap that are in use (0: not known).
@@ -56,7 +56,7 @@ class Random {
 
 struct Host {
   std::unique_ptr<codeexec::LocalExecutor> executor = {};
-  std::unique_ptr<codeexec::BackgroundShells> shells = {};
+  std::unique_ptr<codeexec::Jobs> jobs = {};
   std::uint64_t seed = 0;
 
   std::mutex mutex = {};
@@ -68,7 +68,7 @@ struct Host {
   unsigned long long actions = 0;
   unsigned long long cancels = 0;
   unsigned long long failures = 0;
-  std::vector<std::string> forgotten = {};  // shells that go on after the action that made them
+  std::vector<std::string> forgotten = {};  // jobs that go on after the action that made them
 };
 
 void failed(Host& host, const char* what, const Result& result) {
@@ -197,30 +197,30 @@ void runs_code(Host& host, Random& random) {
     failed(host, "code", ran.results[0]);
 }
 
-void keeps_shells(Host& host, Random& random) {
+void keeps_jobs(Host& host, Random& random) {
   Command command = Command::shell("echo ready; read x; echo got $x; exec sleep 600");
   command.keep_input_open = true;
-  const auto started = host.shells->start(command);
+  const auto started = host.jobs->start(command);
   // Others have as many running as may run.
   if (!started && started.error().code == codeexec::ErrorCode::limit) return;
-  if (!started) return failed(host, "start of a shell: " + started.error().message);
+  if (!started) return failed(host, "start of a job: " + started.error().message);
   const std::string& id = started->id;
-  codeexec::ShellWait until;
+  codeexec::Jobs::Wait until;
   until.pattern = *codeexec::Regex::compile("^got [0-9]+$");
   const std::string number = std::to_string(random.below(1000));
-  const bool written = host.shells->write(id, number + "\n").has_value();
-  const auto waited = host.shells->wait(id, until);
-  const auto read = host.shells->read(id);
-  if (!written || !waited || *waited != codeexec::ShellWaitEnd::matched || !read ||
+  const bool written = host.jobs->write(id, number + "\n").has_value();
+  const auto waited = host.jobs->wait(id, until);
+  const auto read = host.jobs->read(id);
+  if (!written || !waited || *waited != codeexec::Jobs::WaitEnd::matched || !read ||
       read->out.text != "ready\ngot " + number + "\n")
-    failed(host, "shell " + (read ? read->out.text : read.error().message));
+    failed(host, "job " + (read ? read->out.text : read.error().message));
   if (random.below(3) == 0) {
     const std::lock_guard<std::mutex> lock(host.mutex);
     host.forgotten.push_back(id);
     return;
   }
-  const auto killed = host.shells->kill(id);
-  if (!killed || !*killed) failed(host, "kill of a shell");
+  const auto killed = host.jobs->kill(id);
+  if (!killed || !*killed) failed(host, "kill of a job");
 }
 
 void ends_forgotten(Host& host, Random&) {
@@ -230,22 +230,22 @@ void ends_forgotten(Host& host, Random&) {
     ids.swap(host.forgotten);
   }
   for (const std::string& id : ids) {
-    const auto killed = host.shells->kill(id);
-    if (!killed || !*killed) failed(host, "kill of a forgotten shell");
+    const auto killed = host.jobs->kill(id);
+    if (!killed || !*killed) failed(host, "kill of a forgotten job");
   }
 }
 
 void goes_to_the_background(Host& host, Random& random) {
-  const auto ran = host.shells->run(Command::shell("echo begun; sleep 0.2; echo done"),
-                                    milliseconds(random.below(400)));
-  if (ran.ended) {
+  const auto ran = host.jobs->run(Command::shell("echo begun; sleep 0.2; echo done"),
+                                  milliseconds(random.below(400)));
+  if (ran.id.empty()) {
     if (!ran.result.succeeded() || ran.result.out != "begun\ndone\n")
       failed(host, "foreground", ran.result);
     return;
   }
-  const auto waited = host.shells->wait(ran.shell.id);
-  const auto read = host.shells->read(ran.shell.id);
-  if (!waited || *waited != codeexec::ShellWaitEnd::ended || !read ||
+  const auto waited = host.jobs->wait(ran.id);
+  const auto read = host.jobs->read(ran.id);
+  if (!waited || *waited != codeexec::Jobs::WaitEnd::ended || !read ||
       read->out.text != "begun\ndone\n")
     failed(host, "background " + (read ? read->out.text : read.error().message));
 }
@@ -261,7 +261,7 @@ constexpr struct {
                {6, leaves_a_daemon}, {10, cancels},
                {4, drops_a_handle},  {8, is_written_to},
                {10, refuses},        {8, keeps_a_session},
-               {6, runs_code},       {8, keeps_shells},
+               {6, runs_code},       {8, keeps_jobs},
                {2, ends_forgotten},  {4, goes_to_the_background}};
 
 void act(Host& host, Random& random) {
@@ -306,12 +306,12 @@ unsigned long long heap_in_use() {
 #endif
 }
 
-void make_shells(Host& host) {
-  codeexec::ShellOptions options;
+void make_jobs(Host& host) {
+  codeexec::JobOptions options;
   options.max_running = 4;
   options.max_finished = 8;
-  host.shells.reset();
-  host.shells = std::make_unique<codeexec::BackgroundShells>(*host.executor, options);
+  host.jobs.reset();
+  host.jobs = std::make_unique<codeexec::Jobs>(*host.executor, options);
 }
 
 void report(Host& host, const char* word) {
@@ -320,7 +320,7 @@ void report(Host& host, const char* word) {
   host.changed.notify_all();
   host.changed.wait(lock, [&host] { return host.busy == 0; });
   host.forgotten = {};
-  make_shells(host);
+  make_jobs(host);
   std::printf("%s %llu %llu %llu %llu\n", word, host.actions, host.cancels, host.failures,
               heap_in_use());
   std::fflush(stdout);
@@ -331,7 +331,7 @@ bool make_executor(Host& host, const char* directory) {
   options.workspace = directory;
   options.max_output = max_output;
   options.policy.blocked = {"git push.*"};
-  options.on_audit = [](const codeexec::AuditRecord& record) { record.to_json().dump(); };
+  options.on_audit = [](const codeexec::AuditRecord& record) { to_json(record).dump(); };
   // What soak.py finds processes again by.
   if (const char* mark = std::getenv("CODEEXEC_SOAK"))
     options.environment.set = {{"CODEEXEC_SOAK", mark}};
@@ -354,7 +354,7 @@ int main(int argc, char** argv) {
   Host host;
   host.seed = std::strtoull(argv[2], nullptr, 10);
   if (!make_executor(host, argv[1])) return 2;
-  make_shells(host);
+  make_jobs(host);
   std::vector<std::thread> threads;
   for (std::uint64_t number = 0; number < std::strtoull(argv[3], nullptr, 10); ++number)
     threads.emplace_back([&host, number] { work(host, number); });
@@ -381,6 +381,6 @@ int main(int argc, char** argv) {
   }
   for (std::thread& thread : threads) thread.join();
   report(host, "stopped");
-  host.shells.reset();
+  host.jobs.reset();
   return host.failures == 0 ? 0 : 1;
 }

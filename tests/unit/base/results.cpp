@@ -103,7 +103,25 @@ TEST_CASE("every error code has a name of its own") {
       {ErrorCode::unsupported, "unsupported"},
       {ErrorCode::io, "io"},
   };
-  for (const auto& [code, expected] : names) CHECK(std::string(name(code)) == expected);
+  for (const auto& [code, expected] : names) {
+    CHECK(std::string(name(code)) == expected);
+    CHECK(*codeexec::from_name<ErrorCode>(expected) == code);
+  }
+  CHECK(*codeexec::from_name<ErrorCode>("not-found") == ErrorCode::not_found);
+  CHECK(std::string(name(static_cast<ErrorCode>(7))) == "");
+  CHECK(std::string(name(static_cast<ErrorCode>(-1))) == "");
+  for (const char* unknown : {"", "parse ", "PARSE", "pars", "parse\nlimit"}) {
+    const auto code = codeexec::from_name<ErrorCode>(unknown);
+    CHECK_FALSE(code);
+    CHECK(code.error().code == ErrorCode::invalid_argument);
+    CHECK(support::has(code.error().message,
+                       "' is not one of invalid_argument, not_found, permission_denied, parse, "
+                       "limit, unsupported, io"));
+  }
+}
+
+TEST_CASE("the version is the one that the implementation was compiled with") {
+  CHECK(std::string(codeexec::version()) == CODEEXEC_VERSION_STRING);
 }
 
 TEST_CASE("an Expected holds a value or an error") {
@@ -133,6 +151,22 @@ TEST_CASE("the value of an Expected can be changed, moved out, and reached throu
   Expected<std::unique_ptr<int>> moveable = std::make_unique<int>(7);
   const std::unique_ptr<int> pointer = *std::move(moveable);
   CHECK(*pointer == 7);
+  Expected<std::unique_ptr<int>> other = std::make_unique<int>(8);
+  const std::unique_ptr<int> moved = other.take();
+  CHECK(*moved == 8);
+  CHECK(other.has_value());
+  CHECK(*other == nullptr);
+}
+
+TEST_CASE("an Expected can stand for another value when it failed") {
+  const Expected<std::string> good = std::string("abc");
+  CHECK(good.value_or("other") == "abc");
+  CHECK(*good == "abc");
+  CHECK(Expected<std::string>(some_error("no")).value_or("other") == "other");
+  auto moved = Expected<std::unique_ptr<int>>(std::make_unique<int>(7)).value_or(nullptr);
+  CHECK(*moved == 7);
+  moved = Expected<std::unique_ptr<int>>(some_error("no")).value_or(nullptr);
+  CHECK(moved == nullptr);
 }
 
 TEST_CASE("an Expected of nothing is success or an error") {
@@ -172,6 +206,7 @@ TEST_CASE("using the value of a failed Expected ends the program with its messag
       },
       text));
   CHECK(aborts_saying([] { (void)*Expected<std::string>(some_error("why")); }, text));
+  CHECK(aborts_saying([] { (void)Expected<std::string>(some_error("why")).take(); }, text));
   CHECK_FALSE(aborts_saying(
       [] {
         Expected<std::string> e = std::string();

@@ -17,7 +17,6 @@ using kubernetes::PlaceExecutor;
 using kubernetes::pod_of;
 using kubernetes::Pods;
 using kubernetes::pods;
-using kubernetes::prints;
 using kubernetes::Result;
 using namespace support;
 
@@ -74,7 +73,7 @@ TEST_CASE("kubernetes: bytes come as they are, and files are those of the pod") 
   REQUIRE(files.write("note.txt", "from here\n"));
   CHECK(there.run("cat /workspace/note.txt").out == "from here\n");
   const codeexec::Execution started = there.start(Command::shell("printf begun; sleep 600"));
-  CHECK(prints(started, "begun"));
+  CHECK(prints_text(started, "begun"));
   started.cancel();
   CHECK(started.wait().outcome == Outcome::cancelled);
 }

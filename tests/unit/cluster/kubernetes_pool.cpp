@@ -72,7 +72,7 @@ TEST_CASE("kubernetes: a pod of a warm pool is claimed, and given back with the 
     CHECK(r.out == pod_of(r) + "\n");
     CHECK(begins(names("sandboxclaims"), "sandboxclaim.extensions.agents.x-k8s.io/codeexec-"));
     const codeexec::Execution started = there->start(Command::shell("echo begun; sleep 600"));
-    REQUIRE(kubernetes::prints(started, "begun\n"));
+    REQUIRE(support::prints_text(started, "begun\n"));
     REQUIRE(kubectl({"delete", "sandboxclaims", "--all"}).succeeded());
     const Result lost = started.wait();
     CHECK(lost.outcome == Outcome::unknown);
@@ -118,7 +118,7 @@ TEST_CASE("kubernetes: a pool has pods ready, and one that was deleted is not gi
     // A connection that was lost does not cost the pod.
     const codeexec::Execution running =
         first->start(Command::shell("echo kept > kept; echo begun; sleep 600"));
-    REQUIRE(kubernetes::prints(running, "begun"));
+    REQUIRE(support::prints_text(running, "begun"));
     REQUIRE(kubectl({"exec", pod, "--", "sh", "-c",
                      "for p in /proc/[0-9]*; do case $(tr '\\0' ' ' < $p/cmdline) in *[-]-place*) "
                      "kill -9 ${p#/proc/};; esac; done"})

@@ -87,11 +87,6 @@ inline std::string pod_of(const Result& result) {
   return result.place.substr(start.size());
 }
 
-inline bool prints(const codeexec::Execution& execution, const std::string& text) {
-  return support::comes_true(
-      [&] { return support::has(execution.read(codeexec::Stream::out, 0).text, text); });
-}
-
 // kubectl keeps what it has learned of a cluster in its home.
 class Pods {
  public:

@@ -16,7 +16,6 @@ using kubernetes::PlaceExecutor;
 using kubernetes::pod_of;
 using kubernetes::Pods;
 using kubernetes::pods;
-using kubernetes::prints;
 using kubernetes::Result;
 using kubernetes::Strings;
 using namespace support;
@@ -28,7 +27,7 @@ template <class End>
 Result result_of(const PlaceExecutor& there, End end) {
   const codeexec::Execution started =
       there.start(Command::shell("echo ran >> ran; echo begun; sleep 600"));
-  REQUIRE(prints(started, "begun\n"));
+  REQUIRE(prints_text(started, "begun\n"));
   end();
   const Result r = started.wait();
   CHECK(r.outcome == Outcome::unknown);

@@ -46,10 +46,6 @@ class Everything {
   std::optional<codeexec::Process> process_ = {};
 };
 
-bool job_prints(const codeexec::Execution& execution, const std::string& text) {
-  return comes_true([&] { return has(execution.read(codeexec::Stream::out, 0).text, text); });
-}
-
 }  // namespace
 
 TEST_CASE("slurm: commands run in one job, which is gone with the executor") {
@@ -85,7 +81,7 @@ TEST_CASE("slurm: bytes come as they are, and lines before they are whole") {
   CHECK(r.succeeded());
   CHECK(out == command.input + std::string("\0\377\r\n\033", 5));
   const codeexec::Execution started = there.start(Command::shell("printf begun; sleep 600"));
-  CHECK(job_prints(started, "begun"));
+  CHECK(prints_text(started, "begun"));
   started.cancel();
   CHECK(started.wait().outcome == Outcome::cancelled);
 }
@@ -96,7 +92,7 @@ TEST_CASE("slurm: a job that is cancelled is told of, and replaced by another") 
   const PlaceExecutor there = f.executor();
   const codeexec::Execution started =
       there.start(Command::shell("echo $$; setsid sleep 600 & echo $!; wait"));
-  REQUIRE(job_prints(started, "\n"));
+  REQUIRE(prints_text(started, "\n"));
   const std::string first = jobs().substr(0, jobs().find('\n'));
   REQUIRE(run_words({"scancel", first}).succeeded());
   const Result r = started.wait();
@@ -119,7 +115,7 @@ TEST_CASE("slurm: a job whose time is up is told of") {
   f.slurm.options = {"time=10"};
   const PlaceExecutor there = f.executor();
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
-  REQUIRE(job_prints(started, "begun\n"));
+  REQUIRE(prints_text(started, "begun\n"));
   const std::string job = jobs().substr(0, jobs().find('\n'));
   REQUIRE(run_words({"scontrol", "update", "jobid=" + job, "EndTime=now"}).succeeded());
   const Result r = started.wait();
@@ -136,7 +132,7 @@ TEST_CASE("slurm: a node that fails is told of") {
   REQUIRE(nodes.succeeded());
   const std::string node = nodes.out.substr(0, nodes.out.find('\n'));
   const codeexec::Execution started = there.start(Command::shell("echo begun; sleep 600"));
-  REQUIRE(job_prints(started, "begun\n"));
+  REQUIRE(prints_text(started, "begun\n"));
   REQUIRE(run_words({"scontrol", "update", "nodename=" + node, "state=down", "reason=test"})
               .succeeded());
   const Result r = started.wait();

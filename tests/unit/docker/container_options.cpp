@@ -12,7 +12,6 @@
 #include "container_helpers.hpp"
 
 using codeexec::CancelToken;
-using codeexec::Container;
 using codeexec::ContainerNetwork;
 using codeexec::ContainerOptions;
 using codeexec::ErrorCode;
@@ -20,6 +19,7 @@ using codeexec::Expected;
 using codeexec::Mount;
 using codeexec::Permission;
 using std::chrono::milliseconds;
+using support::Container;
 using support::has;
 using support::make;
 using support::require;
@@ -293,7 +293,7 @@ TEST_CASE("W-45: packages that cannot be installed are refused at once") {
 TEST_CASE("engine: a program that is not there") {
   ContainerOptions options = small("none");
   options.engine.program = "/nonexistent/docker";
-  const auto made = make(options).ensure();
+  const auto made = make(options)->ensure();
   REQUIRE_FALSE(made);
   CHECK(made.error().code == ErrorCode::not_found);
   CHECK(has(made.error().message, "install docker or podman"));
@@ -321,7 +321,7 @@ TEST_CASE("engine: what it says is classified, in one line and without control b
     CAPTURE(std::string(row.said));
     const ScriptedEngine engine("printf '%s\\033[31m\\n\\nRun '\"'docker run --help'\"' x\\n' '" +
                                 std::string(row.said) + "' >&2; exit 125");
-    const auto made = make(engine.options()).ensure();
+    const auto made = make(engine.options())->ensure();
     REQUIRE_FALSE(made);
     const std::string& message = made.error().message;
     CAPTURE(message);
@@ -332,7 +332,7 @@ TEST_CASE("engine: what it says is classified, in one line and without control b
     CHECK_FALSE(has(message, "\033"));
   }
   const ScriptedEngine loud("head -c 300000 /dev/zero | tr '\\0' x >&2; exit 1");
-  const auto made = make(loud.options()).ensure();
+  const auto made = make(loud.options())->ensure();
   REQUIRE_FALSE(made);
   CHECK(made.error().message.size() < 1000);
 }
@@ -340,7 +340,7 @@ TEST_CASE("engine: what it says is classified, in one line and without control b
 TEST_CASE("engine: amounts that no machine has are bounded") {
   const ScriptedEngine engine("printf '1.5%%\\t" + std::string(90, '9') + "GiB / 2kB\\t1" +
                               std::string(30, '0') + "\\n'");
-  const auto stats = make(engine.options()).stats();
+  const auto stats = make(engine.options())->stats();
   REQUIRE(stats);
   CHECK(stats->cpu_percent == 1.5);
   CHECK(stats->memory == 1000000000000000000u);
@@ -353,17 +353,17 @@ TEST_CASE("engine: one that never answers is given up, at each call") {
   ContainerOptions options = stuck.options();
   options.engine.call_timeout = milliseconds(200);
   const Container container = make(options);
-  const auto made = container.ensure();
+  const auto made = container->ensure();
   REQUIRE_FALSE(made);
   CHECK(has(made.error().message, "no answer in "));
-  CHECK_FALSE(container.health());
-  CHECK_FALSE(container.stats());
-  CHECK_FALSE(container.remove());
+  CHECK_FALSE(container->info());
+  CHECK_FALSE(container->stats());
+  CHECK_FALSE(container->remove());
 
   const ScriptedEngine slow_run("case $1 in image) echo '[{}]';; run) exec sleep 1000;; esac");
   options.engine.program = slow_run.path;
   options.engine.run_timeout = milliseconds(200);
-  const auto run = make(options).ensure();
+  const auto run = make(options)->ensure();
   REQUIRE_FALSE(run);
   CHECK(has(run.error().message, "cannot make the container"));
   CHECK(has(run.error().message, "no answer in "));
@@ -378,10 +378,10 @@ TEST_CASE("engine: making a container can be cancelled, and so can waiting for t
   const CancelToken maker_token;
   const CancelToken waiter_token;
   Expected<void> maker_result;
-  std::thread maker([&] { maker_result = container.ensure(maker_token); });
+  std::thread maker([&] { maker_result = container->ensure(maker_token); });
   while (!support::exists(stuck.folder / "running")) ::poll(nullptr, 0, 5);
   std::thread canceller([&] { waiter_token.cancel(); });
-  const auto waited = container.ensure(waiter_token);
+  const auto waited = container->ensure(waiter_token);
   canceller.join();
   REQUIRE_FALSE(waited);
   CHECK(has(waited.error().message, "cancelled"));
@@ -399,10 +399,10 @@ TEST_CASE("engine: a context, a host, and podman's words for them") {
     ContainerOptions options = engine.options();
     options.engine.program = program;
     options.engine.context = "far";
-    CHECK_FALSE(make(options).health()->exists);
+    CHECK_FALSE(make(options)->info()->exists);
     options.engine.context.clear();
     options.engine.host = "ssh://far";
-    CHECK_FALSE(make(options).health()->exists);
+    CHECK_FALSE(make(options)->info()->exists);
     CHECK(support::begins(engine.log(), podman ? "--connection\nfar\n" : "--context\nfar\n"));
     CHECK(has(engine.log(), podman ? "\n--url\nssh://far\n" : "\n--host\nssh://far\n"));
   }
@@ -418,7 +418,7 @@ TEST_CASE("W-39: each package is one argument, as it is written") {
   options.packages.npm = {"@scope/tool@^2"};
   std::vector<std::string> progress;
   options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
-  require(make(options).ensure());
+  require(make(options)->ensure());
   const std::string log = engine.log();
   const std::size_t system = log.find("\nlibfoo=1.2*\n");
   const std::size_t python =
@@ -441,10 +441,10 @@ TEST_CASE("packages: a failure is told, and ends the container only when it must
   options.packages.python = {"x"};
   std::string told;
   options.on_progress = [&told](std::string_view line) { told = line; };
-  require(make(options).ensure());
+  require(make(options)->ensure());
   CHECK(told == "cannot install python packages: x (status 3): no such package: x");
   options.packages.required = true;
-  const auto made = make(options).ensure();
+  const auto made = make(options)->ensure();
   REQUIRE_FALSE(made);
   CHECK(has(made.error().message, "no such package: x"));
 }

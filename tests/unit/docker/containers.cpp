@@ -12,7 +12,6 @@
 #include "../../helpers/support.hpp"
 #include "container_helpers.hpp"
 
-using codeexec::Container;
 using codeexec::ContainerNetwork;
 using codeexec::ContainerOptions;
 using codeexec::ErrorCode;
@@ -20,6 +19,7 @@ using codeexec::ImagePolicy;
 using codeexec::Json;
 using codeexec::Permission;
 using support::busybox_image;
+using support::Container;
 using support::debian_image;
 using support::docker;
 using support::fresh_agent;
@@ -64,7 +64,7 @@ TEST_CASE("W-42: a container is hardened, and what it leaves behind is reaped") 
   options.memory = 64 << 20;
   options.pids = 32;
   const Container container = make(options);
-  require(container.ensure());
+  require(container->ensure());
   const Json host = look(container.name())["HostConfig"];
   CHECK(host["CapDrop"].dump() == "[\"ALL\"]");
   CHECK(host["CapAdd"].size() == 0);
@@ -103,10 +103,10 @@ TEST_CASE("container: threads that need it wait for one that makes it") {
   const Container container = make(small(fresh_agent()));
   std::atomic<int> good{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 6; ++i) threads.emplace_back([&] { good += container.ensure() ? 1 : 0; });
+  for (int i = 0; i < 6; ++i) threads.emplace_back([&] { good += container->ensure() ? 1 : 0; });
   for (std::thread& thread : threads) thread.join();
   CHECK(good == 6);
-  const std::string filter = "label=codeexec.user=" + container.options().agent_id;
+  const std::string filter = "label=codeexec.user=" + container->container_options().agent_id;
   const auto listed = docker({"ps", "-a", "-q", "--filter", filter});
   CHECK(support::lines_of(listed.out).size() == 1);
 }
@@ -115,17 +115,17 @@ TEST_CASE("W-43: containers of one agent in parallel runs do not meet") {
   if (!has_engine()) return;
   ContainerOptions options = small("a b/../c");
   const Container one = make(options);
-  require(one.ensure());
+  require(one->ensure());
   std::string name;
   {
     const Container other = make(options);
-    require(other.ensure());
+    require(other->ensure());
     name = other.name();
     CHECK(is_there(name));
     CHECK(look(name)["Config"]["Labels"]["codeexec.user"].as_string() == "a b/../c");
   }
   CHECK_FALSE(is_there(name));
-  CHECK(one.health()->running);
+  CHECK(one->info()->running);
 }
 
 TEST_CASE("W-47: nothing of a container outlives the program, which was killed") {
@@ -133,8 +133,8 @@ TEST_CASE("W-47: nothing of a container outlives the program, which was killed")
   const std::string agent = fresh_agent();
   const std::string died = support::in_other_host([&]() -> std::string {
     const Container container = make(small(agent));
-    if (auto ok = container.ensure(); !ok) return ok.error().message;
-    if (!container.health()->running) return "it does not run";
+    if (auto ok = container->ensure(); !ok) return ok.error().message;
+    if (!container->info()->running) return "it does not run";
     ::kill(::getpid(), SIGKILL);
     return "lives";
   });
@@ -151,20 +151,20 @@ TEST_CASE("container: one that has gone is made anew") {
   const Container container = make(small(fresh_agent()));
   for (const char* deed : {"rm", "kill"}) {
     CAPTURE(std::string(deed));
-    require(container.ensure());
-    const std::string id = container.info()->id;
-    CHECK(container.health()->running);
+    require(container->ensure());
+    const std::string id = container->info()->id;
+    CHECK(container->info()->running);
     std::vector<std::string> words = {deed, container.name()};
     if (std::string(deed) == "rm") words.insert(words.begin() + 1, "-f");
     REQUIRE(docker(words).succeeded());
     // The end of the program that held it is what tells; it follows the container's.
     for (int i = 0; i < 200; ++i) {
-      require(container.ensure());
-      if (const auto info = container.info(); info && info->id != id && info->health.running) break;
+      require(container->ensure());
+      if (const auto info = container->info(); info && info->id != id && info->running) break;
       ::poll(nullptr, 0, 50);
     }
-    CHECK(container.info()->id != id);
-    CHECK(container.health()->running);
+    CHECK(container->info()->id != id);
+    CHECK(container->info()->running);
   }
 }
 
@@ -177,13 +177,12 @@ TEST_CASE("container: one that somebody has restarted is made anew, with a lifel
   options.container = small({});
   const auto executor = codeexec::ContainerExecutor::create(options);
   REQUIRE_MESSAGE(executor, executor.error().message);
-  const Container& container = executor->container();
   CHECK(executor->run("true").succeeded());
-  const std::string id = container.info()->id;
-  REQUIRE(docker({"restart", "-t", "0", container.name()}).succeeded());
+  const std::string id = executor->info()->id;
+  REQUIRE(docker({"restart", "-t", "0", executor->container_name()}).succeeded());
   const codeexec::Result result = executor->run("echo here");
   CHECK(result.out == "here\n");
-  CHECK(container.info()->id != id);
+  CHECK(executor->info()->id != id);
 }
 
 TEST_CASE("roots: what is kept away is not seen in a container either") {
@@ -200,7 +199,7 @@ TEST_CASE("roots: what is kept away is not seen in a container either") {
   options.container = small({});
   const auto executor = codeexec::ContainerExecutor::create(options);
   REQUIRE_MESSAGE(executor, executor.error().message);
-  CHECK(executor->container().options().mounts.size() == 2);
+  CHECK(executor->container_options().mounts.size() == 2);
   const codeexec::Result result = executor->run("ls; ls -A *; touch */x");
   CHECK(has(result.out, "seen"));
   CHECK_FALSE(has(result.out, "key"));
@@ -215,8 +214,8 @@ TEST_CASE("container: a persistent one is found, started and woken again") {
   std::string id;
   {
     const Container container = make(options);
-    require(container.ensure());
-    id = container.info()->id;
+    require(container->ensure());
+    id = container->info()->id;
     CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
   }
   CHECK(is_there(remover.name));
@@ -226,31 +225,31 @@ TEST_CASE("container: a persistent one is found, started and woken again") {
     CAPTURE(std::string(deed));
     if (*deed) REQUIRE(docker({deed, remover.name}).succeeded());
     const Container container = make(options);
-    require(container.ensure());
-    CHECK(container.info()->id == id);
-    CHECK(container.health()->status == "running");
+    require(container->ensure());
+    CHECK(container->info()->id == id);
+    CHECK(container->info()->status == "running");
     CHECK(docker({"exec", "-u", "12345", remover.name, "sh", "-c", "echo x >/tmp/x"}).succeeded());
   }
   const Container container = make(options);
-  require(container.stop());
-  require(container.stop());
-  CHECK(container.health()->status == "exited");
-  require(container.ensure());
-  CHECK(container.info()->id == id);
+  require(container->stop());
+  require(container->stop());
+  CHECK(container->info()->status == "exited");
+  require(container->ensure());
+  CHECK(container->info()->id == id);
 
   SUBCASE("with other options it is made anew") {
     options.memory = 128 << 20;
     const Container other = make(options);
     CHECK(other.name() == remover.name);
-    require(other.ensure());
-    CHECK(other.info()->id != id);
+    require(other->ensure());
+    CHECK(other->info()->id != id);
     CHECK(look(remover.name)["HostConfig"]["Memory"].as_integer() == 128 << 20);
   }
   SUBCASE("it is removed when that is asked for") {
-    require(container.remove());
+    require(container->remove());
     CHECK_FALSE(is_there(remover.name));
-    CHECK_FALSE(container.health()->exists);
-    require(container.remove());
+    CHECK_FALSE(container->info()->exists);
+    require(container->remove());
   }
 }
 
@@ -260,29 +259,21 @@ TEST_CASE("container: options of the engine reach it, and so do its refusals") {
   options.engine_options = {"add-host=somewhere:192.0.2.1", "ulimit=nofile=99:99",
                             "--cap-add=CHOWN"};
   const Container container = make(options);
-  require(container.ensure());
+  require(container->ensure());
   const Json host = look(container.name())["HostConfig"];
   CHECK(has(host["ExtraHosts"].dump(), "somewhere:192.0.2.1"));
   CHECK(has(host["CapAdd"].dump(), "CHOWN"));
   CHECK(docker({"exec", container.name(), "sh", "-c", "ulimit -n"}).out == "99\n");
-  const TempDir folder;
-  codeexec::ContainerExecutorOptions asked;
-  asked.workspace = folder.path();
-  asked.container = options;
-  bool is_told = false;
-  for (const auto& check : codeexec::check_engine(asked))
-    is_told |= !check.ok && check.message == "the container is held less by cap-add=CHOWN";
-  CHECK(is_told);
 
   options.engine_options = {"runtime=nothing-of-that-name"};
-  const auto made = make(options).ensure();
+  const auto made = make(options)->ensure();
   REQUIRE_FALSE(made);
   CAPTURE(made.error().message);
   CHECK(has(made.error().message, "nothing-of-that-name"));
   CHECK(has(made.error().message, "`docker info` lists the runtimes"));
   options.engine_options.clear();
   options.network_name = fresh_agent();
-  const auto lost = make(options).ensure();
+  const auto lost = make(options)->ensure();
   REQUIRE_FALSE(lost);
   CHECK(has(lost.error().message, options.network_name));
 }
@@ -297,7 +288,7 @@ TEST_CASE("container: no more processors are asked for than the engine has") {
     options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
     const Container container = make(options);
     const Remover remover{container.name()};
-    require(container.ensure());
+    require(container->ensure());
     REQUIRE(progress.size() == 1);
     CHECK(has(progress[0], "cpus: the engine's machine has "));
     const auto cpus = look(container.name())["HostConfig"]["NanoCpus"].as_integer();
@@ -305,9 +296,9 @@ TEST_CASE("container: no more processors are asked for than the engine has") {
     CHECK(cpus < 5000000000000);
     // The container is found again, though it has other bounds.
     if (persistent) {
-      const std::string id = container.info()->id;
-      require(make(options).ensure());
-      CHECK(container.info()->id == id);
+      const std::string id = container->info()->id;
+      require(make(options)->ensure());
+      CHECK(container->info()->id == id);
     }
   }
 }
@@ -337,7 +328,7 @@ TEST_CASE("container: a persistent one that another program uses is not taken fr
     REQUIRE(in_another_program(options.container.memory) == "ran");
     const auto executor = codeexec::ContainerExecutor::create(options);
     REQUIRE_MESSAGE(executor, executor.error().message);
-    name = executor->container().name();
+    name = executor->container_name();
     CHECK(executor->run("true").succeeded());
     // Its agent is an exec.
     CHECK(support::comes_true([&] { return look(name)["ExecIDs"].size() > 0; }));
@@ -351,7 +342,7 @@ TEST_CASE("container: a persistent one that another program uses is not taken fr
   REQUIRE(executor);
   CHECK(executor->run("true").succeeded());
   CHECK(support::begins(in_another_program(64 << 20), refusal + name));
-  require(executor->container().remove());
+  require(executor->remove());
 }
 
 TEST_CASE("container: one of that name that is not ours is never touched") {
@@ -363,7 +354,7 @@ TEST_CASE("container: one of that name that is not ours is never touched") {
   REQUIRE(docker({"run", "-d", "--name", container.name(), "--network", "none", busybox_image,
                   "sleep", "1000"})
               .succeeded());
-  for (const auto& done : {container.ensure(), container.stop(), container.remove()}) {
+  for (const auto& done : {container->ensure(), container->stop(), container->remove()}) {
     REQUIRE_FALSE(done);
     CHECK(done.error().code == ErrorCode::invalid_argument);
     CHECK(has(done.error().message, "was not made for this agent"));
@@ -383,7 +374,7 @@ TEST_CASE("container: what a failed attempt leaves behind is removed") {
     options.persistent = persistent;
     options.agent = "/bin/sh";
     const Container container = make(options);
-    const auto made = container.ensure();
+    const auto made = container->ensure();
     REQUIRE_FALSE(made);
     CAPTURE(made.error().message);
     CHECK(made.error().code == ErrorCode::invalid_argument);
@@ -396,7 +387,7 @@ TEST_CASE("container: what a failed attempt leaves behind is removed") {
 TEST_CASE("images: one that is not there, by policy") {
   if (!has_engine()) return;
   ContainerOptions options = small(fresh_agent(), "codeexec-test/none-sudo:latest");
-  const auto never = make(options).ensure();
+  const auto never = make(options)->ensure();
   REQUIRE_FALSE(never);
   CHECK(never.error().code == ErrorCode::not_found);
   CHECK(has(never.error().message, "image_policy is never"));
@@ -404,7 +395,7 @@ TEST_CASE("images: one that is not there, by policy") {
   options.sudo = true;
   std::vector<std::string> progress;
   options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
-  const auto pulled = make(options).ensure();
+  const auto pulled = make(options)->ensure();
   REQUIRE_FALSE(pulled);
   CHECK(has(pulled.error().message, "cannot pull the image"));
   CHECK(support::ends(pulled.error().message, "sh docker/build.sh --sudo"));
@@ -412,7 +403,7 @@ TEST_CASE("images: one that is not there, by policy") {
   // The image that is here needs no registry.
   options.image = busybox_image;
   options.sudo = false;
-  require(make(options).ensure());
+  require(make(options)->ensure());
 }
 
 TEST_CASE("sudo: users without a name get one, and root is not held back") {
@@ -422,7 +413,7 @@ TEST_CASE("sudo: users without a name get one, and root is not held back") {
   options.sudo = true;
   options.user = "4321:4322";
   const Container container = make(options);
-  require(container.ensure());
+  require(container->ensure());
   const auto in = [&container](const std::string& script) {
     return docker({"exec", "-u", "0:0", container.name(), "sh", "-c", script}).out;
   };
@@ -440,7 +431,7 @@ TEST_CASE("container: a host's directory as its /tmp is left as it is") {
   ::chmod(tmp.c_str(), 0750);
   options.mounts = {{tmp, "/tmp", Permission::write}};
   const Container container = make(options);
-  require(container.ensure());
+  require(container->ensure());
   struct stat status {};
   REQUIRE(::stat(tmp.c_str(), &status) == 0);
   CHECK((status.st_mode & 07777) == 0750);
@@ -454,7 +445,7 @@ TEST_CASE("container: a mount that leads elsewhere by now is noticed") {
   const Container container = make(options);
   support::remove_all(folder / "a/b");
   support::make_symlink("/etc", folder / "a/b");
-  const auto made = container.ensure();
+  const auto made = container->ensure();
   REQUIRE_FALSE(made);
   CHECK(has(made.error().message, "leads elsewhere by now"));
 }
@@ -486,11 +477,11 @@ TEST_CASE("container: an engine with another folder at the path of one of ours i
       {
         const Container container = make(options);
         const Remover remover{container.name()};
-        require(container.ensure());
+        require(container->ensure());
       }
       options.engine.program = program;
       const Container container = make(options);
-      const auto made = container.ensure();
+      const auto made = container->ensure();
       REQUIRE_FALSE(made);
       CAPTURE(made.error().message);
       CHECK(made.error().code == ErrorCode::invalid_argument);
@@ -507,25 +498,25 @@ TEST_CASE("container: health, information and use of the machine") {
   ContainerOptions options = small(fresh_agent());
   options.memory = 64 << 20;
   const Container container = make(options);
-  const auto before = container.health();
+  const auto before = container->info();
   REQUIRE(before);
   CHECK_FALSE(before->exists);
   CHECK_FALSE(before->running);
-  require(container.ensure());
-  const auto info = container.info();
+  require(container->ensure());
+  const auto info = container->info();
   REQUIRE(info);
   CHECK(info->id.size() == 64);
   CHECK(info->name == container.name());
   CHECK(info->image == busybox_image);
   CHECK(has(info->created, "T"));
-  CHECK(info->health.exists);
-  CHECK(info->health.running);
-  CHECK(info->health.status == "running");
-  CHECK(info->health.pid > 0);
-  CHECK(has(info->health.started_at, "T"));
-  CHECK(info->to_json()["name"].as_string() == container.name());
-  CHECK(info->to_json()["running"].as_bool());
-  const auto stats = container.stats();
+  CHECK(info->exists);
+  CHECK(info->running);
+  CHECK(info->status == "running");
+  CHECK(info->pid > 0);
+  CHECK(has(info->started_at, "T"));
+  CHECK(to_json(*info)["name"].as_string() == container.name());
+  CHECK(to_json(*info)["running"].as_bool());
+  const auto stats = container->stats();
   REQUIRE_MESSAGE(stats, stats.error().message);
   CHECK(stats->memory > 0);
   CHECK(stats->memory_limit == 64 << 20);
@@ -541,9 +532,9 @@ TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at t
   const std::string agent = options.agent_id;
   {
     const Container container = make(options);
-    require(container.ensure());
-    container.log("exit 0: make test\nsecond line\033");
-    require(container.save_log(folder / "now"));
+    require(container->ensure());
+    container->log("exit 0: make test\nsecond line\033");
+    require(container->save_log(folder / "now"));
     const std::string text = support::read_file(folder / "now");
     CAPTURE(text);
     const std::vector<std::string> lines = support::lines_of(text);
@@ -560,8 +551,8 @@ TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at t
     CHECK(has(lines[9], "container " + container.name() + " made of " + busybox_image));
     CHECK(support::ends(lines[10], "Z exit 0: make test"));
     CHECK(lines[11] == " second line\\x1b");
-    for (int i = 0; i < 3000; ++i) container.log(std::string(1000, 'x'));
-    container.log("the last");
+    for (int i = 0; i < 3000; ++i) container->log(std::string(1000, 'x'));
+    container->log("the last");
   }
   const std::string text = support::read_file(options.log_file);
   CHECK(text.size() < (1 << 20) + 2000);
@@ -575,7 +566,7 @@ TEST_CASE("W-46: the log tells what happened, in bounded space, and is kept at t
 TEST_CASE("W-47: what programs that are gone have left is reaped, by label and identity") {
   if (!has_engine()) return;
   const Container living = make(small(fresh_agent()));
-  require(living.ensure());
+  require(living->ensure());
   const Json labels = look(living.name())["Config"]["Labels"];
   struct Row {
     const char* label;  // that differs from the one of a living program
@@ -612,7 +603,7 @@ TEST_CASE("W-47: what programs that are gone have left is reaped, by label and i
   const auto reaped = manager.reap_orphans();
   REQUIRE_MESSAGE(reaped, reaped.error().message);
   CHECK(*reaped >= 3);
-  CHECK(living.health()->running);
+  CHECK(living->info()->running);
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(i);
     CHECK(is_there(names[i]) == !(i < rows.size() && rows[i].goes));
@@ -627,7 +618,7 @@ TEST_CASE("packages: installed by pip with the version that was asked for") {
   options.packages.python = {"six>=1.16.0", "idna"};
   options.packages.required = true;
   const Container container = make(options);
-  const auto made = container.ensure();
+  const auto made = container->ensure();
   REQUIRE_MESSAGE(made, made.error().message);
   const auto used = docker({"exec", "-u", "12345:12345", container.name(), "sh", "-c",
                             "cd /; ls; python3 -c 'import six, idna; print(six.__version__)'"});
@@ -664,9 +655,9 @@ TEST_CASE("packages: what cannot be had is a note of the first result, and is tr
       const auto notes = first_notes(*executor);
       REQUIRE(notes.size() == 1);
       CHECK(support::begins(notes[0], "cannot install python packages: nothing-of-that-name "));
-      const std::string found = executor->container().info()->id;
+      const std::string found = executor->info()->id;
       if (program == 1) CHECK((found == id) == persistent);
-      if (program == 1) require(executor->container().remove());
+      if (program == 1) require(executor->remove());
       id = found;
     }
   }
@@ -684,7 +675,7 @@ TEST_CASE("container: that it was replaced or restarted is a note of the next re
     options.container.persistent = persistent;
     const auto executor = codeexec::ContainerExecutor::create(options);
     REQUIRE_MESSAGE(executor, executor.error().message);
-    const std::string& name = executor->container().name();
+    const std::string& name = executor->container_name();
     CHECK(first_notes(*executor).empty());
     REQUIRE(docker({"rm", "-f", name}).succeeded());
     auto notes = first_notes(*executor);
@@ -701,7 +692,7 @@ TEST_CASE("container: that it was replaced or restarted is a note of the next re
     notes = first_notes(*other);
     REQUIRE(notes.size() == 1);
     CHECK(has(notes[0], "the container was made anew: "));
-    require(other->container().remove());
+    require(other->remove());
   }
 }
 
@@ -717,7 +708,7 @@ TEST_CASE("manager: an agent has one executor, and what it was made for stays") 
   REQUIRE_MESSAGE(first, first.error().message);
   const auto again = manager.executor(options);
   REQUIRE(again);
-  CHECK(&again->container().options() == &first->container().options());
+  CHECK(&again->container_options() == &first->container_options());
   const auto refused = [&](auto change) {
     codeexec::ContainerExecutorOptions other = options;
     change(other);
@@ -746,8 +737,8 @@ TEST_CASE("manager: containers are removed together, and their logs are kept") {
     options.container = small({});
     const auto executor = manager.executor(options);
     REQUIRE_MESSAGE(executor, executor.error().message);
-    require(executor->container().ensure());
-    names.push_back(executor->container().name());
+    require(executor->ensure());
+    names.push_back(executor->container_name());
   }
   require(manager.cleanup("three"));
   require(manager.cleanup("nobody"));
@@ -765,34 +756,4 @@ TEST_CASE("manager: containers are removed together, and their logs are kept") {
   }
   CHECK(folders == 2);
   CHECK_FALSE(support::exists(folder / "c"));
-}
-
-TEST_CASE("doctor: what is missing is told with what helps") {
-  const TempDir folder;
-  codeexec::ContainerExecutorOptions options;
-  options.workspace = folder.path();
-  options.container.engine.program = "/nonexistent/docker";
-  auto checks = codeexec::check_engine(options);
-  REQUIRE(checks.size() == 1);
-  CHECK(checks[0].subject == "engine");
-  CHECK_FALSE(checks[0].ok);
-  CHECK(has(checks[0].message, "install docker"));
-  if (!has_engine()) return;
-  options.container = small({}, "codeexec-test/none:latest");
-  checks = codeexec::check_engine(options);
-  REQUIRE(checks.size() == 2);
-  CHECK(checks[0].ok);
-  CHECK(has(checks[0].message, "engine version "));
-  CHECK_FALSE(checks[1].ok);
-  CHECK(has(checks[1].message, "docker/build.sh"));
-  options.container = small({});
-  checks = codeexec::check_engine(options);
-  std::string subjects;
-  for (const auto& check : checks) {
-    CAPTURE(check.subject);
-    CAPTURE(check.message);
-    CHECK(check.ok);
-    subjects += check.subject + " ";
-  }
-  CHECK(subjects == "engine image containers command workspace user network limits agent ");
 }

@@ -1,4 +1,5 @@
 // What of the user's own a container gets: variables of a file, and how it is all configured.
+#include "../../helpers/engine_support.hpp"
 #include "../../helpers/executor_support.hpp"
 #include "../../helpers/support.hpp"
 
@@ -570,6 +571,7 @@ TEST_CASE("credentials in a container") {
   options.workspace = folder.directory("work");
   options.container.image = "codeexec-test/busybox:latest";
   options.container.image_policy = codeexec::ImagePolicy::never;
+  options.container.agent = support::engine_agent;
   options.container.credentials.env_file =
       folder.file(".env", "TOKEN='it''s'\nKEY=\"one\ntwo $HOME '\"\nBOTH=of-the-file\n");
   options.container.environment = {{"BOTH", "own"}};
@@ -589,12 +591,12 @@ TEST_CASE("credentials in a container") {
   for (const Json& record : audit.take()) CHECK_FALSE(has(record.dump(), "hunter22"));
   // Nor does the engine know of it.
   codeexec::ProcessOptions inspect;
-  inspect.argv = {"docker", "inspect", executor->container().name()};
+  inspect.argv = {"docker", "inspect", executor->container_name()};
   for (const char* name : {"PATH", "HOME", "DOCKER_HOST"})
     if (const char* value = std::getenv(name))
       inspect.environment.push_back(std::string(name) + "=" + value);
   const codeexec::ProcessResult inspected = codeexec::run_process(inspect);
   CHECK(inspected.succeeded());
   CHECK_FALSE(has(inspected.out, "hunter22"));
-  CHECK(executor->container().remove());
+  CHECK(executor->remove());
 }

@@ -47,7 +47,7 @@ namespace {
 // Ends the test unless the engine holds a container to what was asked: without that, what comes
 // next would be a danger to the host.
 void require_limit(const Box& box, const std::string& field, const std::string& value) {
-  REQUIRE(box.executor().container().ensure());
+  REQUIRE(box.executor().ensure());
   const std::string limit =
       docker({"container", "inspect", "-f", "{{.HostConfig." + field + "}}", box.name()}).out;
   REQUIRE(limit == value + "\n");

@@ -67,6 +67,7 @@ class Box {
     options.workspace = workspace.path();
     options.container.image = image;
     options.container.user = ordinary_user;
+    options.container.agent = engine_agent;
     options.on_audit = log.callback();
     if (change) change(options);
     codeexec::Expected<codeexec::ContainerExecutor> made =
@@ -78,7 +79,7 @@ class Box {
     if (executor_) docker({"rm", "-f", name()});
   }
   const codeexec::ContainerExecutor& executor() const { return *executor_; }
-  const std::string& name() const { return executor_->container().name(); }
+  const std::string& name() const { return executor_->container_name(); }
   codeexec::Result run(const std::string& script) const { return executor_->run(script); }
   codeexec::Result run(const codeexec::Command& command) const { return executor_->run(command); }
   // Its last handle, so that its container goes away.
@@ -113,10 +114,6 @@ inline std::string processes(const std::string& container) {
 // Whether a program is in a container, once what was killed had time to die.
 inline bool left_in(const std::string& container, const std::string& program) {
   return !comes_true([&] { return !has(processes(container), program); }, std::chrono::seconds(60));
-}
-
-inline bool prints_text(const codeexec::Execution& execution, const std::string& text) {
-  return comes_true([&] { return has(execution.read(codeexec::Stream::out, 0).text, text); });
 }
 
 // The next command of the same executor is well.

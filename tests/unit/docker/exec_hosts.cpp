@@ -375,27 +375,27 @@ TEST_CASE("secrets of a container are masked in the output and on the audit log"
   }
 }
 
-// Background shells and code ----------------------------------------------------------------------
+// Jobs and code -----------------------------------------------------------------------------------
 
 TEST_CASE("W-34: background output in a container is whole; W-36: with its streams and status") {
   if (!has_images()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box& box = shared_box(image);
-    codeexec::BackgroundShells shells(box.executor());
-    const auto shell = shells.start(Command::shell(
+    codeexec::Jobs jobs(box.executor());
+    const auto job = jobs.start(Command::shell(
         "echo a; sleep 0.1; echo b; echo e1 >&2; sleep 0.1; printf 'first\\nsecond'; exit 9"));
-    REQUIRE(shell);
-    REQUIRE(shells.wait(shell->id));
-    const auto output = shells.read(shell->id);
+    REQUIRE(job);
+    REQUIRE(jobs.wait(job->id));
+    const auto output = jobs.read(job->id);
     REQUIRE(output);
     CHECK(output->out.text == "a\nb\nfirst\nsecond");
     CHECK(output->err.text == "e1\n");
-    CHECK(output->status.state == codeexec::ShellState::failed);
+    CHECK(output->status.state == codeexec::JobState::failed);
     CHECK(output->status.result.exit_code == 9);
 
     Result failure;
-    CHECK_FALSE(shells.start(Command::shell("sudo id"), &failure));
+    CHECK_FALSE(jobs.start(Command::shell("sudo id"), &failure));
     CHECK(failure.outcome == Outcome::refused);
   }
 }
@@ -405,47 +405,46 @@ TEST_CASE("W-35: a background command is killed in its container, with all that 
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box& box = shared_box(image);
-    codeexec::BackgroundShells shells(box.executor());
+    codeexec::Jobs jobs(box.executor());
     const std::string program = endless_program();
     const std::string other = endless_program();
-    const auto shell =
-        shells.start(Command::shell("setsid " + program + " & echo begin; " + program));
-    const auto stays = shells.start(Command::shell("echo begin; " + other));
-    REQUIRE(shell);
+    const auto job = jobs.start(Command::shell("setsid " + program + " & echo begin; " + program));
+    const auto stays = jobs.start(Command::shell("echo begin; " + other));
+    REQUIRE(job);
     REQUIRE(stays);
-    codeexec::ShellWait begin;
+    codeexec::Jobs::Wait begin;
     begin.pattern = *codeexec::Regex::compile("begin");
-    REQUIRE(shells.wait(shell->id, begin));
-    REQUIRE(shells.wait(stays->id, begin));
+    REQUIRE(jobs.wait(job->id, begin));
+    REQUIRE(jobs.wait(stays->id, begin));
     CHECK(has(processes(box.name()), program));
-    const auto killed = shells.kill(shell->id);
+    const auto killed = jobs.kill(job->id);
     REQUIRE(killed);
     CHECK(*killed);
     CHECK_FALSE(left_in(box.name(), program));
-    CHECK(shells.status(shell->id)->state == codeexec::ShellState::killed);
+    CHECK(jobs.status(job->id)->state == codeexec::JobState::killed);
     CHECK(has(processes(box.name()), other));
-    CHECK(shells.status(stays->id)->state == codeexec::ShellState::running);
+    CHECK(jobs.status(stays->id)->state == codeexec::JobState::running);
   }
 }
 
-TEST_CASE("background shells are written to, and end with their owner") {
+TEST_CASE("jobs are written to, and end with their owner") {
   if (!has_images()) return;
   for (const std::string& image : images()) {
     CAPTURE(image);
     const Box& box = shared_box(image);
     const std::string program = endless_program();
     {
-      codeexec::BackgroundShells shells(box.executor());
+      codeexec::Jobs jobs(box.executor());
       Command command = Command::shell("read -r line; echo \"got $line\"; exec " + program);
       command.keep_input_open = true;
-      const auto shell = shells.start(command);
-      REQUIRE(shell);
-      REQUIRE(shells.write(shell->id, "a line\n"));
-      codeexec::ShellWait got;
+      const auto job = jobs.start(command);
+      REQUIRE(job);
+      REQUIRE(jobs.write(job->id, "a line\n"));
+      codeexec::Jobs::Wait got;
       got.pattern = *codeexec::Regex::compile("got a line");
-      const auto end = shells.wait(shell->id, got);
+      const auto end = jobs.wait(job->id, got);
       REQUIRE(end);
-      CHECK(*end == codeexec::ShellWaitEnd::matched);
+      CHECK(*end == codeexec::Jobs::WaitEnd::matched);
       CHECK(has(processes(box.name()), program));
     }
     CHECK_FALSE(left_in(box.name(), program));
@@ -470,7 +469,7 @@ TEST_CASE("W-46: the log of a container has what commands did") {
   const Box box(images()[0]);
   CHECK(box.run("echo logged-output; exit 3").exit_code == 3);
   const support::TempDir folder;
-  const auto saved = box.executor().container().save_log(folder / "deep/log");
+  const auto saved = box.executor().save_log(folder / "deep/log");
   REQUIRE_MESSAGE(saved, saved.error().message);
   const std::string log = support::read_file(folder / "deep/log");
   CHECK_MESSAGE(has(log, "echo logged-output"), log);

@@ -245,9 +245,9 @@ TEST_CASE("a child in the background that holds the output delays no command") {
     check_usable(box);
 
     // While one is there that does not end, too.
-    codeexec::BackgroundShells shells(box.executor());
-    const auto shell = shells.start(Command::shell("{ sleep 1; exec " + child + "; } & wait"));
-    REQUIRE(shell);
+    codeexec::Jobs jobs(box.executor());
+    const auto job = jobs.start(Command::shell("{ sleep 1; exec " + child + "; } & wait"));
+    REQUIRE(job);
     for (int i = 0; i < 3; ++i) check_usable(box);
   }
 }

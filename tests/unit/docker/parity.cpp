@@ -26,6 +26,7 @@ ContainerExecutorOptions options_in(const TempDir& workspace) {
   ContainerExecutorOptions options;
   options.workspace = workspace.path();
   options.container.image = "codeexec/runtime:latest";
+  options.container.agent = support::engine_agent;
   return options;
 }
 
@@ -47,7 +48,7 @@ std::string told(const Result& result) {
 }
 
 std::string inspect(const ContainerExecutor& executor, const std::string& format) {
-  return support::docker({"inspect", "-f", format, executor.container().name()}).out;
+  return support::docker({"inspect", "-f", format, executor.container_name()}).out;
 }
 
 Result run_in(const ContainerExecutor& executor, const codeexec::Session& session,
@@ -67,7 +68,7 @@ TEST_CASE("parity 29 docker_manager_initialization: options are kept, and no eng
   options.container.cpus = 1;
   options.container.engine.program = workspace / "no-such-program";
   const ContainerExecutor executor = executor_of(options);
-  const codeexec::ContainerOptions& complete = executor.container().options();
+  const codeexec::ContainerOptions& complete = executor.container_options();
   CHECK(complete.image == "some/image:1");
   CHECK(complete.network == ContainerNetwork::none);
   CHECK(complete.memory == std::uint64_t{512} << 20);
@@ -81,15 +82,15 @@ TEST_CASE("parity 30 container_creation, 31 command_execution, 35 resource_limit
   options.container.memory = std::uint64_t{512} << 20;
   options.container.cpus = 1;
   const ContainerExecutor executor = executor_of(options);
-  REQUIRE_FALSE(executor.container().health()->exists);
+  REQUIRE_FALSE(executor.info()->exists);
   const Result result = executor.run("echo 'Hello from Docker'");
   CHECK_MESSAGE(result.succeeded(), told(result));
   CHECK(result.out == "Hello from Docker\n");
-  CHECK(result.container == executor.container().name());
-  const auto info = executor.container().info();
+  CHECK(result.container == executor.container_name());
+  const auto info = executor.info();
   REQUIRE_MESSAGE(info, info.error().message);
   CHECK_FALSE(info->id.empty());
-  CHECK(info->health.running);
+  CHECK(info->running);
   CHECK(inspect(executor,
                 "{{.HostConfig.Memory}} {{.HostConfig.MemorySwap}} "
                 "{{.HostConfig.NanoCpus}}") == "536870912 536870912 1000000000\n");

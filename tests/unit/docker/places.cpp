@@ -84,12 +84,12 @@ TEST_CASE("container lists: persistent ones stay, and say that they are") {
   if (!has_engine_with(busybox_image)) return;
   codeexec::ContainerOptions options = small(fresh_agent());
   options.persistent = true;
-  const codeexec::Container container = make(options);
-  require(container.ensure());
+  const support::Container container = make(options);
+  require(container->ensure());
   const auto found = found_of(options.agent_id, true);
   REQUIRE(found.size() == 1);
   CHECK(found[0].state == "running, persistent");
   CHECK(found[0].maker == PlaceMaker::running);
-  require(container.remove());
+  require(container->remove());
   CHECK(found_of(options.agent_id).empty());
 }

@@ -194,6 +194,21 @@ TEST_CASE("--run and --doctor with an engine") {
     all = all && begins(line, "ok   ");
   }
   CHECK(doctor.exit_code == (all ? 0 : 1));
+  std::string subjects;
+  for (const std::string& line : checks) subjects += line.substr(5, line.find(':') - 5) + " ";
+  CHECK(subjects == "engine image containers command workspace user network limits agent ");
+  // What weakens the container, and what helps where an image is missing.
+  CHECK(has(run({"--docker-option", "cap-add=CHOWN", "--doctor"}).out,
+            "\nFAIL options: the container is held less by cap-add=CHOWN\n"));
+  const ProcessResult lost =
+      run_program({"--execution-mode", "docker", "--docker-image", "codeexec-test/none:1",
+                   "--workspace", place.path(), "--doctor"},
+                  "/", engine_variables());
+  CHECK(lost.exit_code == 1);
+  CHECK(has(lost.out, "engine version "));
+  CHECK(has(lost.out,
+            "\nFAIL image: codeexec-test/none:1 is not here: build it (sh docker/build.sh)"));
+  CHECK(lines_of(lost.out).size() == 2);
 }
 
 TEST_CASE("--profile user-container serves the tools of one user's container") {

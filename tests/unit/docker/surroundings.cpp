@@ -76,16 +76,19 @@ TEST_CASE("container: an image with nothing but one program, and one with anothe
 #if defined(CODEEXEC_STATIC)
 TEST_CASE("container: an image that has an agent needs none of this machine's") {
   if (!has_engine()) return;
-  const support::EnvironmentGuard agent("CODEEXEC_PLACE_AGENT", "");
   const TempDir workspace;
-  CHECK(has(run_in(options_of(workspace.path(), busybox_image), "echo there"),
-            "name a static one (place_agent)"));
+  const auto run_without_ours = [&](const char* image, const std::string& script) {
+    ContainerExecutorOptions options = options_of(workspace.path(), image);
+    options.container.agent.clear();
+    return run_in(options, script);
+  };
+  CHECK(has(run_without_ours(busybox_image, "echo there"), "name a static one (place_agent)"));
   const TempDir context;
   context.file("codeexec-mcp", support::read_file(CODEEXEC_STATIC), 0755);
   context.file("Dockerfile", "FROM codeexec-test/busybox\nCOPY codeexec-mcp /bin/\n");
   const std::string image = "codeexec-test/agent-" + std::to_string(::getpid()) + ":latest";
   REQUIRE(docker({"build", "-q", "-t", image, context.path()}).succeeded());
-  CHECK(run_in(options_of(workspace.path(), image.c_str()), "echo there; ls /.codeexec-mcp") ==
+  CHECK(run_without_ours(image.c_str(), "echo there; ls /.codeexec-mcp") ==
         "there\nls: /.codeexec-mcp: No such file or directory\n");
   docker({"rmi", image});
 }

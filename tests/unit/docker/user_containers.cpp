@@ -11,7 +11,6 @@
 
 namespace {
 
-using codeexec::Artifact;
 using codeexec::ErrorCode;
 using codeexec::Expected;
 using codeexec::Json;
@@ -46,6 +45,7 @@ class Users {
     tools_ = folder_.directory("tools");
     skills_ = folder_.directory("skills");
     if (options.container.image.empty()) options.container.image = image();
+    options.container.agent = support::engine_agent;
     options.tools_dir = tools_;
     options.skills_dir = skills_;
     auto made = UserContainers::create(options);
@@ -79,11 +79,11 @@ class Users {
   std::optional<UserContainers> containers_;
 };
 
-std::vector<std::string> names(const Expected<std::vector<Artifact>>& list) {
+std::vector<std::string> names(const Expected<std::vector<codeexec::FileEntry>>& list) {
   REQUIRE_MESSAGE(list, list.error().message);
   std::vector<std::string> result;
-  for (const Artifact& artifact : *list)
-    result.push_back(artifact.name + ":" + std::to_string(artifact.size));
+  for (const codeexec::FileEntry& artifact : *list)
+    result.push_back(artifact.path + ":" + std::to_string(artifact.size));
   return result;
 }
 
@@ -91,68 +91,53 @@ using Strings = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("user containers: what is not said comes from the environment") {
+TEST_CASE("user containers: what is not said") {
   const TempDir here;
   const support::DirectoryGuard there(here.path());
+  // These are for the server, and folders of the usual names, too.
   EnvironmentGuard variables;
-  for (const char* name :
-       {"MCP_EXECUTOR_IMAGE", "MCP_TOOLS_PATH", "MCP_SKILLS_PATH", "MCP_ARTIFACT_SIZE_LIMIT_MB"})
-    variables.unset(name);
-  SUBCASE("nothing is said") {
-    const auto users = UserContainers::create({});
-    REQUIRE_MESSAGE(users, users.error().message);
-    CHECK(users->options().container.image == "codeexec/executor:latest");
-    CHECK(users->options().tools_dir.empty());
-    CHECK(users->options().skills_dir.empty());
-    CHECK(users->options().max_artifact == std::uint64_t{50} << 20);
-    CHECK(users->options().container.network == codeexec::ContainerNetwork::none);
-    CHECK(users->options().container.mounts.empty());
-  }
-  SUBCASE("folders of the usual names") {
-    const std::string tools = here.directory("tools");
-    here.directory("skills");
-    const auto users = UserContainers::create({});
-    REQUIRE_MESSAGE(users, users.error().message);
-    CHECK(users->options().tools_dir == tools);
-    CHECK(users->options().skills_dir == here / "skills");
-    REQUIRE(users->options().container.mounts.size() == 2);
-    CHECK(users->options().container.mounts[0].source == tools);
-    CHECK(users->options().container.mounts[0].target == "/tools");
-    CHECK(users->options().container.mounts[0].permission == codeexec::Permission::read);
-  }
-  SUBCASE("variables") {
-    variables.set("MCP_EXECUTOR_IMAGE", "some/image:1");
-    variables.set("MCP_TOOLS_PATH", here.directory("t").c_str());
-    variables.set("MCP_SKILLS_PATH", here.directory("s").c_str());
-    variables.set("MCP_ARTIFACT_SIZE_LIMIT_MB", "7");
-    auto users = UserContainers::create({});
-    REQUIRE_MESSAGE(users, users.error().message);
-    CHECK(users->options().container.image == "some/image:1");
-    CHECK(users->options().tools_dir == here / "t");
-    CHECK(users->options().skills_dir == here / "s");
-    CHECK(users->options().max_artifact == std::uint64_t{7} << 20);
-    UserContainerOptions options;
-    options.container.image = "other";
-    options.tools_dir = here.directory("own");
-    options.max_artifact = 100;
-    users = UserContainers::create(options);
-    REQUIRE(users);
-    CHECK(users->options().container.image == "other");
-    CHECK(users->options().tools_dir == here / "own");
-    CHECK(users->options().max_artifact == 100);
-  }
-  SUBCASE("what is wrong is an error") {
-    variables.set("MCP_TOOLS_PATH", (here / "missing").c_str());
-    CHECK(has(text_of(UserContainers::create({})), "/tools: "));
-    variables.unset("MCP_TOOLS_PATH");
-    UserContainerOptions options;
-    options.skills_dir = here.file("file");
-    CHECK(has(text_of(UserContainers::create(options)), "/skills: "));
-    for (const char* size : {"0", "-1", "x", "5x", "1e3", "99999"}) {
-      variables.set("MCP_ARTIFACT_SIZE_LIMIT_MB", size);
-      CHECK(has(text_of(UserContainers::create({})), "MCP_ARTIFACT_SIZE_LIMIT_MB"));
-    }
-  }
+  variables.set("MCP_EXECUTOR_IMAGE", "some/image:1");
+  variables.set("MCP_TOOLS_PATH", here.directory("tools").c_str());
+  variables.set("MCP_SKILLS_PATH", here.directory("skills").c_str());
+  variables.set("MCP_ARTIFACT_SIZE_LIMIT_MB", "7");
+  variables.set("CODEEXEC_PLACE_AGENT", "/nonexistent/agent");
+  auto users = UserContainers::create({});
+  REQUIRE_MESSAGE(users, users.error().message);
+  CHECK(users->options().container.image == "codeexec/executor:latest");
+  CHECK(users->options().container.user == "1000:1000");
+  CHECK(users->options().container.agent.empty());
+  CHECK(users->options().tools_dir.empty());
+  CHECK(users->options().skills_dir.empty());
+  CHECK(users->options().max_artifact == std::uint64_t{50} << 20);
+  CHECK(users->options().container.network == codeexec::ContainerNetwork::none);
+  CHECK(users->options().container.mounts.empty());
+}
+
+TEST_CASE("user containers: folders of the host") {
+  const TempDir here;
+  const support::DirectoryGuard there(here.path());
+  const std::string tools = here.directory("tools");
+  here.directory("skills");
+  UserContainerOptions options;
+  options.container.image = "other";
+  options.tools_dir = tools;
+  options.skills_dir = "./skills";
+  options.max_artifact = 100;
+  auto users = UserContainers::create(options);
+  REQUIRE_MESSAGE(users, users.error().message);
+  CHECK(users->options().container.image == "other");
+  CHECK(users->options().tools_dir == tools);
+  CHECK(users->options().skills_dir == here / "skills");
+  CHECK(users->options().max_artifact == 100);
+  REQUIRE(users->options().container.mounts.size() == 2);
+  CHECK(users->options().container.mounts[0].source == tools);
+  CHECK(users->options().container.mounts[0].target == "/tools");
+  CHECK(users->options().container.mounts[0].permission == codeexec::Permission::read);
+  options.tools_dir = here / "missing";
+  CHECK(has(text_of(UserContainers::create(options)), "/tools: "));
+  options.tools_dir.clear();
+  options.skills_dir = here.file("file");
+  CHECK(has(text_of(UserContainers::create(options)), "/skills: "));
 }
 
 TEST_CASE("user containers: who has no name has no container") {

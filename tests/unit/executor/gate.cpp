@@ -321,6 +321,6 @@ TEST_CASE("judge() tells the verdict of check() and what was found") {
                                        "timeout", "work_dir"});
   const codeexec::Judgement judgement = here.judge(commands[0]);
   REQUIRE(judgement.commands.size() == 2);
-  CHECK(judgement.commands[0].words.at(1).text == "a");
+  CHECK(judgement.commands[0].words.at(1) == "a");
   CHECK(!support::exists(place / "x"));
 }

@@ -47,6 +47,8 @@ TEST_CASE("every wrong option is an error of create() that names it") {
       {"max_timeout", [](LocalOptions& o) { o.max_timeout = seconds(59); }},
       {"max_output", [](LocalOptions& o) { o.max_output = 1023; }},
       {"max_output", [](LocalOptions& o) { o.max_output = 0; }},
+      {"max_spill", [](LocalOptions& o) { o.max_spill = 0; }},
+      {"max_spill_total", [](LocalOptions& o) { o.max_spill_total = 0; }},
       {"workspace", [&](LocalOptions& o) { o.workspace = missing; }},
       {"workspace", [&](LocalOptions& o) { o.workspace = file; }},
       {"workspace", [&](LocalOptions& o) { o.workspace = nul; }},

@@ -12,9 +12,7 @@ namespace support {
 
 inline codeexec::Files files_with(const std::vector<codeexec::Root>& roots,
                                   const std::string& base) {
-  codeexec::PathOptions options;
-  options.roots = roots;
-  auto rules = codeexec::PathRules::create(options);
+  auto rules = codeexec::PathRules::create(roots);
   REQUIRE(rules);
   return codeexec::Files(*rules, base);
 }

@@ -23,7 +23,7 @@ using support::text_of;
 
 namespace {
 
-FileRange lines(std::uint64_t offset, std::optional<std::uint64_t> count = {},
+FileRange lines(std::uint64_t offset, std::uint64_t count = FileRange::all,
                 std::size_t max_bytes = 1 << 18) {
   FileRange range;
   range.offset = offset;
@@ -32,7 +32,7 @@ FileRange lines(std::uint64_t offset, std::optional<std::uint64_t> count = {},
   return range;
 }
 
-FileRange bytes(std::uint64_t offset, std::optional<std::uint64_t> count = {},
+FileRange bytes(std::uint64_t offset, std::uint64_t count = FileRange::all,
                 std::size_t max_bytes = 1 << 18) {
   FileRange range = lines(offset, count, max_bytes);
   range.unit = FileRange::Unit::bytes;
@@ -166,17 +166,17 @@ TEST_CASE("only whole lines are given where max_bytes is too small for all") {
   temp.file("f", "one\ntwo\nthree\nfour\n");
   const Files files = files_in(temp.path());
   for (const std::size_t max_bytes : {4u, 5u, 7u}) {
-    const auto part = files.read("f", lines(0, {}, max_bytes));
+    const auto part = files.read("f", lines(0, FileRange::all, max_bytes));
     REQUIRE(part);
     CHECK(part->bytes == "one\n");
     CHECK(part->next == 1);
     CHECK(part->more);
     CHECK_FALSE(part->cut_line);
   }
-  CHECK(text_of(files.read("f", lines(0, {}, 8))) == "one\ntwo\n");
+  CHECK(text_of(files.read("f", lines(0, FileRange::all, 8))) == "one\ntwo\n");
   CHECK(text_of(files.read("f", lines(0, 2, 8))) == "one\ntwo\n");
   CHECK(text_of(files.read("f", lines(0, 2, 7))) == "one\n");
-  CHECK(problem(files.read("f", lines(0, {}, 0))) ==
+  CHECK(problem(files.read("f", lines(0, FileRange::all, 0))) ==
         "invalid_argument: max_bytes: must be at least 1");
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a line that does not fit is cut, and its rest is read by bytes") {
   TempDir temp;
   temp.file("f", "ab\n0123456789\nend\n");
   const Files files = files_in(temp.path());
-  const auto cut = files.read("f", lines(1, {}, 6));
+  const auto cut = files.read("f", lines(1, FileRange::all, 6));
   REQUIRE(cut);
   CHECK(cut->bytes == "012345");
   CHECK(cut->cut_line);
@@ -192,13 +192,13 @@ TEST_CASE("a line that does not fit is cut, and its rest is read by bytes") {
   CHECK(cut->lines == 1);
   CHECK(cut->next == 2);
   CHECK(text_of(files.read("f", bytes(cut->begin + cut->bytes.size(), 5))) == "6789\n");
-  CHECK(text_of(files.read("f", lines(cut->next, {}, 6))) == "end\n");
+  CHECK(text_of(files.read("f", lines(cut->next, FileRange::all, 6))) == "end\n");
   // It fits exactly, but for its line end.
-  const auto nearly = files.read("f", lines(1, {}, 10));
+  const auto nearly = files.read("f", lines(1, FileRange::all, 10));
   REQUIRE(nearly);
   CHECK(nearly->bytes == "0123456789");
   CHECK(nearly->cut_line);
-  const auto fits = files.read("f", lines(1, {}, 11));
+  const auto fits = files.read("f", lines(1, FileRange::all, 11));
   REQUIRE(fits);
   CHECK(fits->bytes == "0123456789\n");
   CHECK_FALSE(fits->cut_line);
@@ -222,7 +222,7 @@ TEST_CASE("whoever follows `next` reads every byte once") {
     const std::size_t max_bytes = longest + 4 + random.below(round % 4 == 0 ? 100000 : 400);
     std::string by_lines;
     std::string by_bytes;
-    FileRange range = lines(0, {}, max_bytes);
+    FileRange range = lines(0, FileRange::all, max_bytes);
     for (bool more = true; more;) {
       const auto part = files.read("f", range);
       REQUIRE(part);
@@ -234,7 +234,7 @@ TEST_CASE("whoever follows `next` reads every byte once") {
       more = part->more;
     }
     CHECK(by_lines == content);
-    range = bytes(0, {}, max_bytes);
+    range = bytes(0, FileRange::all, max_bytes);
     for (bool more = true; more;) {
       const auto part = files.read("f", range);
       REQUIRE(part);
@@ -257,21 +257,21 @@ TEST_CASE("W-54: sizes and offsets count bytes, and max_bytes cuts no character 
   REQUIRE(all);
   CHECK(all->size == 9);
   CHECK(all->bytes.size() == 9);
-  for (const FileRange& range : {lines(0, {}, 5), bytes(0, {}, 5)}) {
+  for (const FileRange& range : {lines(0, FileRange::all, 5), bytes(0, FileRange::all, 5)}) {
     const auto part = files.read("f", range);
     REQUIRE(part);
     CHECK(part->bytes == euro);
     CHECK(part->more);
     CHECK_FALSE(part->binary);
   }
-  CHECK(files.read("f", bytes(0, {}, 5))->next == 3);
+  CHECK(files.read("f", bytes(0, FileRange::all, 5))->next == 3);
   // What is asked for is given, and is text all the same.
   const auto part = files.read("f", bytes(1, 7));
   REQUIRE(part);
   CHECK(part->bytes == (euro + euro + euro).substr(1, 7));
   CHECK_FALSE(part->binary);
   // Less than a character is better than nothing for ever.
-  const auto one = files.read("f", bytes(0, {}, 1));
+  const auto one = files.read("f", bytes(0, FileRange::all, 1));
   REQUIRE(one);
   CHECK(one->bytes.size() == 1);
   CHECK(one->next == 1);
@@ -345,7 +345,7 @@ TEST_CASE("a huge line costs no more memory than what is returned") {
     if (::setrlimit(RLIMIT_AS, &limit) != 0) return "no limit could be set";
     const auto beyond = files.read("f", lines(5));
     if (!beyond || beyond->next != 2) return "beyond: " + problem(beyond);
-    const auto cut = files.read("f", lines(1, {}, 1000));
+    const auto cut = files.read("f", lines(1, FileRange::all, 1000));
     if (!cut || !cut->cut_line || cut->bytes.size() != 1000) return "cut: " + problem(cut);
     const auto end = files.read("f", bytes((std::uint64_t{1} << 27) - 5));
     if (!end || end->bytes.size() != 5 || end->more) return "end: " + problem(end);

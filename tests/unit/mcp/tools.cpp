@@ -261,10 +261,10 @@ TEST_CASE("tools are listed in their order with titles, hints and schemas") {
   Tool full = tool("zz", handler);
   full.title = "The Z";
   full.description = "Does\n\"z\" \xf0\x9f\x98\x80";
-  full.annotations.read_only = true;
-  full.annotations.destructive = false;
-  full.annotations.idempotent = true;
-  full.annotations.open_world = false;
+  full.read_only = true;
+  full.destructive = false;
+  full.idempotent = true;
+  full.open_world = false;
   full.output_schema = parsed(R"({"type":"object","properties":{"a":{"type":"integer"}}})");
   Talk talk({full, tool("aa", handler)});
   talk.initialize();

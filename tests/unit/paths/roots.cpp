@@ -11,7 +11,6 @@
 #include "helpers.hpp"
 
 using codeexec::ErrorCode;
-using codeexec::PathOptions;
 using codeexec::PathRules;
 using codeexec::Permission;
 using support::has;
@@ -28,9 +27,7 @@ const std::string not_existing = "Working directory does not exist: ";
 const std::string not_directory = "Working directory is not a directory: ";
 
 PathRules rules_for(const std::vector<codeexec::Root>& roots) {
-  PathOptions options;
-  options.roots = roots;
-  auto rules = PathRules::create(options);
+  auto rules = PathRules::create(roots);
   REQUIRE_MESSAGE(rules, rules.error().message);
   return *rules;
 }
@@ -38,9 +35,7 @@ PathRules rules_for(const std::vector<codeexec::Root>& roots) {
 PathRules rules_for(const std::string& root) { return rules_for({{root, Permission::write}}); }
 
 std::string creation_error(const std::string& root) {
-  PathOptions options;
-  options.roots = {{root, Permission::write}};
-  auto rules = PathRules::create(options);
+  auto rules = PathRules::create({{root, Permission::write}});
   return rules ? "" : rules.error().message;
 }
 
@@ -135,9 +130,8 @@ TEST_CASE("a root listed twice counts once, unless the permissions differ") {
   temp.directory("ws");
   support::make_symlink("ws", temp / "link");
   CHECK(rules_for({{temp / "ws"}, {temp / "link"}}).roots().size() == 1);
-  PathOptions options;
-  options.roots = {{temp / "ws", Permission::write}, {temp / "link", Permission::read}};
-  auto rules = PathRules::create(options);
+  auto rules =
+      PathRules::create({{temp / "ws", Permission::write}, {temp / "link", Permission::read}});
   REQUIRE_FALSE(rules);
   CHECK(rules.error().code == ErrorCode::invalid_argument);
   CHECK(rules.error().message ==
@@ -469,9 +463,7 @@ TEST_CASE("deepest_root tells the root that decides, and none outside of all") {
 
 TEST_CASE("a bad read-only root is an error that names read_only") {
   TempDir temp;
-  PathOptions options;
-  options.roots = {{temp / "missing", Permission::read}};
-  const auto rules = PathRules::create(options);
+  const auto rules = PathRules::create({{temp / "missing", Permission::read}});
   REQUIRE(!rules);
   CHECK(support::begins(rules.error().message, "read_only: '" + temp / "missing'"));
 }

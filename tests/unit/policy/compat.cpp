@@ -65,7 +65,7 @@ std::string message_of(std::string_view rule) {
 
 void check_refused(const Policy& policy, std::string_view command, std::string_view rule) {
   CAPTURE(std::string(command));
-  const Verdict verdict = policy.check(command);
+  const Verdict verdict = policy.judge(command).verdict;
   CHECK(!verdict);
   CHECK(!verdict.allowed);
   CHECK(verdict.rule == rule);
@@ -76,7 +76,7 @@ void check_refused(const Policy& policy, std::string_view command, std::string_v
 
 void check_allowed(const Policy& policy, std::string_view command) {
   CAPTURE(std::string(command));
-  const Verdict verdict = policy.check(command);
+  const Verdict verdict = policy.judge(command).verdict;
   CHECK(verdict);
   CHECK(verdict.allowed);
   CHECK(verdict.rule == "");
@@ -108,7 +108,7 @@ TEST_CASE("policy: compat: dangerous commands are refused with the exact message
   check_refused(policy, "chown root file.txt", "chown");
   check_refused(policy, "chmod 777 file.txt", "chmod");
   check_refused(policy, "echo Hello > /dev/sda", "device-write");
-  CHECK(policy.check("rm -rf /").message ==
+  CHECK(policy.judge("rm -rf /").verdict.message ==
         "Potentially dangerous command detected: Use of 'rm -rf /' is not allowed");
 }
 
@@ -280,7 +280,7 @@ TEST_CASE(
   check_allowed(prefix, "gitk");
   for (const char* command : {" pytest", "python", "uv run pytest", "", "PYTHON x", "x\npytest"}) {
     CAPTURE(command);
-    const Verdict verdict = policy.check(std::string_view(command));
+    const Verdict verdict = policy.judge(std::string_view(command)).verdict;
     CHECK(!verdict);
     CHECK(verdict.rule == "allowed-commands");
     CHECK(verdict.message == "Command not in allowed list. Allowed patterns: pytest.*, python .*");
@@ -297,7 +297,7 @@ TEST_CASE("policy: compat: a blocked pattern must match at the start") {
   const Policy policy = compat_with_lists({}, {"rm .*", "git push.*"});
   for (const char* command : {"git push", "git push origin", "git pushx"}) {
     CAPTURE(command);
-    const Verdict verdict = policy.check(std::string_view(command));
+    const Verdict verdict = policy.judge(std::string_view(command)).verdict;
     CHECK(!verdict);
     CHECK(verdict.rule == "blocked-commands");
     CHECK(verdict.message == "Command matches blocked pattern: 'git push.*'");
@@ -310,23 +310,23 @@ TEST_CASE("policy: compat: a blocked pattern must match at the start") {
 }
 
 TEST_CASE("policy: compat: the first blocked pattern that matches is reported") {
-  CHECK(compat_with_lists({}, {"b", "a", "a.*"}).check("ab"sv).message ==
+  CHECK(compat_with_lists({}, {"b", "a", "a.*"}).judge("ab"sv).verdict.message ==
         "Command matches blocked pattern: 'a'");
 }
 
 TEST_CASE("policy: compat: a blocked pattern wins over an allowed one") {
   const Policy policy = compat_with_lists({"git .*"}, {"git push.*"});
   check_allowed(policy, "git status");
-  CHECK(policy.check("git push"sv).rule == "blocked-commands");
+  CHECK(policy.judge("git push"sv).verdict.rule == "blocked-commands");
 }
 
 TEST_CASE(
     "policy: compat: the sanitizer is asked first, then the allowed list, then the blocked one") {
   const Policy policy = compat_with_lists({"git .*", "sudo .*"}, {"sudo .*", "npm .*"});
-  CHECK(policy.check("sudo x"sv).rule == "sudo");
-  CHECK(policy.check("dd x"sv).rule == "dd");
-  CHECK(policy.check("npm x"sv).rule == "allowed-commands");
-  CHECK(policy.check("git x"sv).rule == "");
+  CHECK(policy.judge("sudo x"sv).verdict.rule == "sudo");
+  CHECK(policy.judge("dd x"sv).verdict.rule == "dd");
+  CHECK(policy.judge("npm x"sv).verdict.rule == "allowed-commands");
+  CHECK(policy.judge("git x"sv).verdict.rule == "");
 }
 
 TEST_CASE("policy: W-08: a pattern that is none is refused when the policy is made") {
@@ -355,7 +355,7 @@ TEST_CASE("policy: W-08: a pattern that is none is refused when the policy is ma
 TEST_CASE("policy: compat: a NUL byte is refused, whatever stands around it") {
   const Policy policy = compat_with_lists({".*"});
   for (const std::string_view command : {"\0"sv, "ls\0-la"sv, "sudo\0x"sv, "ls\0"sv}) {
-    const Verdict verdict = policy.check(command);
+    const Verdict verdict = policy.judge(command).verdict;
     CHECK(!verdict);
     CHECK(verdict.rule == "nul-byte");
     CHECK(verdict.begin == command.find('\0'));
@@ -363,7 +363,8 @@ TEST_CASE("policy: compat: a NUL byte is refused, whatever stands around it") {
     CHECK(verdict.message == "Command contains a NUL byte (at byte " +
                                  std::to_string(verdict.begin) + "), which no command can contain");
   }
-  CHECK(policy.check(std::vector<std::string>{"ls", std::string("a\0b", 3)}).rule == "nul-byte");
+  CHECK(policy.judge(std::vector<std::string>{"ls", std::string("a\0b", 3)}).verdict.rule ==
+        "nul-byte");
 }
 
 TEST_CASE("policy: compat: a command above max_command_bytes is refused") {
@@ -371,7 +372,7 @@ TEST_CASE("policy: compat: a command above max_command_bytes is refused") {
   options.max_command_bytes = 10;
   const Policy policy = compat(options);
   check_allowed(policy, "0123456789");
-  const Verdict verdict = policy.check("0123456789a"sv);
+  const Verdict verdict = policy.judge("0123456789a"sv).verdict;
   CHECK(verdict.rule == "command-too-long");
   CHECK(verdict.message == "Command is longer than 10 bytes (max_command_bytes)");
   CHECK(verdict.begin == 10);
@@ -382,15 +383,15 @@ TEST_CASE("policy: compat: an argv is judged as the script that starts the same"
   using Argv = std::vector<std::string>;
   const Policy policy = compat_with_lists(
       {"python x\\.py", "echo '.*'$", "'' a$", "printf 'it'\\\\''s'$"}, {"python x\\.py -v"});
-  CHECK(policy.check(Argv{"python", "x.py"}));
-  CHECK(policy.check(Argv{"echo", "a b; $(c) `d`"}));
-  CHECK(policy.check(Argv{"", "a"}));
-  CHECK(policy.check(Argv{"printf", "it's"}));
-  CHECK(policy.check(Argv{"python", "x.py", "-v"}).rule == "blocked-commands");
-  CHECK(policy.check(Argv{"python x.py"}).rule == "allowed-commands");
-  CHECK(policy.check(Argv{"echo", "plain"}).rule == "allowed-commands");
-  CHECK(policy.check(Argv{}).rule == "allowed-commands");
-  const Verdict verdict = compat().check(Argv{"env", "a b", "sudo"});
+  CHECK(policy.judge(Argv{"python", "x.py"}).verdict);
+  CHECK(policy.judge(Argv{"echo", "a b; $(c) `d`"}).verdict);
+  CHECK(policy.judge(Argv{"", "a"}).verdict);
+  CHECK(policy.judge(Argv{"printf", "it's"}).verdict);
+  CHECK(policy.judge(Argv{"python", "x.py", "-v"}).verdict.rule == "blocked-commands");
+  CHECK(policy.judge(Argv{"python x.py"}).verdict.rule == "allowed-commands");
+  CHECK(policy.judge(Argv{"echo", "plain"}).verdict.rule == "allowed-commands");
+  CHECK(policy.judge(Argv{}).verdict.rule == "allowed-commands");
+  const Verdict verdict = compat().judge(Argv{"env", "a b", "sudo"}).verdict;
   CHECK(verdict.rule == "sudo");
   CHECK(verdict.begin == 10);  // env 'a b' sudo
   CHECK(verdict.end == 14);
@@ -410,7 +411,7 @@ TEST_CASE(
   check_allowed(policy, arrows);
 
   const Policy lists = compat_with_lists({"(a+)+$", "(\\w+\\s?)+$"}, {"(a|a)*b"});
-  CHECK(lists.check(std::string(65536, 'a') + "!").rule == "allowed-commands");
+  CHECK(lists.judge(std::string(65536, 'a') + "!").verdict.rule == "allowed-commands");
   check_allowed(lists, std::string(65536, 'a'));
   // Generous: what is quadratic here takes minutes.
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
@@ -421,7 +422,7 @@ TEST_CASE("policy: compat: hostile bytes are judged like any others") {
   check_refused(policy, "\377sudo\200", "sudo");
   check_refused(policy, "\303 dd", "dd");
   check_allowed(policy, "\360\237\230 \355\240\200 \300\257");
-  CHECK(compat_with_lists({}, {"a\nb"}).check("a\nb"sv).message ==
+  CHECK(compat_with_lists({}, {"a\nb"}).judge("a\nb"sv).verdict.message ==
         "Command matches blocked pattern: 'a\nb'");
 }
 
@@ -431,7 +432,8 @@ TEST_CASE("policy: copies share what was compiled, between threads too") {
   std::vector<std::thread> threads;
   for (int& count : refused)
     threads.emplace_back([&count, copy = policy] {
-      for (int i = 0; i < 200; ++i) count += !copy.check("sudo ls"sv) && copy.check("git log"sv);
+      for (int i = 0; i < 200; ++i)
+        count += !copy.judge("sudo ls"sv).verdict && copy.judge("git log"sv).verdict;
     });
   for (std::thread& thread : threads) thread.join();
   for (const int count : refused) CHECK(count == 200);

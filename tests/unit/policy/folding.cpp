@@ -19,7 +19,7 @@ void refuses(const Policy& policy, const std::vector<std::string_view>& scripts,
              std::string_view work_dir = {}) {
   for (const std::string_view script : scripts) {
     CAPTURE(std::string(script));
-    CHECK(!policy.check(script, work_dir).allowed);
+    CHECK(!policy.judge(script, work_dir).verdict.allowed);
   }
 }
 
@@ -281,9 +281,9 @@ TEST_CASE("policy: a function that may be left early may leave variables as they
                     "f() { [ \"$1\" ] || return; d=$1; }; f build; rm -rf \"$d\"/*"});
   // Where there are many, none is known for certain.
   CHECK_FALSE(strict()
-                  .check("case $Q in a) x=sudo;; b) x=su;; c) x=env;; esac; "
+                  .judge("case $Q in a) x=sudo;; b) x=su;; c) x=env;; esac; "
                          "f() { [ \"$Q\" ] && return; x=echo; }; f; $x id")
-                  .allowed);
+                  .verdict.allowed);
 }
 
 TEST_CASE("policy: what ls, cat, pwd, dirname and basename write is known where it is plain") {

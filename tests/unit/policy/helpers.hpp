@@ -30,7 +30,7 @@ inline codeexec::PolicyOptions lists(std::vector<std::string> allowed,
 
 // The text that a refusal points at.
 inline std::string blamed(const codeexec::Policy& policy, std::string_view command) {
-  const codeexec::Verdict verdict = policy.check(command);
+  const codeexec::Verdict verdict = policy.judge(command).verdict;
   return std::string(command.substr(verdict.begin, verdict.end - verdict.begin));
 }
 
@@ -41,7 +41,7 @@ inline codeexec::Policy strict(codeexec::PolicyOptions options = {}) {
 
 inline std::string rule_of(const codeexec::Policy& policy, std::string_view script,
                            std::string_view work_dir = {}) {
-  return policy.check(script, work_dir).rule;
+  return policy.judge(script, work_dir, false).verdict.rule;
 }
 
 // What every refusal has, besides its rule.
@@ -58,7 +58,7 @@ inline void refuses(const codeexec::Policy& policy, std::string_view rule,
                     const std::vector<std::string_view>& scripts, std::string_view work_dir = {}) {
   for (const std::string_view script : scripts) {
     CAPTURE(std::string(script));
-    const codeexec::Verdict verdict = policy.check(script, work_dir);
+    const codeexec::Verdict verdict = policy.judge(script, work_dir).verdict;
     CHECK(verdict.rule == rule);
     CHECK(verdict.begin < verdict.end);
     check_form(verdict, script);
@@ -69,7 +69,7 @@ inline void passes(const codeexec::Policy& policy, const std::vector<std::string
                    std::string_view work_dir = {}) {
   for (const std::string_view script : scripts) {
     CAPTURE(std::string(script));
-    const codeexec::Verdict verdict = policy.check(script, work_dir);
+    const codeexec::Verdict verdict = policy.judge(script, work_dir).verdict;
     CHECK(verdict.rule == "");
     CHECK(verdict.message == "");
     check_form(verdict, script);

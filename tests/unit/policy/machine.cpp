@@ -138,7 +138,7 @@ TEST_CASE("policy: S4: what rm -r would remove by a variable that nothing sets i
                     "x=a sh -c 'rm -rf \"$x\"/*'",
                     "trap 'rm -rf \"$x\"/*' EXIT; x=$(mktemp -d)",
                     "rm -rf \"$TMPDIR\"/*"});
-  CHECK(strict().check("rm -rf \"$x\"/*").message ==
+  CHECK(strict().judge("rm -rf \"$x\"/*").verdict.message ==
         "Potentially dangerous command detected: Removing / by a variable that is empty is not "
         "allowed (\"$x\"/* is /* then); write ${NAME:?} for $NAME");
 }

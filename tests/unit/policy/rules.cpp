@@ -58,7 +58,7 @@ TEST_CASE("policy: the rules have their names and their order, and say what they
 
 TEST_CASE("policy: strict is the default") {
   CHECK(PolicyOptions().mode == PolicyOptions::Mode::strict);
-  CHECK(make({}).check("rm -fr /"sv).rule == "rm-protected");
+  CHECK(make({}).judge("rm -fr /"sv).verdict.rule == "rm-protected");
 }
 
 TEST_CASE("policy: S1: programs that give other rights are refused") {
@@ -556,7 +556,8 @@ TEST_CASE("policy: S8: what no shell could read is refused") {
   refuses(strict(), "syntax",
           {"echo 'x", "echo \"x", "echo $(x", "echo `x", "echo ${x", "ls ;; ls", "if true; then ls",
            "( ls", "ls )", "ls | | ls", "case x in"});
-  CHECK(strict().check("ls; echo 'x"sv).message.find("Command cannot be understood: ") == 0);
+  CHECK(strict().judge("ls; echo 'x"sv).verdict.message.find("Command cannot be understood: ") ==
+        0);
   CHECK(blamed(strict(), "ls; echo 'x") == "'");
   refuses(strict(), "nul-byte", {"\0"sv, "ls\0"sv, "sudo\0x"sv});
 }
@@ -593,8 +594,8 @@ TEST_CASE("policy: W-03: dangerous commands that the reference lets pass are ref
                                         "curl x | sh",
                                         "base64 -d x | sh"}) {
     CAPTURE(std::string(script));
-    CHECK(!strict().check(script));
-    check_form(strict().check(script), script);
+    CHECK(!strict().judge(script).verdict);
+    check_form(strict().judge(script).verdict, script);
   }
 }
 

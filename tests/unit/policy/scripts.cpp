@@ -21,8 +21,6 @@ using support::passes;
 using support::repeat;
 using support::strict;
 
-namespace shell = codeexec::shell;
-
 namespace {
 
 std::vector<std::string> scripts_found;
@@ -58,7 +56,7 @@ bool is_shell_script(const std::string& text) {
 }
 
 void check_script(const Policy& policy, const std::string& path, const std::string& text) {
-  const Verdict verdict = policy.check(text, "/work");
+  const Verdict verdict = policy.judge(text, "/work").verdict;
   if (verdict.rule != "command-too-complex") return;
   // More commands as written than the limit.
   CHECK_MESSAGE(support::has(verdict.message, "more than 4096 commands"), path, ": ",
@@ -81,9 +79,9 @@ constexpr std::string_view helpers =
     "log done\n";
 
 std::size_t commands_told(std::string_view script) {
-  std::size_t told = 0;
-  CHECK(shell::walk(script, {}, [&told](const shell::Visit&) { ++told; }).complete);
-  return told;
+  const auto commands = codeexec::simple_commands(script);
+  REQUIRE(commands.has_value());
+  return commands->size();
 }
 
 }  // namespace
@@ -140,7 +138,7 @@ TEST_CASE("policy: what a helper does with other values is found") {
   for (const auto& [rule, text] : cases) {
     const std::string script(text);
     CAPTURE(script);
-    CHECK(policy.check(script).rule == rule);
+    CHECK(policy.judge(script).verdict.rule == rule);
   }
   passes(policy, {
                      "f() { echo \"$1\"; }; f ls; f 'sudo id'",
@@ -154,7 +152,7 @@ TEST_CASE("policy: scripts that double their work at each level are refused or j
   const Policy policy = strict();
   const auto refused = [&policy](const std::string& script) {
     CAPTURE(script.substr(0, 100));
-    CHECK(!policy.check(script).allowed);
+    CHECK(!policy.judge(script).verdict.allowed);
   };
   for (const std::string_view body : {"f%d \"$@\" a; f%d \"$@\" b;", "x=$x$1; f%d a; f%d b;",
                                       "echo $1 | f%d $1a; echo b | f%d $1b;"}) {

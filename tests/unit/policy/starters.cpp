@@ -358,7 +358,8 @@ TEST_CASE("policy: a function of the script's own is judged by its body") {
            "exec() { :; }; exec sudo id",
            "sudo() { :; }; alias sudo='sudo -n'; sudo id"});
   // The lists are about words.
-  CHECK(make(lists({}, {"rm( .*)?"})).check("rm() { :; }; rm x").rule == "blocked-commands");
+  CHECK(make(lists({}, {"rm( .*)?"})).judge("rm() { :; }; rm x").verdict.rule ==
+        "blocked-commands");
 }
 
 TEST_CASE("policy: the body of a loop without words is known as little as a function's") {

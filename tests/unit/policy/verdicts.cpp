@@ -92,8 +92,8 @@ TEST_CASE("policy: the rule that comes first is the verdict, wherever its comman
 }
 
 TEST_CASE("policy: of two commands against one rule the first is reported") {
-  CHECK(strict().check("ls; sudo a; sudo b"sv).begin == 4);
-  CHECK(strict().check("rm -rf /etc; rm -rf /"sv).message ==
+  CHECK(strict().judge("ls; sudo a; sudo b"sv).verdict.begin == 4);
+  CHECK(strict().judge("rm -rf /etc; rm -rf /"sv).verdict.message ==
         "Potentially dangerous command detected: Removing what the system or its users need is "
         "not allowed (rm -rf /etc removes /etc); name only what you made, e.g. ./build");
 }
@@ -123,7 +123,9 @@ TEST_CASE("policy: a refusal points at the word or the redirection that caused i
 }
 
 TEST_CASE("policy: a refusal says what was found") {
-  const auto message = [](std::string_view script) { return strict().check(script).message; };
+  const auto message = [](std::string_view script) {
+    return strict().judge(script).verdict.message;
+  };
   const std::string prefix = "Potentially dangerous command detected: ";
   const std::string removes = "Removing what the system or its users need is not allowed ";
   CHECK(message("rm -rf /") ==
@@ -384,11 +386,11 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
   refuses(strict(options), "allowed-commands", {"git status", "f() { cat a; }"});
   CHECK(
       strict(options)
-          .check("git status"sv)
-          .message.find(
+          .judge("git status"sv)
+          .verdict.message.find(
               "Command not in allowed list. Allowed patterns: none; and to read or print: basename "
               "cat cd ") == 0);
-  const std::string message = policy.check("ls; rm a"sv).message;
+  const std::string message = policy.judge("ls; rm a"sv).verdict.message;
   CHECK(message.find("git( .*)?; and to read or print: basename cat cd ") != std::string::npos);
   CHECK(message.find(" wc which whoami : [ break continue exit printf test find rg sort tree "
                      "(not allowed: rm a)") != std::string::npos);
@@ -400,15 +402,15 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
 }
 
 TEST_CASE("policy: the message of the allowed list names the patterns and what did not match") {
-  const Verdict verdict = strict(lists({"python .*", "ls"})).check("ls; rm x"sv);
+  const Verdict verdict = strict(lists({"python .*", "ls"})).judge("ls; rm x"sv).verdict;
   CHECK(verdict.message ==
         "Command not in allowed list. Allowed patterns: python .*, ls (not allowed: rm x)");
-  CHECK(strict(lists({"ls"})).check("A=1 B=2"sv).message ==
+  CHECK(strict(lists({"ls"})).judge("A=1 B=2"sv).verdict.message ==
         "Command not in allowed list. Allowed patterns: ls (not allowed: A=1 B=2)");
-  CHECK(strict(lists({"ls"})).check("f() { ls; }; f"sv).message ==
+  CHECK(strict(lists({"ls"})).judge("f() { ls; }; f"sv).verdict.message ==
         "Command not in allowed list. Allowed patterns: ls (not allowed: f)");
   CHECK(
-      strict(lists({".*"})).check("f() { ls; }"sv).message ==
+      strict(lists({".*"})).judge("f() { ls; }"sv).verdict.message ==
       "Command not in allowed list. Allowed patterns: .* (not allowed: it defines the function f)");
 }
 
@@ -449,17 +451,19 @@ TEST_CASE("policy: W-02: a blocked pattern is asked for every form of every comm
                   "git commit -m 'git push'", "docker rm x", "# git push", "git pull",
                   "python -c 'os.system(\"git push\")'"});
   refuses(policy, "unknown-command", {"$X push", "gi[t] push", "/usr/bin/gi? push", "./x* y"});
-  CHECK(strict(lists({}, {"A=1 ls"})).check("A=1 ls"sv).rule == "blocked-commands");
-  CHECK(strict(lists({}, {"docker rm .*"})).check("docker -H x rm y"sv).rule == "blocked-commands");
+  CHECK(strict(lists({}, {"A=1 ls"})).judge("A=1 ls"sv).verdict.rule == "blocked-commands");
+  CHECK(strict(lists({}, {"docker rm .*"})).judge("docker -H x rm y"sv).verdict.rule ==
+        "blocked-commands");
 }
 
 TEST_CASE("policy: the message of the blocked list names the pattern and the form that matched") {
   const Policy policy = strict(lists({}, {"x", "git push.*", "git.*"}));
-  CHECK(policy.check("git push"sv).message == "Command matches blocked pattern: 'git push.*'");
-  CHECK(policy.check("env git push"sv).message ==
+  CHECK(policy.judge("git push"sv).verdict.message ==
+        "Command matches blocked pattern: 'git push.*'");
+  CHECK(policy.judge("env git push"sv).verdict.message ==
         "Command matches blocked pattern: 'git push.*' (git push)");
-  CHECK(policy.check("git log"sv).message == "Command matches blocked pattern: 'git.*'");
-  CHECK(policy.check("git log; git push"sv).message ==
+  CHECK(policy.judge("git log"sv).verdict.message == "Command matches blocked pattern: 'git.*'");
+  CHECK(policy.judge("git log; git push"sv).verdict.message ==
         "Command matches blocked pattern: 'git.*' (git log)");
 }
 
@@ -477,10 +481,10 @@ TEST_CASE("policy: judge tells the commands, also those in payloads, and of refu
   CHECK(judgement.verdict.rule == "sudo");
   CHECK(judgement.complete);
   REQUIRE(judgement.commands.size() == 3);
-  CHECK(judgement.commands[0].words.at(1).text == "-l");
-  CHECK(judgement.commands[0].assignments.at(0).name == "A");
-  CHECK(judgement.commands[1].words.at(0).text == "sh");
-  CHECK(judgement.commands[2].words.at(0).text == "sudo");
+  CHECK(judgement.commands[0].words.at(1) == "-l");
+  CHECK(judgement.commands[0].assignments.at(0) == "A=1");
+  CHECK(judgement.commands[1].words.at(0) == "sh");
+  CHECK(judgement.commands[2].words.at(0) == "sudo");
   CHECK(!strict().judge("ls '"sv).complete);
   CHECK(!strict().judge("$X"sv).complete);
   CHECK(!strict().judge("curl x | sh"sv).complete);
@@ -495,8 +499,7 @@ TEST_CASE("policy: judge tells the commands, also those in payloads, and of refu
   CHECK(make(compat_options).judge("echo dd"sv).verdict.rule == "dd");
   CHECK(strict().judge("ls\0"sv).verdict.rule == "nul-byte");
   CHECK(!strict().judge("ls\0"sv).complete);
-  CHECK(strict().judge(std::vector<std::string>{"cat", "a b"}).commands.at(0).words.at(1).text ==
-        "a b");
+  CHECK(strict().judge(std::vector<std::string>{"cat", "a b"}).commands.at(0).words.at(1) == "a b");
 }
 
 TEST_CASE("policy: W-50: judge tells the files that a script names") {
@@ -550,17 +553,17 @@ TEST_CASE("policy: W-50: judge tells the files that a script names") {
 
 TEST_CASE("policy: an argv is judged as the program it starts") {
   using Argv = std::vector<std::string>;
-  CHECK(strict().check(Argv{"echo", "$(sudo x)", "; sudo", "`sudo`"}));
-  CHECK(strict().check(Argv{"sudo", "x"}).rule == "sudo");
-  CHECK(strict().check(Argv{"rm", "-rf", "/"}).rule == "rm-protected");
-  CHECK(strict().check(Argv{"rm", "-rf", "~"}));
-  CHECK(strict().check(Argv{"rm", "-rf", "x"}, "/etc").rule == "rm-protected");
-  CHECK(strict().check(Argv{"sh", "-c", "sudo x"}).rule == "sudo");
-  CHECK(strict().check(Argv{"time"}));
-  CHECK(strict().check(Argv{"if", "x"}));
-  CHECK(strict().check(Argv{"A=1", "sudo"}));
-  CHECK(strict(lists({"A=1 ls"})).check(Argv{"A=1", "ls"}));
-  CHECK(strict(lists({"echo a b"})).check(Argv{"echo", "a b"}));
+  CHECK(strict().judge(Argv{"echo", "$(sudo x)", "; sudo", "`sudo`"}).verdict);
+  CHECK(strict().judge(Argv{"sudo", "x"}).verdict.rule == "sudo");
+  CHECK(strict().judge(Argv{"rm", "-rf", "/"}).verdict.rule == "rm-protected");
+  CHECK(strict().judge(Argv{"rm", "-rf", "~"}).verdict);
+  CHECK(strict().judge(Argv{"rm", "-rf", "x"}, "/etc").verdict.rule == "rm-protected");
+  CHECK(strict().judge(Argv{"sh", "-c", "sudo x"}).verdict.rule == "sudo");
+  CHECK(strict().judge(Argv{"time"}).verdict);
+  CHECK(strict().judge(Argv{"if", "x"}).verdict);
+  CHECK(strict().judge(Argv{"A=1", "sudo"}).verdict);
+  CHECK(strict(lists({"A=1 ls"})).judge(Argv{"A=1", "ls"}).verdict);
+  CHECK(strict(lists({"echo a b"})).judge(Argv{"echo", "a b"}).verdict);
 }
 
 // strict: hostile input ---------------------------------------------------------------------------
@@ -598,10 +601,10 @@ TEST_CASE("policy: hostile scripts get a verdict, and bounded work") {
     const std::string& script = sample.first;
     const std::string_view rule = sample.second;
     CAPTURE(script.substr(0, 60));
-    const Verdict verdict = policy.check(script);
+    const Verdict verdict = policy.judge(script).verdict;
     CHECK(verdict.rule == rule);
     check_form(verdict, script);
-    check_form(listed.check(script), script);
+    check_form(listed.judge(script).verdict, script);
   }
 }
 

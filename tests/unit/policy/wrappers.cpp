@@ -586,10 +586,10 @@ TEST_CASE("policy: the block list sees what wrappers run") {
 TEST_CASE("policy: what may be the command of a wrapper is bounded") {
   std::string script = "docker";
   for (int i = 0; i < 5000; ++i) script += " container";
-  CHECK(strict().check(script).rule == "command-too-complex");
+  CHECK(strict().judge(script).verdict.rule == "command-too-complex");
   script = "tmux";
   for (int i = 0; i < 500; ++i) script += " send-keys x \\;";
-  CHECK(strict().check(script).allowed);
+  CHECK(strict().judge(script).verdict.allowed);
 }
 
 TEST_CASE("policy: find starts what lies in a workspace that is known") {

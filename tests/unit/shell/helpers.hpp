@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "../../helpers/shell_support.hpp"
 #include "../../helpers/support.hpp"
 
 namespace support {
@@ -24,9 +25,9 @@ inline codeexec::shell::Options options_of(codeexec::shell::Dialect dialect) {
   return options;
 }
 
-inline codeexec::shell::Script parsed(
-    std::string_view script, codeexec::shell::Dialect dialect = codeexec::shell::Dialect::bash) {
-  return codeexec::shell::parse(script, options_of(dialect));
+inline Script parsed(std::string_view script,
+                     codeexec::shell::Dialect dialect = codeexec::shell::Dialect::bash) {
+  return parse(script, options_of(dialect));
 }
 
 inline std::string text_of(std::string_view text) {
@@ -56,7 +57,7 @@ inline std::string ended(std::string shown, const codeexec::shell::Outcome& outc
 }
 
 template <class Show>
-std::string all(const codeexec::shell::Script& script, const Show& show) {
+std::string all(const Script& script, const Show& show) {
   std::string result;
   for (const codeexec::shell::Command& command : script.commands) {
     if (!result.empty()) result += " ; ";
@@ -102,7 +103,7 @@ void check_both(const Row (&rows)[size]) {
 // What the last command reads: "inherited", "unknown" or "=text".
 inline std::string input_of(std::string_view script,
                             codeexec::shell::Dialect dialect = codeexec::shell::Dialect::bash) {
-  const codeexec::shell::Script result = parsed(script, dialect);
+  const Script result = parsed(script, dialect);
   if (result.commands.empty()) return "no command";
   const codeexec::shell::Input& input = result.commands.back().input;
   if (input.kind == codeexec::shell::Input::Kind::inherited) return "inherited";
@@ -112,7 +113,7 @@ inline std::string input_of(std::string_view script,
   return "=" + text;
 }
 
-inline bool contains(const codeexec::shell::Script& script, std::string_view words) {
+inline bool contains(const Script& script, std::string_view words) {
   for (const codeexec::shell::Command& command : script.commands)
     if (words_of(command) == words) return true;
   return false;

@@ -289,3 +289,67 @@ TEST_CASE("--doctor tells in lines what is there and what is missing") {
   CHECK(has(engine.out, "FAIL engine: "));
   CHECK(has(engine.out, "no-engine"));
 }
+
+TEST_CASE("profile user-container: what no option says comes from the environment") {
+  const TempDir place;
+  const FakeEngine engine;
+  const std::string tools = place.directory("t");
+  const std::string skills = place.directory("s");
+  const auto run = [&](const Strings& variables, const Strings& more = {}) {
+    Strings arguments = {"--profile",        "user-container", "--user-id", "x",
+                         "--docker-program", engine.program(), "--run",     "true"};
+    arguments.insert(arguments.begin(), more.begin(), more.end());
+    return run_program(arguments, place.path(), variables);
+  };
+  run({});
+  std::string calls = engine.take_calls();
+  CHECK(has(calls, " codeexec/executor:latest "));
+  CHECK_FALSE(has(calls, "dst=/tools"));
+  CHECK_FALSE(has(calls, "dst=/skills"));
+  run({"MCP_EXECUTOR_IMAGE=some/image:1", "MCP_TOOLS_PATH=" + tools, "MCP_SKILLS_PATH=" + skills,
+       "MCP_ARTIFACT_SIZE_LIMIT_MB=7"});
+  calls = engine.take_calls();
+  CHECK(has(calls, " some/image:1 "));
+  CHECK(has(calls, "src=" + tools + ",dst=/tools,readonly"));
+  CHECK(has(calls, "src=" + skills + ",dst=/skills,readonly"));
+  // Options win, and what a variable says does not matter then.
+  const std::string own = place.directory("own");
+  run({"MCP_EXECUTOR_IMAGE=some/image:1", "MCP_TOOLS_PATH=/nonexistent",
+       "MCP_ARTIFACT_SIZE_LIMIT_MB=x"},
+      {"--docker-image", "other", "--tools-path", own, "--max-artifact-size", "100"});
+  calls = engine.take_calls();
+  CHECK(has(calls, " other "));
+  CHECK(has(calls, "src=" + own + ",dst=/tools,readonly"));
+  // Folders of the usual names are found in the server's directory.
+  place.directory("tools");
+  place.directory("skills");
+  run({});
+  calls = engine.take_calls();
+  CHECK(has(calls, "src=" + place / "tools" + ",dst=/tools,readonly"));
+  CHECK(has(calls, "src=" + place / "skills" + ",dst=/skills,readonly"));
+  check_refused(run({"MCP_TOOLS_PATH=" + place / "missing"}), "/tools: ");
+  check_refused(run({"MCP_SKILLS_PATH=" + place.file("file")}), "/skills: ");
+  for (const char* size : {"0", "-1", "x", "5x", "1e3", "99999"})
+    check_refused(run({std::string("MCP_ARTIFACT_SIZE_LIMIT_MB=") + size}),
+                  "MCP_ARTIFACT_SIZE_LIMIT_MB");
+}
+
+TEST_CASE("a container's agent is the option's, the variable's or the server itself") {
+  const TempDir place;
+  const TempDir elsewhere;  // where commands may not write
+  const FakeEngine engine;
+  const std::string agent = elsewhere.file("agent", "", 0755);
+  const auto agent_of = [&](const Strings& variables, Strings more) {
+    more.insert(more.end(), {"--run", "true"});
+    run_program(engine.options(more), place.path(), variables);
+    const std::string calls = engine.take_calls();
+    const std::size_t end = calls.find(",dst=/.codeexec-mcp,");
+    if (end == std::string::npos) return std::string();
+    const std::size_t begin = calls.rfind("src=", end) + 4;
+    return calls.substr(begin, end - begin);
+  };
+  CHECK(agent_of({}, {}) == *codeexec::canonical_path(CODEEXEC_MCP));
+  CHECK(agent_of({"CODEEXEC_PLACE_AGENT=" + agent}, {}) == agent);
+  CHECK(agent_of({"CODEEXEC_PLACE_AGENT="}, {}).empty());
+  CHECK(agent_of({"CODEEXEC_PLACE_AGENT=/nonexistent"}, {"--place-agent", agent}) == agent);
+}

@@ -242,19 +242,11 @@ TEST_CASE("to_json(Judgement): what is not UTF-8 or not known does no harm") {
   judgement.verdict.allowed = false;
   judgement.verdict.rule = "x";
   judgement.verdict.begin = 3;
-  codeexec::shell::Command command;
-  command.words.resize(3);
-  command.words[0].text = "a\xff";
-  command.words[1].text = std::string("b\0", 2);
-  command.assignments.resize(2);
-  command.assignments[0].name = "N";
-  command.assignments[0].value.text = "v w";
-  command.assignments[1].name = "M";
-  command.assignments[1].value.text = std::string(1, '\0');
+  codeexec::SimpleCommand command;
+  command.words = {"a\xff", std::string("b\0", 2), ""};
+  command.assignments = {"N=v w", std::string("M=\0", 3)};
   command.begin = 1;
   command.end = 9;
-  judgement.commands.push_back(command);
-  command.compound = true;  // redirections of a group: no command of its own
   judgement.commands.push_back(command);
   CHECK(to_json(judgement).dump() ==
         R"({"allowed":false,"rule":"x","message":"","begin":3,"end":0,"commands":[{"words":)"

@@ -351,10 +351,7 @@ const Row rows[] = {
      {"5"},
      {"--execution-mode", "slurm", "--workspace", "<workspace>"},
      "true"},
-    {"place-pool",
-     {"2"},
-     {"--execution-mode", "slurm", "--workspace", "<workspace>"},
-     "true"},
+    {"place-pool", {"2"}, {"--execution-mode", "slurm", "--workspace", "<workspace>"}, "true"},
     {"slurm-option",
      {"mem=4G", "partition=debug"},
      {"--execution-mode", "slurm", "--workspace", "<workspace>"},
@@ -698,4 +695,38 @@ TEST_CASE("the README has each option of --help, and no other") {
       CHECK_MESSAGE(known.count(name) == 1, name);
     }
   }
+}
+
+namespace {
+
+// The names of an enumeration, and that each leads back to its value.
+template <class E>
+std::string names_of() {
+  std::string names;
+  int value = 0;
+  for (; *name(static_cast<E>(value)); ++value) {
+    const char* const text = name(static_cast<E>(value));
+    CHECK(static_cast<int>(codeexec::from_name<E>(text).value_or(static_cast<E>(-1))) == value);
+    names += (value > 0 ? " " : "") + std::string(text);
+  }
+  CHECK_FALSE(codeexec::from_name<E>("x"));
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("each enumeration of the library is read from the names that it has") {
+  CHECK(names_of<codeexec::SandboxMode>() == "off best_effort strict");
+  CHECK(names_of<codeexec::Network>() == "host none loopback");
+  CHECK(names_of<codeexec::Permission>() == "none read write");
+  CHECK(names_of<codeexec::FileEntry::Type>() == "file directory link other");
+  CHECK(names_of<codeexec::PolicyOptions::Mode>() == "strict compat");
+  CHECK(names_of<codeexec::Outcome>() ==
+        "exited signaled timed_out cancelled refused not_started unknown");
+  CHECK(names_of<codeexec::PrivateHome>() == "off command executor");
+  CHECK(names_of<codeexec::PlaceWorkspace>() == "shared remote copy");
+  CHECK(names_of<codeexec::JobState>() == "running stopped failed killed");
+  CHECK(names_of<codeexec::Jobs::WaitEnd>() == "matched ended timed_out cancelled");
+  CHECK(names_of<codeexec::ImagePolicy>() == "never missing always");
+  CHECK(names_of<codeexec::ContainerNetwork>() == "none bridge host");
 }

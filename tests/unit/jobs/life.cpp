@@ -14,10 +14,14 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Expected;
+using codeexec::JobOptions;
+using codeexec::JobOutput;
+using codeexec::Jobs;
+using codeexec::JobState;
+using codeexec::JobStatus;
 using codeexec::Json;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
@@ -25,11 +29,6 @@ using codeexec::Outcome;
 using codeexec::Permission;
 using codeexec::Result;
 using codeexec::SandboxMode;
-using codeexec::ShellOptions;
-using codeexec::ShellOutput;
-using codeexec::ShellState;
-using codeexec::ShellStatus;
-using codeexec::ShellWaitEnd;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using support::at_end;
@@ -48,16 +47,16 @@ using support::status_of;
 using support::until_seen;
 using support::wait;
 
-// life of a shell ---------------------------------------------------------------------------------
+// life of a job -----------------------------------------------------------------------------------
 
-TEST_CASE("a background shell is started, told of, read, and has an end") {
+TEST_CASE("a job is started, listed, read, and has an end") {
   const support::TempDir place;
   LocalOptions options;
   options.workspace = place.path();
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
-  const Expected<ShellStatus> started =
-      shells.start(Command::shell("echo out; echo err >&2; read line; exit 3"));
+  Jobs jobs(here);
+  const Expected<JobStatus> started =
+      jobs.start(Command::shell("echo out; echo err >&2; read line; exit 3"));
   REQUIRE(started);
   CHECK(begins(started->id, "shell_"));
   CHECK(started->id.size() == 22);
@@ -67,7 +66,7 @@ TEST_CASE("a background shell is started, told of, read, and has an end") {
   CHECK(started->result.command == "echo out; echo err >&2; read line; exit 3");
   CHECK(started->result.work_dir == place.path());
 
-  const ShellStatus last = at_end(shells, started->id);
+  const JobStatus last = at_end(jobs, started->id);
   CHECK(describe(last) == "failed exited code 3 signal 0");
   CHECK(last.id == started->id);
   CHECK(last.start_time == started->start_time);
@@ -77,42 +76,42 @@ TEST_CASE("a background shell is started, told of, read, and has an end") {
   CHECK(last.result.out_counts.total_bytes == 4);
   CHECK(last.result.out == "");
   CHECK(last.result.err == "");
-  const ShellOutput output = read(shells, started->id);
+  const JobOutput output = read(jobs, started->id);
   CHECK(output.out.text == "out\n");
   CHECK(output.err.text == "err\n");
-  CHECK(output.status.state == ShellState::failed);
-  CHECK(kill(shells, started->id) == "false");
+  CHECK(output.status.state == JobState::failed);
+  CHECK(kill(jobs, started->id) == "false");
 }
 
-TEST_CASE("what is known of a running shell") {
+TEST_CASE("what is known of a running job") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "echo ready; exec sleep 300");
-  CHECK(wait(shells, id, until_seen("ready")) == "matched");
-  const ShellStatus status = status_of(shells, id);
+  Jobs jobs(here);
+  const std::string id = start(jobs, "echo ready; exec sleep 300");
+  CHECK(wait(jobs, id, until_seen("ready")) == "matched");
+  const JobStatus status = status_of(jobs, id);
   CHECK(describe(status) == "running unknown code -1 signal 0");
   CHECK(status.result.pid > 0);
   CHECK(status.result.command == "echo ready; exec sleep 300");
   CHECK(status.duration.count() >= 0);
-  CHECK(kill(shells, id) == "true");
-  CHECK(status_of(shells, id).duration >= status.duration);
+  CHECK(kill(jobs, id) == "true");
+  CHECK(status_of(jobs, id).duration >= status.duration);
 }
 
 TEST_CASE("the names of the states and ends") {
-  CHECK(std::string(codeexec::name(ShellState::running)) == "running");
-  CHECK(std::string(codeexec::name(ShellState::stopped)) == "stopped");
-  CHECK(std::string(codeexec::name(ShellState::failed)) == "failed");
-  CHECK(std::string(codeexec::name(ShellState::killed)) == "killed");
-  CHECK(std::string(codeexec::name(ShellWaitEnd::matched)) == "matched");
-  CHECK(std::string(codeexec::name(ShellWaitEnd::ended)) == "ended");
-  CHECK(std::string(codeexec::name(ShellWaitEnd::timed_out)) == "timed_out");
-  CHECK(std::string(codeexec::name(ShellWaitEnd::cancelled)) == "cancelled");
+  CHECK(std::string(codeexec::name(JobState::running)) == "running");
+  CHECK(std::string(codeexec::name(JobState::stopped)) == "stopped");
+  CHECK(std::string(codeexec::name(JobState::failed)) == "failed");
+  CHECK(std::string(codeexec::name(JobState::killed)) == "killed");
+  CHECK(std::string(codeexec::name(Jobs::WaitEnd::matched)) == "matched");
+  CHECK(std::string(codeexec::name(Jobs::WaitEnd::ended)) == "ended");
+  CHECK(std::string(codeexec::name(Jobs::WaitEnd::timed_out)) == "timed_out");
+  CHECK(std::string(codeexec::name(Jobs::WaitEnd::cancelled)) == "cancelled");
 }
 
-TEST_CASE("shells are listed in the order of their start, and nobody shares a name") {
+TEST_CASE("jobs are listed in the order of their start, and nobody shares a name") {
   const LocalExecutor here = make();
-  BackgroundShells first(here);
-  BackgroundShells second(here);
+  Jobs first(here);
+  Jobs second(here);
   std::vector<std::string> ids;
   std::set<std::string> all;
   for (int i = 0; i < 8; ++i) {
@@ -122,26 +121,26 @@ TEST_CASE("shells are listed in the order of their start, and nobody shares a na
   }
   CHECK(all.size() == 16);
   std::vector<std::string> listed;
-  for (const ShellStatus& status : first.list()) listed.push_back(status.id);
+  for (const JobStatus& status : first.list()) listed.push_back(status.id);
   CHECK(listed == ids);
   CHECK(second.list().size() == 8);
   CHECK(!second.status(ids[0]));
 }
 
-TEST_CASE("an unknown shell is told as such by every member") {
+TEST_CASE("an unknown job is reported as such by every member") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   const std::string message =
       "there is no background shell 'x\\x0a' (any more): list the shells, or start a new one";
   const auto told = [&](const codeexec::Error& error) {
     return error.code == ErrorCode::not_found && error.message == message;
   };
-  CHECK(told(shells.status("x\n").error()));
-  CHECK(told(shells.read("x\n").error()));
-  CHECK(told(shells.wait("x\n").error()));
-  CHECK(told(shells.write("x\n", "y").error()));
-  CHECK(told(shells.close_input("x\n").error()));
-  CHECK(told(shells.kill("x\n").error()));
+  CHECK(told(jobs.status("x\n").error()));
+  CHECK(told(jobs.read("x\n").error()));
+  CHECK(told(jobs.wait("x\n").error()));
+  CHECK(told(jobs.write("x\n", "y").error()));
+  CHECK(told(jobs.close_input("x\n").error()));
+  CHECK(told(jobs.kill("x\n").error()));
 }
 
 TEST_CASE("the callbacks of the command are called, too") {
@@ -159,9 +158,9 @@ TEST_CASE("the callbacks of the command are called, too") {
     const std::lock_guard<std::mutex> lock(mutex);
     ++ends_seen;
   };
-  BackgroundShells shells(here);
-  const std::string id = start(shells, command);
-  at_end(shells, id);
+  Jobs jobs(here);
+  const std::string id = start(jobs, command);
+  at_end(jobs, id);
   const std::lock_guard<std::mutex> lock(mutex);
   CHECK(has(seen, "out:one\n"));
   CHECK(has(seen, "err:two\n"));
@@ -170,9 +169,9 @@ TEST_CASE("the callbacks of the command are called, too") {
 
 TEST_CASE("on_end starts the next command, and one that has ended may be forgotten there") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_finished = 0;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   std::mutex mutex;
   std::condition_variable changed;
   int ended = 0;
@@ -180,29 +179,29 @@ TEST_CASE("on_end starts the next command, and one that has ended may be forgott
   command.on_end = [&] {
     const std::lock_guard<std::mutex> lock(mutex);
     if (++ended < 5) {
-      for (const ShellStatus& shell : shells.list()) (void)shells.kill(shell.id);
-      CHECK(shells.start(command));
+      for (const JobStatus& job : jobs.list()) (void)jobs.kill(job.id);
+      CHECK(jobs.start(command));
     }
     changed.notify_all();
   };
-  start(shells, command);
+  start(jobs, command);
   std::unique_lock<std::mutex> lock(mutex);
   CHECK(changed.wait_for(lock, safety, [&] { return ended == 5; }));
 }
 
-TEST_CASE("secrets are masked in all that is told of a shell") {
+TEST_CASE("secrets are masked in the status and output of a job") {
   LocalOptions options;
   options.environment.set = {{"TOKEN", "hunter2hunter2"}};
   options.environment.secret = {"TOKEN"};
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "echo $TOKEN hunter2hunter2; sleep 300");
-  CHECK(wait(shells, id, until_seen("^.redacted. .redacted.$")) == "matched");
-  CHECK(status_of(shells, id).result.command == "echo $TOKEN [redacted]; sleep 300");
-  CHECK(shells.list()[0].result.command == "echo $TOKEN [redacted]; sleep 300");
-  CHECK(kill(shells, id) == "true");
-  CHECK(status_of(shells, id).result.command == "echo $TOKEN [redacted]; sleep 300");
-  CHECK(read(shells, id).out.text == "[redacted] [redacted]\n");
+  Jobs jobs(here);
+  const std::string id = start(jobs, "echo $TOKEN hunter2hunter2; sleep 300");
+  CHECK(wait(jobs, id, until_seen("^.redacted. .redacted.$")) == "matched");
+  CHECK(status_of(jobs, id).result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(jobs.list()[0].result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(kill(jobs, id) == "true");
+  CHECK(status_of(jobs, id).result.command == "echo $TOKEN [redacted]; sleep 300");
+  CHECK(read(jobs, id).out.text == "[redacted] [redacted]\n");
 }
 
 // the gate ----------------------------------------------------------------------------------------
@@ -224,7 +223,7 @@ TEST_CASE("W-25: a background shell passes the same gate as run(), and is record
   options.on_audit = log.callback();
   options.sandbox.mode = SandboxMode::best_effort;
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
+  Jobs jobs(here);
 
   std::vector<Command> commands;
   const auto add = [&](Command command, const char* work_dir = "") {
@@ -256,13 +255,13 @@ TEST_CASE("W-25: a background shell passes the same gate as run(), and is record
     log.take();
     const Result ran = here.run(command);
     Result failure;
-    const Expected<ShellStatus> started = shells.start(command, &failure);
+    const Expected<JobStatus> started = jobs.start(command, &failure);
     const bool runs = ran.outcome == Outcome::exited || ran.outcome == Outcome::signaled;
     REQUIRE(started.has_value() == runs);
     Result r = failure;
     if (started) {
-      r = at_end(shells, started->id).result;
-      const ShellOutput output = read(shells, started->id);
+      r = at_end(jobs, started->id).result;
+      const JobOutput output = read(jobs, started->id);
       r.out = output.out.text;
       r.err = output.err.text;
     } else {
@@ -293,11 +292,11 @@ TEST_CASE("W-25: a background shell passes the same gate as run(), and is record
           member.name == "time" || member.name == "duration_ms" || member.name == "cpu_ms";
       CHECK((measured || records[1][member.name] == member.value));
     }
-    // A shell has a name besides.
+    // A job has a name besides.
     CHECK(records[1].find("shell_id") != nullptr);
     CHECK(records[0].members().size() + 1 == records[1].members().size());
   }
-  CHECK(shells.list().size() == 4);
+  CHECK(jobs.list().size() == 4);
   CHECK(support::exists(place / "file.txt"));
   const std::vector<std::string>& enforced = here.sandbox_report().enforced;
   const bool confined = std::find(enforced.begin(), enforced.end(), "filesystem") != enforced.end();
@@ -305,30 +304,30 @@ TEST_CASE("W-25: a background shell passes the same gate as run(), and is record
   CHECK(support::exists(outside / "file") != confined);
 }
 
-TEST_CASE("what could not be started takes no place, and its error tells why") {
+TEST_CASE("a command that does not start takes no place, and its error says why") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_running = 1;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   const LeakCheck leaks;
   Result failure;
-  const Expected<ShellStatus> missing =
-      shells.start(Command::program({"/nonexistent/program"}), &failure);
+  const Expected<JobStatus> missing =
+      jobs.start(Command::program({"/nonexistent/program"}), &failure);
   REQUIRE(!missing);
   CHECK(missing.error().code == ErrorCode::not_found);
   CHECK(missing.error().system_error == ENOENT);
   CHECK(has(missing.error().message, "/nonexistent/program"));
   CHECK(failure.outcome == Outcome::not_started);
-  CHECK(!shells.start(Command::shell("sudo ls"), &failure));
+  CHECK(!jobs.start(Command::shell("sudo ls"), &failure));
   CHECK(failure.rule == "sudo");
   Command command = Command::shell("true");
   command.cancel.emplace();
   command.cancel->cancel();
-  const Expected<ShellStatus> cancelled = shells.start(command);
+  const Expected<JobStatus> cancelled = jobs.start(command);
   REQUIRE(!cancelled);
   CHECK(cancelled.error().message == "cancelled before it was started");
   command.cancel.reset();
-  CHECK(shells.list().empty());
+  CHECK(jobs.list().empty());
   CHECK(leaks.clean());
-  CHECK(shells.start(Command::shell("sleep 300")));
+  CHECK(jobs.start(Command::shell("sleep 300")));
 }

@@ -1,9 +1,9 @@
-// What background shells cost: idle ones in memory and processor time, output through the ring
+// What background jobs cost: idle ones in memory and processor time, output through the ring
 // beside a bare loop, and reading what is new.
 //
-//   sh tests/bench/run.sh shells
+//   sh tests/bench/run.sh jobs
 //
-// --quick: fewer shells and rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise
+// --quick: fewer jobs and rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise
 // is not kept.
 #include "codeexec.hpp"
 
@@ -23,8 +23,8 @@
 
 namespace {
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
+using codeexec::Jobs;
 
 const char* const self = "/proc/self/exe";
 
@@ -84,16 +84,16 @@ double processor_time() {
 
 void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t count) {
   const auto here = executor_with(std::size_t{1} << 20, mode);
-  codeexec::ShellOptions options;
+  codeexec::JobOptions options;
   options.max_running = count + 1;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   const auto start_one = [&] {
     Command command = child(64);
     command.keep_input_open = true;
-    const auto shell = checked("start", shells.start(command));
-    codeexec::ShellWait line;
+    const auto job = checked("start", jobs.start(command));
+    codeexec::Jobs::Wait line;
     line.pattern = checked("pattern", codeexec::Regex::compile("x"));
-    checked("wait", shells.wait(shell.id, line));
+    checked("wait", jobs.wait(job.id, line));
   };
   start_one();  // the thread and its buffer
   const double before = own_memory();
@@ -102,7 +102,7 @@ void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t cou
   const double begin = processor_time();
   ::poll(nullptr, 0, 2000);
   const double used = processor_time() - begin;
-  const std::string what = std::string("an idle background shell") + where;
+  const std::string what = std::string("an idle job") + where;
   report(what + ": memory", "KiB", figure(each / 1024), {"<=", 20});
   // The promise is about all of them.
   report(what + ": processor time in 2 s", "us", figure(used * 1e6 / static_cast<double>(count)),
@@ -112,7 +112,7 @@ void measure_idle(const char* where, codeexec::SandboxMode mode, std::size_t cou
 void measure_ring(std::uint64_t bytes, int rounds) {
   const Pinned reader(0);  // and the thread that reads the output: it is made by this one
   const auto here = executor_with(std::size_t{1} << 20);
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   const std::string size = std::to_string(bytes);
   const Argv argv = {self, "--write", size.c_str(), nullptr};
   Samples bare;
@@ -122,26 +122,24 @@ void measure_ring(std::uint64_t bytes, int rounds) {
       if (read_bare(argv) != bytes) fail("bare loop", "bytes are missing");
     }));
     ring.add(microseconds([&] {
-      const auto shell = checked("start", shells.start(child(bytes)));
-      checked("wait", shells.wait(shell.id));
-      if (checked("status", shells.status(shell.id)).result.out_counts.total_bytes != bytes)
+      const auto job = checked("start", jobs.start(child(bytes)));
+      checked("wait", jobs.wait(job.id));
+      if (checked("status", jobs.status(job.id)).result.out_counts.total_bytes != bytes)
         fail("ring", "bytes are missing");
     }));
   }
   const double gibibytes = static_cast<double>(bytes) / (1 << 30) * 1e6;
-  report("a background shell that prints 1 GiB", "GiB/s", ring.rate(gibibytes),
-         "bare poll and read", bare.rate(gibibytes), {">=", 0.8, bare.median() / ring.median()});
+  report("a job that prints 1 GiB", "GiB/s", ring.rate(gibibytes), "bare poll and read",
+         bare.rate(gibibytes), {">=", 0.8, bare.median() / ring.median()});
 }
 
-// Reads the last bytes of what a shell has printed, many times.
-Samples time_to_read(BackgroundShells& shells, const std::string& id, std::uint64_t printed,
+// Reads the last bytes of what a job has printed, many times.
+Samples time_to_read(Jobs& jobs, const std::string& id, std::uint64_t printed,
                      std::uint64_t fresh) {
-  codeexec::ShellCursor since;
-  since.out = printed - fresh;
   Samples times;
   for (int i = 0; i < 301; ++i) {
     times.add(microseconds([&] {
-      if (checked("read", shells.read(id, since)).out.text.size() != fresh)
+      if (checked("read", jobs.read(id, printed - fresh)).out.text.size() != fresh)
         fail("read", "not what is new");
     }));
   }
@@ -154,16 +152,16 @@ void measure_reading() {
   Samples times[2][3];
   for (int k = 0; k < 2; ++k) {
     const auto here = executor_with(kept[k]);
-    codeexec::ShellOptions options;
+    codeexec::JobOptions options;
     options.max_lines = std::size_t{1} << 20;
-    BackgroundShells shells(here, options);
+    Jobs jobs(here, options);
     const std::uint64_t printed = 2 * kept[k];
     Command command = child(printed);
     command.keep_input_open = true;
-    const auto shell = checked("start", shells.start(command));
-    while (checked("status", shells.status(shell.id)).result.out_counts.total_bytes < printed)
+    const auto job = checked("start", jobs.start(command));
+    while (checked("status", jobs.status(job.id)).result.out_counts.total_bytes < printed)
       ::poll(nullptr, 0, 1);
-    for (int f = 0; f < 3; ++f) times[k][f] = time_to_read(shells, shell.id, printed, fresh[f]);
+    for (int f = 0; f < 3; ++f) times[k][f] = time_to_read(jobs, job.id, printed, fresh[f]);
   }
   const auto what = [&](int f, const char* of) {
     return "read " + std::to_string(fresh[f] >> 10) + " KiB of new output, of " + of + " kept";

@@ -22,7 +22,8 @@ using namespace std::string_view_literals;
 namespace {
 
 // What holds of every outcome.
-void check_sound(std::string_view text, const shell::Script& script, const shell::Limits& limits) {
+void check_sound(std::string_view text, const support::Script& script,
+                 const shell::Limits& limits) {
   CAPTURE(std::string(text.substr(0, 200)));
   const auto in_range = [&text](std::size_t begin, std::size_t end) {
     return begin <= end && end <= text.size();
@@ -164,7 +165,7 @@ TEST_CASE("shell: syntax errors") {
   };
   for (const Bad& bad : scripts) {
     CAPTURE(std::string(bad.script));
-    const shell::Script result = parsed(bad.script);
+    const support::Script result = parsed(bad.script);
     check_sound(bad.script, result, {});
     CHECK(!result.complete);
     CHECK(result.error.code == ErrorCode::parse);
@@ -225,7 +226,7 @@ TEST_CASE("shell: random scripts are read or refused soundly") {
       script += pieces[random.below(sizeof pieces / sizeof *pieces)];
     shell::Options options = options_of(random.below(2) ? Dialect::bash : Dialect::posix);
     options.limits = limits;
-    const shell::Script result = shell::parse(script, options);
+    const support::Script result = support::parse(script, options);
     check_sound(script, result, limits);
   }
 }
@@ -249,7 +250,7 @@ TEST_CASE("shell: limits are errors that name the limit") {
     CAPTURE(std::string(script.substr(0, 100)));
     shell::Options options;
     options.limits = limits;
-    const shell::Script result = shell::parse(script, options);
+    const support::Script result = support::parse(script, options);
     CHECK(!result.complete);
     CHECK(result.error.code == ErrorCode::limit);
     CHECK(support::has(result.error.message, what));
@@ -276,8 +277,8 @@ TEST_CASE("shell: limits are errors that name the limit") {
   // A substitution is one level, as any other construct is.
   shell::Options five;
   five.limits = limits;
-  CHECK(shell::parse("w " + repeat("$(w ", 5) + repeat(")", 5), five).complete);
-  CHECK(shell::parse(repeat("( ", 5) + "w" + repeat(" )", 5), five).complete);
+  CHECK(support::parse("w " + repeat("$(w ", 5) + repeat(")", 5), five).complete);
+  CHECK(support::parse(repeat("( ", 5) + "w" + repeat(" )", 5), five).complete);
   limits.max_depth = 0;
   check_limit("( w )", limits, "0 levels");
 
@@ -306,7 +307,7 @@ TEST_CASE("shell: limits are errors that name the limit") {
   const auto complete = [](const std::string& script, const shell::Limits& bounds) {
     shell::Options options;
     options.limits = bounds;
-    return shell::parse(script, options).complete;
+    return support::parse(script, options).complete;
   };
   limits = {};
   limits.max_commands = 10;

@@ -28,7 +28,7 @@ namespace {
 // The last word of the last command, with the letters of its marks: a)ssumed, g)lob, h)ome, s)plit,
 // p)rocess.
 std::string marked(std::string_view script, Dialect dialect = Dialect::bash) {
-  const shell::Script result = parsed(script, dialect);
+  const support::Script result = parsed(script, dialect);
   if (result.commands.empty() || result.commands.back().words.empty()) return "no word";
   const shell::Word& word = result.commands.back().words.back();
   return ended(text_of(word.text) + ":" + support::marks_of(word), result);
@@ -232,14 +232,14 @@ TEST_CASE("shell: a value from each branch") {
         "X=a; while v; do X=b; done; w $X", "v && { X=a; true; } || X=b; w $X",
         "for i in a b; do X=$i; done; w $X", "X=a; for X in b; do :; done; w $X"}) {
     CAPTURE(script);
-    const shell::Script result = parsed(script);
+    const support::Script result = parsed(script);
     CHECK(result.complete);
     CHECK(contains(result, "w a"));
     CHECK(contains(result, "w b"));
     CHECK(!contains(result, "w c"));
   }
   // What a later turn of a loop would use.
-  const shell::Script loop = parsed("X=a; while v; do w $X; X=b; done");
+  const support::Script loop = parsed("X=a; while v; do w $X; X=b; done");
   CHECK(contains(loop, "w a"));
   CHECK((contains(loop, "w b") || contains(loop, "w @")));
 }
@@ -252,14 +252,14 @@ TEST_CASE("shell: each value of a branch is followed on its own") {
         "D=r; D=$C; $D -rf /", "export D=$C; $D -rf /", "eval \"$C -rf /\"",
         "f() { $1 -rf /; }; f $C", "for i in $C; do $i -rf /; done", "D=(a $C); ${D[1]} -rf /"}) {
     CAPTURE(rest);
-    const shell::Script result = parsed(with(rest));
+    const support::Script result = parsed(with(rest));
     CHECK(contains(result, "rm -rf /"));
     CHECK(contains(result, "ls -rf /"));
   }
   CHECK(contains(parsed("if v; then Y=1; else Y=2; fi; X=a; X=$X$Y; w $X"), "w a2"));
   CHECK(!contains(parsed("if v; then Y=1; else Y=2; fi; X=a; X=$X$Y; w $X"), "w a12"));
   // What is printed is one of both, not both.
-  const shell::Script printed = parsed(with("$(echo $C) -rf /"));
+  const support::Script printed = parsed(with("$(echo $C) -rf /"));
   CHECK(!contains(printed, "rm ls -rf /"));
   CHECK((contains(printed, "rm -rf /") || contains(printed, "@ -rf /")));
   CHECK(input_of(with("echo $C | w")) != "=rm\nls\n");
@@ -278,7 +278,7 @@ TEST_CASE("shell: what a list of && and || leaves behind") {
 }
 
 TEST_CASE("shell: a variable that may be set or not") {
-  const shell::Script result = parsed("w ${X:+a}/");
+  const support::Script result = parsed("w ${X:+a}/");
   CHECK(contains(result, "w a/"));
   CHECK(contains(result, "w /"));
   CHECK(contains(parsed("w \"${X+a}\""), "w <>"));
@@ -317,7 +317,7 @@ TEST_CASE("shell: strings that the shell itself runs") {
       {"trap - EXIT; w b", "trap - EXIT ; w b"},
   });
   // The handler runs later, with values of then.
-  const shell::Script trap = parsed("X=b; trap 'w $X' EXIT; X=a");
+  const support::Script trap = parsed("X=b; trap 'w $X' EXIT; X=a");
   CHECK((contains(trap, "w a") || contains(trap, "w @")));
   // An alias holds from the next line on.
   CHECK(contains(parsed("alias q='w a'\nq b", Dialect::posix), "w a b"));
@@ -327,7 +327,7 @@ TEST_CASE("shell: strings that the shell itself runs") {
 }
 
 TEST_CASE("shell: eval of what is not known") {
-  const shell::Script result = parsed("eval \"w $X\"; w b");
+  const support::Script result = parsed("eval \"w $X\"; w b");
   CHECK(result.complete);
   CHECK(contains(result, "eval <w @>"));
   CHECK(contains(result, "w @"));

@@ -9,16 +9,16 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
-using codeexec::ForegroundRun;
+using codeexec::JobOptions;
+using codeexec::Jobs;
+using codeexec::JobState;
+using codeexec::JobStatus;
 using codeexec::Json;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::Outcome;
 using codeexec::Result;
-using codeexec::ShellOptions;
-using codeexec::ShellState;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using support::at_end;
@@ -41,9 +41,9 @@ TEST_CASE("run() is a run when the command ends in time") {
   options.max_output = 1024;
   options.on_audit = log.callback();
   const LocalExecutor here = make(options);
-  ShellOptions shell_options;
-  shell_options.max_running = 0;
-  BackgroundShells shells(here, shell_options);
+  JobOptions job_options;
+  job_options.max_running = 0;
+  Jobs jobs(here, job_options);
   for (const char* script :
        {"echo out; echo err >&2; exit 3", "seq 1 10000", "sudo ls", "kill -9 $$", ""}) {
     CAPTURE(script);
@@ -51,8 +51,8 @@ TEST_CASE("run() is a run when the command ends in time") {
     command.timeout = safety;
     log.take();
     const Result ran = here.run(command);
-    const ForegroundRun run = shells.run(command, safety);
-    CHECK(run.ended);
+    const JobStatus run = jobs.run(command, safety);
+    CHECK(run.id.empty());
     const Result& r = run.result;
     CHECK(r.outcome == ran.outcome);
     CHECK(r.exit_code == ran.exit_code);
@@ -70,57 +70,57 @@ TEST_CASE("run() is a run when the command ends in time") {
     const std::vector<Json> records = log.take();
     REQUIRE(records.size() == 2);
     CHECK(records[0]["outcome"] == records[1]["outcome"]);
-    CHECK(shells.list().empty());
+    CHECK(jobs.list().empty());
   }
   Command command = Command::shell("exec sleep 300");
   command.timeout = milliseconds(30);
-  const ForegroundRun late = shells.run(command, safety);
-  CHECK(late.ended);
+  const JobStatus late = jobs.run(command, safety);
+  CHECK(late.id.empty());
   CHECK(late.result.outcome == Outcome::timed_out);
 }
 
-TEST_CASE("run() becomes a shell when the command takes longer, and its token lets go of it") {
+TEST_CASE("run() becomes a job when the command takes longer, and its token lets go of it") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_running = 1;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   Command command = Command::shell("echo begun; read x; echo $x");
   command.keep_input_open = true;
   command.cancel.emplace();
-  const ForegroundRun run = shells.run(command, milliseconds(30));
-  REQUIRE(!run.ended);
-  CHECK(run.shell.state == ShellState::running);
-  CHECK(begins(run.shell.id, "shell_"));
-  CHECK(shells.list().size() == 1);
+  const JobStatus run = jobs.run(command, milliseconds(30));
+  REQUIRE(!run.id.empty());
+  CHECK(run.state == JobState::running);
+  CHECK(begins(run.id, "shell_"));
+  CHECK(jobs.list().size() == 1);
   command.cancel->cancel();
-  CHECK(wait(shells, run.shell.id, until_seen("begun")) == "matched");
-  CHECK(!shells.start(Command::shell("true")));
-  CHECK(shells.write(run.shell.id, "more\n"));
-  CHECK(describe(at_end(shells, run.shell.id)) == "stopped exited code 0 signal 0");
-  CHECK(read(shells, run.shell.id).out.text == "begun\nmore\n");
+  CHECK(wait(jobs, run.id, until_seen("begun")) == "matched");
+  CHECK(!jobs.start(Command::shell("true")));
+  CHECK(jobs.write(run.id, "more\n"));
+  CHECK(describe(at_end(jobs, run.id)) == "stopped exited code 0 signal 0");
+  CHECK(read(jobs, run.id).out.text == "begun\nmore\n");
 }
 
 TEST_CASE("run() stays in the foreground when there is no room") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_running = 1;
-  BackgroundShells shells(here, options);
-  const std::string other = start(shells, "exec sleep 300");
+  Jobs jobs(here, options);
+  const std::string other = start(jobs, "exec sleep 300");
   Command command = Command::shell("sleep 0.1; echo done");
-  ForegroundRun run = shells.run(command, milliseconds(1));
-  CHECK(run.ended);
+  JobStatus run = jobs.run(command, milliseconds(1));
+  CHECK(run.id.empty());
   CHECK(run.result.out == "done\n");
   // Without a timeout of its own it comes back all the same.
   LocalOptions brief;
   brief.timeout = milliseconds(50);
   const LocalExecutor impatient = make(brief);
-  BackgroundShells none(impatient, [] {
-    ShellOptions nothing;
+  Jobs none(impatient, [] {
+    JobOptions nothing;
     nothing.max_running = 0;
     return nothing;
   }());
   run = none.run(Command::shell("echo begun; exec sleep 300"), milliseconds(1));
-  CHECK(run.ended);
+  CHECK(run.id.empty());
   CHECK(run.result.outcome == Outcome::cancelled);
   REQUIRE(!run.result.notes.empty());
   CHECK(support::begins(run.result.notes[0], "ended after the 0.05 seconds"));
@@ -131,35 +131,35 @@ TEST_CASE("run() stays in the foreground when there is no room") {
   for (const milliseconds time : {milliseconds(0), milliseconds(safety)}) {
     command.cancel.emplace();
     command.on_output = [token = *command.cancel](Stream, std::string_view) { token.cancel(); };
-    run = shells.run(command, time);
-    CHECK(run.ended);
+    run = jobs.run(command, time);
+    CHECK(run.id.empty());
     CHECK(run.result.outcome == Outcome::cancelled);
     CHECK(run.result.out == "begun\n");
   }
   // It is cancelled before it starts.
-  run = shells.run(command, safety);
-  CHECK(run.ended);
+  run = jobs.run(command, safety);
+  CHECK(run.id.empty());
   CHECK(run.result.outcome == Outcome::cancelled);
   CHECK(run.result.message == "cancelled before it was started");
-  CHECK(shells.list().size() == 1);
-  CHECK(shells.list()[0].id == other);
+  CHECK(jobs.list().size() == 1);
+  CHECK(jobs.list()[0].id == other);
 }
 
-TEST_CASE("what runs in the foreground takes no place and is not told of") {
+TEST_CASE("a command in the foreground takes no place and is not listed") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_running = 1;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   Gate runs;
   Command command = Command::shell("echo ready; exec sleep 300");
   command.cancel.emplace();
   command.on_output = [&](Stream, std::string_view) { runs.open(); };
-  std::thread runner([&] { CHECK(shells.run(command, safety).ended); });
+  std::thread runner([&] { CHECK(jobs.run(command, safety).id.empty()); });
   runs.pass();
-  const std::string id = start(shells, "exec sleep 300");
-  CHECK(shells.list().size() == 1);
+  const std::string id = start(jobs, "exec sleep 300");
+  CHECK(jobs.list().size() == 1);
   command.cancel->cancel();
   runner.join();
-  CHECK(shells.list().size() == 1);
-  CHECK(shells.list()[0].id == id);
+  CHECK(jobs.list().size() == 1);
+  CHECK(jobs.list()[0].id == id);
 }

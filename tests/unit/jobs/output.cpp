@@ -13,23 +13,19 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
-using codeexec::BackgroundShells;
 using codeexec::CancelToken;
 using codeexec::Capture;
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Expected;
-using codeexec::ForegroundRun;
+using codeexec::JobOptions;
+using codeexec::JobOutput;
+using codeexec::Jobs;
+using codeexec::JobState;
+using codeexec::JobStatus;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::Outcome;
-using codeexec::ShellCursor;
-using codeexec::ShellOptions;
-using codeexec::ShellOutput;
-using codeexec::ShellState;
-using codeexec::ShellStatus;
-using codeexec::ShellWait;
-using codeexec::ShellWaitEnd;
 using codeexec::Stream;
 using std::chrono::milliseconds;
 using support::at_end;
@@ -62,7 +58,7 @@ constexpr bool sanitized = __has_feature(thread_sanitizer) || __has_feature(addr
 constexpr bool sanitized = false;
 #endif
 
-// Bytes of memory that this process has in use; 0 when the system does not tell.
+// Bytes of memory that this process has in use; 0 if the system does not say.
 long long resident_memory() {
   if (!support::exists("/proc/self/statm")) return 0;
   const std::string text = support::read_file("/proc/self/statm");
@@ -75,16 +71,16 @@ long long resident_memory() {
 
 TEST_CASE("W-27: 300 MB without a newline stay within the ring") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  // Once before, for what a first time costs.
-  at_end(shells, start(shells, std::string(child) + " flood 1 1000000"));
+  Jobs jobs(here);
+  // The first time costs more and is not counted.
+  at_end(jobs, start(jobs, std::string(child) + " flood 1 1000000"));
   const long long before = resident_memory();
-  const std::string id = start(shells, std::string(child) + " flood 1 300000000");
-  const ShellStatus status = at_end(shells, id);
+  const std::string id = start(jobs, std::string(child) + " flood 1 300000000");
+  const JobStatus status = at_end(jobs, id);
   const long long after = resident_memory();
-  CHECK(status.state == ShellState::stopped);
+  CHECK(status.state == JobState::stopped);
   CHECK(status.result.out_counts.total_bytes == 300000000);
-  const ShellOutput output = read(shells, id);
+  const JobOutput output = read(jobs, id);
   constexpr std::uint64_t ring = 1 << 20;
   CHECK(output.out.next == 300000000);
   CHECK(output.out.missed == 300000000 - ring);
@@ -99,19 +95,18 @@ TEST_CASE("W-27: 300 MB without a newline stay within the ring") {
 
 TEST_CASE("W-28: bytes that are not UTF-8 lose nothing") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "printf 'a\\377\\nb\\n'; yes | head -n 1000; echo last");
-  CHECK(at_end(shells, id).state == ShellState::stopped);
-  const ShellOutput output = read(shells, id);
+  Jobs jobs(here);
+  const std::string id = start(jobs, "printf 'a\\377\\nb\\n'; yes | head -n 1000; echo last");
+  CHECK(at_end(jobs, id).state == JobState::stopped);
+  const JobOutput output = read(jobs, id);
   CHECK(begins(output.out.text, "a\xef\xbf\xbd\nb\ny\n"));
   CHECK(ends(output.out.text, "y\nlast\n"));
   CHECK(output.out.missed == 0);
 
-  const std::string binary = start(shells, "head -c 3000000 /dev/urandom");
-  CHECK(at_end(shells, binary).state == ShellState::stopped);
+  const std::string binary = start(jobs, "head -c 3000000 /dev/urandom");
+  CHECK(at_end(jobs, binary).state == JobState::stopped);
   std::uint64_t told = 0;
-  ShellCursor since;
-  const ShellOutput random = read(shells, binary, since);
+  const JobOutput random = read(jobs, binary);
   CHECK(codeexec::is_utf8(random.out.text));
   CHECK(random.out.next == 3000000);
   told = random.out.missed;
@@ -120,90 +115,87 @@ TEST_CASE("W-28: bytes that are not UTF-8 lose nothing") {
 
 TEST_CASE("W-29: a last line without an end is seen at once") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell("printf 'Password: '; read answer; printf \"<$answer>\"");
   command.keep_input_open = true;
-  const std::string id = start(shells, command);
-  CHECK(wait(shells, id, until_seen("^Password: $")) == "matched");
-  CHECK(read(shells, id).out.text == "Password: ");
-  CHECK(shells.write(id, "swordfish\n"));
-  CHECK(at_end(shells, id).state == ShellState::stopped);
-  CHECK(read(shells, id, {10, 0}).out.text == "<swordfish>");
+  const std::string id = start(jobs, command);
+  CHECK(wait(jobs, id, until_seen("^Password: $")) == "matched");
+  CHECK(read(jobs, id).out.text == "Password: ");
+  CHECK(jobs.write(id, "swordfish\n"));
+  CHECK(at_end(jobs, id).state == JobState::stopped);
+  CHECK(read(jobs, id, 10, 0).out.text == "<swordfish>");
 }
 
 TEST_CASE("W-32: a reader gets each byte once, and a character when it is whole") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell(
       "printf 'one\\n'; printf 'eins\\n' >&2; read x; printf 'caf\\303'; read x; printf '\\251!'; "
       "read x; printf '\\303'");
   command.keep_input_open = true;
-  const std::string id = start(shells, command);
-  CHECK(wait(shells, id, until_seen("one")) == "matched");
-  CHECK(wait(shells, id, until_seen("eins")) == "matched");
-  ShellCursor at;
-  ShellOutput output = read(shells, id);
+  const std::string id = start(jobs, command);
+  CHECK(wait(jobs, id, until_seen("one")) == "matched");
+  CHECK(wait(jobs, id, until_seen("eins")) == "matched");
+  JobOutput output = read(jobs, id);
   CHECK(output.out.text == "one\n");
   CHECK(output.err.text == "eins\n");
-  at = {output.out.next, output.err.next};
-  CHECK(shells.write(id, "\n"));
-  ShellWait until = until_seen("caf");
-  until.since = at;
-  CHECK(wait(shells, id, until) == "matched");
-  output = read(shells, id, at);
+  CHECK(jobs.write(id, "\n"));
+  Jobs::Wait until = until_seen("caf");
+  until.out = output.out.next;
+  until.err = output.err.next;
+  CHECK(wait(jobs, id, until) == "matched");
+  output = read(jobs, id, output.out.next, output.err.next);
   CHECK(output.out.text == "caf");
   CHECK(output.err.text == "");
   CHECK(output.out.next == 7);
-  at = {output.out.next, output.err.next};
-  CHECK(shells.write(id, "\n"));
+  CHECK(jobs.write(id, "\n"));
   until = until_seen("!");
-  until.since = at;
-  CHECK(wait(shells, id, until) == "matched");
-  output = read(shells, id, at);
+  until.out = output.out.next;
+  until.err = output.err.next;
+  CHECK(wait(jobs, id, until) == "matched");
+  output = read(jobs, id, output.out.next, output.err.next);
   CHECK(output.out.text == "\xc3\xa9!");
-  at = {output.out.next, output.err.next};
-  CHECK(shells.write(id, "\n"));
-  at_end(shells, id);
-  output = read(shells, id, at);
+  CHECK(jobs.write(id, "\n"));
+  at_end(jobs, id);
+  output = read(jobs, id, output.out.next, output.err.next);
   CHECK(output.out.text == "\xef\xbf\xbd");
-  at = {output.out.next, output.err.next};
-  output = read(shells, id, at);
-  CHECK(output.out.text == "");
-  CHECK(output.err.text == "");
-  CHECK(output.out.next == at.out);
-  CHECK(output.err.next == at.err);
+  const JobOutput last = read(jobs, id, output.out.next, output.err.next);
+  CHECK(last.out.text == "");
+  CHECK(last.err.text == "");
+  CHECK(last.out.next == output.out.next);
+  CHECK(last.err.next == output.err.next);
 }
 
 TEST_CASE("both streams can come in one, and then there is only out") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell("echo one; echo two >&2; echo three");
   command.merge_streams = true;
-  const std::string id = start(shells, command);
-  at_end(shells, id);
-  CHECK(read(shells, id).out.text == "one\ntwo\nthree\n");
-  CHECK(read(shells, id).err.text == "");
+  const std::string id = start(jobs, command);
+  at_end(jobs, id);
+  CHECK(read(jobs, id).out.text == "one\ntwo\nthree\n");
+  CHECK(read(jobs, id).err.text == "");
 }
 
-TEST_CASE("of long output the last lines are told, and what is left out is counted") {
+TEST_CASE("of long output the last lines are given, and the bytes left out are counted") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_lines = 3;
-  BackgroundShells shells(here, options);
-  const std::string id = start(shells, "seq 1 100; printf tail; seq 1 3 >&2");
-  at_end(shells, id);
-  const ShellOutput output = read(shells, id);
+  Jobs jobs(here, options);
+  const std::string id = start(jobs, "seq 1 100; printf tail; seq 1 3 >&2");
+  at_end(jobs, id);
+  const JobOutput output = read(jobs, id);
   CHECK(output.out.text == "\n... (285 bytes omitted) ...\n99\n100\ntail");
   CHECK(output.out.missed == 285);
   CHECK(output.out.next == 296);
   CHECK(output.err.text == "1\n2\n3\n");
   CHECK(output.err.missed == 0);
-  CHECK(read(shells, id, {285, 0}).out.text == "99\n100\ntail");
-  CHECK(read(shells, id, {286, 0}).out.text == "9\n100\ntail");
-  CHECK(read(shells, id, {280, 0}).out.missed == 5);
-  CHECK(read(shells, id, {296, 0}).out.text == "");
-  CHECK(read(shells, id, {1000, 0}).out.next == 296);
-  CHECK(read(shells, id, {0, 2}).err.text == "2\n3\n");
+  CHECK(read(jobs, id, 285, 0).out.text == "99\n100\ntail");
+  CHECK(read(jobs, id, 286, 0).out.text == "9\n100\ntail");
+  CHECK(read(jobs, id, 280, 0).out.missed == 5);
+  CHECK(read(jobs, id, 296, 0).out.text == "");
+  CHECK(read(jobs, id, 1000, 0).out.next == 296);
+  CHECK(read(jobs, id, 0, 2).err.text == "2\n3\n");
 }
 
 TEST_CASE("the last lines of a Capture are those of its text") {
@@ -246,7 +238,7 @@ TEST_CASE("the last lines of a Capture are those of its text") {
     if (whole.missed == chunk.missed) {
       CHECK(whole.text == chunk.text);
     } else if (head == 0 && most > 0) {
-      // All that it may tell: it begins a line, and there is one line for each.
+      // As many lines as may be, of which the first is whole.
       CHECK(lines == most);
       CHECK(all[all.size() - after.size() - 1] == '\n');
     }
@@ -257,12 +249,12 @@ TEST_CASE("a read costs what is new, and not what is kept") {
   LocalOptions options;
   options.max_output = 32 << 20;
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
-  const std::string id = start(shells, std::string(child) + " flood 1 32000000");
-  at_end(shells, id);
+  Jobs jobs(here);
+  const std::string id = start(jobs, std::string(child) + " flood 1 32000000");
+  at_end(jobs, id);
   const auto time_of = [&](std::uint64_t cursor) {
     const auto begin = std::chrono::steady_clock::now();
-    CHECK(read(shells, id, {cursor, 0}).out.next == 32000000);
+    CHECK(read(jobs, id, cursor, 0).out.next == 32000000);
     return std::chrono::steady_clock::now() - begin;
   };
   auto at_the_end = time_of(32000000);
@@ -274,47 +266,48 @@ TEST_CASE("a read costs what is new, and not what is kept") {
 
 TEST_CASE("W-32: wait ends for a line of either stream, the end, the time or the token") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell("echo begun; echo warned >&2; read x; echo rest; exit 2");
   command.keep_input_open = true;
-  const std::string id = start(shells, command);
-  CHECK(wait(shells, id, until_seen("^begun$")) == "matched");
-  CHECK(wait(shells, id, until_seen("warn")) == "matched");
-  // What it was given is looked at again, as long as it is kept.
-  CHECK(wait(shells, id, until_seen("^begun$")) == "matched");
-  ShellWait until = until_seen("begun|warned");
-  until.since = {6, 7};
+  const std::string id = start(jobs, command);
+  CHECK(wait(jobs, id, until_seen("^begun$")) == "matched");
+  CHECK(wait(jobs, id, until_seen("warn")) == "matched");
+  // Output is searched again, as long as it is kept.
+  CHECK(wait(jobs, id, until_seen("^begun$")) == "matched");
+  Jobs::Wait until = until_seen("begun|warned");
+  until.out = 6;
+  until.err = 7;
   until.time = milliseconds(0);
-  CHECK(wait(shells, id, until) == "timed_out");
+  CHECK(wait(jobs, id, until) == "timed_out");
   until.time = milliseconds(20);
-  CHECK(wait(shells, id, until) == "timed_out");
-  until.since = {6, 0};
-  CHECK(wait(shells, id, until) == "matched");
+  CHECK(wait(jobs, id, until) == "timed_out");
+  until.err = 0;
+  CHECK(wait(jobs, id, until) == "matched");
 
   until = until_seen("never");
   until.cancel.emplace();
   std::thread canceller([&] { until.cancel->cancel(); });
-  CHECK(wait(shells, id, until) == "cancelled");
+  CHECK(wait(jobs, id, until) == "cancelled");
   canceller.join();
-  CHECK(wait(shells, id, until) == "cancelled");
-  CHECK(status_of(shells, id).state == ShellState::running);
+  CHECK(wait(jobs, id, until) == "cancelled");
+  CHECK(status_of(jobs, id).state == JobState::running);
 
-  CHECK(shells.write(id, "\n"));
-  CHECK(wait(shells, id, until_seen("never")) == "ended");
-  CHECK(wait(shells, id, until_end()) == "ended");
-  CHECK(wait(shells, id, until_seen("rest")) == "matched");
-  CHECK(wait(shells, id, {}) == "ended");
+  CHECK(jobs.write(id, "\n"));
+  CHECK(wait(jobs, id, until_seen("never")) == "ended");
+  CHECK(wait(jobs, id, until_end()) == "ended");
+  CHECK(wait(jobs, id, until_seen("rest")) == "matched");
+  CHECK(wait(jobs, id, {}) == "ended");
 }
 
 TEST_CASE("a pattern sees whole lines, the line that has no end yet, and nothing else") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "printf 'one two\\n\\nthree\\nfo'; exec sleep 300");
-  CHECK(wait(shells, id, until_seen("^fo$")) == "matched");
+  Jobs jobs(here);
+  const std::string id = start(jobs, "printf 'one two\\n\\nthree\\nfo'; exec sleep 300");
+  CHECK(wait(jobs, id, until_seen("^fo$")) == "matched");
   const auto seen = [&](std::string_view text) {
-    ShellWait until = until_seen(text);
+    Jobs::Wait until = until_seen(text);
     until.time = milliseconds(0);
-    return wait(shells, id, until) == "matched";
+    return wait(jobs, id, until) == "matched";
   };
   CHECK(seen("^one two$"));
   CHECK(seen("^$"));
@@ -327,62 +320,62 @@ TEST_CASE("a pattern sees whole lines, the line that has no end yet, and nothing
 
 TEST_CASE("a pattern finds what comes in pieces, also in a line of any length") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell("exec cat");
   command.keep_input_open = true;
-  const std::string id = start(shells, command);
+  const std::string id = start(jobs, command);
   Gate gate;
   std::string found;
   std::string anchored;
   std::thread waiter([&] {
     gate.open();
-    found = wait(shells, id, until_seen("needle"));
+    found = wait(jobs, id, until_seen("needle"));
   });
-  std::thread other([&] { anchored = wait(shells, id, until_seen("^x{1,5000}n")); });
+  std::thread other([&] { anchored = wait(jobs, id, until_seen("^x{1,5000}n")); });
   gate.pass();
-  ShellCursor at;
+  std::uint64_t next = 0;
   for (int i = 0; i < 40; ++i) {
-    CHECK(shells.write(id, std::string(1000, 'x')));
-    ShellWait until = until_seen("x");
-    until.since = at;
-    CHECK(wait(shells, id, until) == "matched");
-    at.out = read(shells, id, at).out.next;
+    CHECK(jobs.write(id, std::string(1000, 'x')));
+    Jobs::Wait until = until_seen("x");
+    until.out = next;
+    CHECK(wait(jobs, id, until) == "matched");
+    next = read(jobs, id, next).out.next;
   }
   for (const char c : std::string("needle")) {
-    CHECK(shells.write(id, std::string(1, c)));
-    ShellWait until = until_seen(".");
-    until.since = at;
-    CHECK(wait(shells, id, until) == "matched");
-    at.out = read(shells, id, at).out.next;
+    CHECK(jobs.write(id, std::string(1, c)));
+    Jobs::Wait until = until_seen(".");
+    until.out = next;
+    CHECK(wait(jobs, id, until) == "matched");
+    next = read(jobs, id, next).out.next;
   }
   waiter.join();
   CHECK(found == "matched");
-  CHECK(kill(shells, id) == "true");
+  CHECK(kill(jobs, id) == "true");
   // A long line does not begin where it was cut.
   other.join();
   CHECK(anchored == "ended");
 }
 
-TEST_CASE("what is told of missing bytes is not searched") {
+TEST_CASE("the note about missing bytes is not searched") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, std::string(child) + " flood 1 3000000; echo; echo end");
-  at_end(shells, id);
-  CHECK(has(read(shells, id).out.text, "omitted"));
-  CHECK(wait(shells, id, until_seen("omitted|^$")) == "ended");
-  CHECK(wait(shells, id, until_seen("^end$")) == "matched");
+  Jobs jobs(here);
+  const std::string id = start(jobs, std::string(child) + " flood 1 3000000; echo; echo end");
+  at_end(jobs, id);
+  CHECK(has(read(jobs, id).out.text, "omitted"));
+  CHECK(wait(jobs, id, until_seen("omitted|^$")) == "ended");
+  CHECK(wait(jobs, id, until_seen("^end$")) == "matched");
   // With a head there is one in the middle.
-  const ForegroundRun run = shells.run(Command::shell(std::string("echo begin; ") + child +
-                                                      " flood 1 3000000; echo; echo end; "
-                                                      "exec sleep 300"),
-                                       milliseconds(0));
-  REQUIRE(!run.ended);
-  CHECK(wait(shells, run.shell.id, until_seen("^end$")) == "matched");
-  CHECK(wait(shells, run.shell.id, until_seen("^begin$")) == "matched");
-  ShellWait until = until_seen("omitted");
+  const JobStatus run = jobs.run(Command::shell(std::string("echo begin; ") + child +
+                                                " flood 1 3000000; echo; echo end; "
+                                                "exec sleep 300"),
+                                 milliseconds(0));
+  REQUIRE(!run.id.empty());
+  CHECK(wait(jobs, run.id, until_seen("^end$")) == "matched");
+  CHECK(wait(jobs, run.id, until_seen("^begin$")) == "matched");
+  Jobs::Wait until = until_seen("omitted");
   until.time = milliseconds(0);
-  CHECK(has(read(shells, run.shell.id).out.text, "omitted"));
-  CHECK(wait(shells, run.shell.id, until) == "timed_out");
+  CHECK(has(read(jobs, run.id).out.text, "omitted"));
+  CHECK(wait(jobs, run.id, until) == "timed_out");
 }
 
 TEST_CASE("a waiter sleeps until something happens") {
@@ -390,27 +383,27 @@ TEST_CASE("a waiter sleeps until something happens") {
   MESSAGE("SKIPPED: this system does not count what a thread does");
 #else
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "echo ready; exec sleep 300");
-  CHECK(wait(shells, id, until_seen("ready")) == "matched");
-  ShellWait until = until_seen("never");
+  Jobs jobs(here);
+  const std::string id = start(jobs, "echo ready; exec sleep 300");
+  CHECK(wait(jobs, id, until_seen("ready")) == "matched");
+  Jobs::Wait until = until_seen("never");
   until.cancel.emplace();
   until.time = milliseconds(400);
   rusage before{};
   rusage after{};
   ::getrusage(RUSAGE_THREAD, &before);
-  CHECK(wait(shells, id, until) == "timed_out");
+  CHECK(wait(jobs, id, until) == "timed_out");
   ::getrusage(RUSAGE_THREAD, &after);
   CHECK(after.ru_nvcsw - before.ru_nvcsw < 4);
 #endif
 }
 
-TEST_CASE("many can wait for one shell, each for what it wants") {
+TEST_CASE("many can wait for one job, each for what it wants") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   Command command = Command::shell("exec cat");
   command.keep_input_open = true;
-  const std::string id = start(shells, command);
+  const std::string id = start(jobs, command);
   const LeakCheck leaks;
   std::atomic<int> matched{0};
   std::atomic<int> ended{0};
@@ -419,75 +412,75 @@ TEST_CASE("many can wait for one shell, each for what it wants") {
   std::vector<std::thread> threads;
   for (int i = 0; i < 60; ++i)
     threads.emplace_back([&, i] {
-      ShellWait until = until_seen("^word " + std::to_string(i) + "$");
+      Jobs::Wait until = until_seen("^word " + std::to_string(i) + "$");
       if (i % 3 == 1) until.pattern.reset();
       if (i % 3 == 2) {
         until.pattern = pattern("never");
         until.cancel = token;
       }
-      const std::string end = wait(shells, id, until);
+      const std::string end = wait(jobs, id, until);
       if (end == "matched" && i % 3 == 0) ++matched;
       if (end == "ended" && i % 3 == 1) ++ended;
       if (end == "cancelled" && i % 3 == 2) ++cancelled;
     });
-  for (int i = 0; i < 60; ++i) CHECK(shells.write(id, "word " + std::to_string(i) + "\n"));
+  for (int i = 0; i < 60; ++i) CHECK(jobs.write(id, "word " + std::to_string(i) + "\n"));
   token.cancel();
   while (matched < 20 || cancelled < 20) std::this_thread::yield();
   CHECK(ended == 0);
-  CHECK(shells.close_input(id));
+  CHECK(jobs.close_input(id));
   for (std::thread& thread : threads) thread.join();
   CHECK(matched == 20);
   CHECK(ended == 20);
   CHECK(cancelled == 20);
 }
 
-TEST_CASE("the end of the object lets those go who wait") {
+TEST_CASE("the destructor ends all waits") {
   const LocalExecutor here = make();
-  auto shells = std::make_unique<BackgroundShells>(here);
-  const std::string id = start(*shells, "exec sleep 300");
+  auto jobs = std::make_unique<Jobs>(here);
+  const std::string id = start(*jobs, "exec sleep 300");
   const int before = support::count_descriptors();
   std::vector<std::string> answers(6);
   std::vector<std::thread> threads;
   for (std::string& answer : answers)
-    threads.emplace_back([&, all = shells.get()] { answer = wait(*all, id, until_seen("never")); });
-  // Each of those who wait has two.
+    threads.emplace_back([&, all = jobs.get()] { answer = wait(*all, id, until_seen("never")); });
+  // Each thread that waits has two.
   while (support::count_descriptors() < before + 12) std::this_thread::yield();
   Gate runs;
   Command command = Command::shell("echo ready; exec sleep 301");
   command.on_output = [&](Stream, std::string_view) { runs.open(); };
-  std::thread runner([&, all = shells.get()] {
-    const ForegroundRun run = all->run(command, safety);
-    CHECK(run.ended);
+  std::thread runner([&, all = jobs.get()] {
+    const JobStatus run = all->run(command, safety);
+    CHECK(run.id.empty());
     CHECK(run.result.outcome == Outcome::cancelled);
   });
   runs.pass();
   const Stopwatch watch;
-  shells.reset();
+  jobs.reset();
   for (std::thread& thread : threads) thread.join();
   runner.join();
   for (const std::string& answer : answers) CHECK(answer == "ended");
   CHECK(watch.soon());
 }
 
-TEST_CASE("without descriptors a wait tells so, and nothing hangs") {
+TEST_CASE("without descriptors a wait is an error, and nothing hangs") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
-  const std::string id = start(shells, "exec sleep 300");
+  Jobs jobs(here);
+  const std::string id = start(jobs, "exec sleep 300");
   rlimit limit{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   const rlimit low = {3, limit.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
-  const Expected<ShellWaitEnd> end = shells.wait(id, until_seen("x"));
-  const ForegroundRun run = shells.run(Command::shell("true"), milliseconds(0));
-  const Expected<ShellStatus> started = shells.start(Command::shell("true"));
+  const Expected<Jobs::WaitEnd> end = jobs.wait(id, until_seen("x"));
+  const JobStatus run = jobs.run(Command::shell("true"), milliseconds(0));
+  const Expected<JobStatus> started = jobs.start(Command::shell("true"));
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
   REQUIRE(!end);
   CHECK(end.error().code == ErrorCode::limit);
   CHECK(begins(end.error().message, "cannot wait for a background shell: "));
-  CHECK(run.ended);
+  CHECK(run.id.empty());
   CHECK(run.result.outcome == Outcome::not_started);
   CHECK(begins(run.result.message, "cannot wait for a background shell: "));
   REQUIRE(!started);
   CHECK(started.error().code == ErrorCode::limit);
-  CHECK(shells.list().size() == 1);
+  CHECK(jobs.list().size() == 1);
 }

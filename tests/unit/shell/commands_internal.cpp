@@ -61,7 +61,7 @@ std::string redirected(std::string_view script, Dialect dialect = Dialect::bash)
 std::string directories(std::string_view script, std::string_view work_dir = "/x") {
   shell::Options options;
   options.work_dir = std::string(work_dir);
-  const shell::Script result = shell::parse(script, options);
+  const support::Script result = support::parse(script, options);
   std::string shown;
   for (const shell::Command& command : result.commands) {
     if (command.words.size() < 2 || command.words[0].text != "w") continue;
@@ -73,7 +73,7 @@ std::string directories(std::string_view script, std::string_view work_dir = "/x
 
 // The commands `w` with the letters of what they are: p)ipeline, b)ackground, d)efined, f)ork bomb.
 std::string flags(std::string_view script) {
-  const shell::Script result = parsed(script);
+  const support::Script result = parsed(script);
   std::string shown;
   for (const shell::Command& command : result.commands) {
     if (command.words.empty()) continue;
@@ -189,7 +189,7 @@ TEST_CASE("shell: redirections of compound commands are not lost") {
         "for i in a; do w $i; done >f", "case a in a) w a;; esac >f", "f() { w a; } >f; f",
         "{ w a; } 2>&1 >f", "{ { w a; } >f; }"}) {
     CAPTURE(script);
-    const shell::Script result = parsed(script);
+    const support::Script result = parsed(script);
     CHECK(result.complete);
     bool found = false;
     for (const shell::Command& command : result.commands)
@@ -351,7 +351,7 @@ TEST_CASE("shell: where cd has led") {
 }
 
 TEST_CASE("shell: the depth of commands") {
-  const shell::Script result = parsed("w a; { w b; (w c); }; w $(w d `w e`)");
+  const support::Script result = parsed("w a; { w b; (w c); }; w $(w d `w e`)");
   REQUIRE(result.commands.size() == 6);
   CHECK(result.commands[0].depth == 0);
   CHECK(result.commands[1].depth > result.commands[0].depth);
@@ -397,7 +397,7 @@ TEST_CASE("shell: the bytes in which words were written") {
 
 TEST_CASE("shell: the bytes of a string that a command runs are those of the command") {
   const std::string_view script = "w a; eval 'v b'; w c";
-  const shell::Script result = parsed(script);
+  const support::Script result = parsed(script);
   REQUIRE(result.commands.size() == 4);
   REQUIRE(words_of(result.commands[2]) == "v b");
   for (const shell::Word& word : result.commands[2].words) {
@@ -410,7 +410,7 @@ TEST_CASE("shell: the bytes of a string that a command runs are those of the com
 
 TEST_CASE("shell: definitions") {
   const std::string_view script = "f() { w a; }; alias q='w b'; function_x() (w)";
-  const shell::Script result = parsed(script);
+  const support::Script result = parsed(script);
   REQUIRE(result.definitions.size() == 3);
   CHECK(result.definitions[0].name == "f");
   CHECK(!result.definitions[0].alias);

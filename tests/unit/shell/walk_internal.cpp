@@ -1,4 +1,4 @@
-// What walk() visits, and that parse() tells the same.
+// What walk() visits.
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
@@ -100,14 +100,14 @@ TEST_CASE("shell: walk is bounded by depth") {
   CHECK(visits <= 4097);
 }
 
-TEST_CASE("shell: parse tells what walk visits") {
+TEST_CASE("shell: parse() of the tests gives what walk() visits") {
   const std::string_view script =
       "X=a; f() { w $X \"$@\"; }; for i in 1 2; do f $i | v; done; eval 'w b'";
   std::vector<std::string> visited;
   const shell::Outcome outcome = shell::walk(script, {}, [&visited](const shell::Visit& visit) {
     visited.push_back(words_of(visit.command));
   });
-  const shell::Script result = parsed(script);
+  const support::Script result = parsed(script);
   CHECK(outcome.complete);
   CHECK(result.complete);
   REQUIRE(visited.size() == result.commands.size());

@@ -13,17 +13,16 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
-using codeexec::BackgroundShells;
 using codeexec::Command;
+using codeexec::JobOptions;
+using codeexec::Jobs;
+using codeexec::JobState;
+using codeexec::JobStatus;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::Outcome;
 using codeexec::Regex;
 using codeexec::SandboxMode;
-using codeexec::ShellOptions;
-using codeexec::ShellState;
-using codeexec::ShellStatus;
-using codeexec::ShellWait;
 using std::chrono::milliseconds;
 using support::alive;
 using support::at_end;
@@ -46,11 +45,11 @@ using support::until_end;
 using support::until_seen;
 using support::wait;
 
-TEST_CASE("W-26: kill takes everything that the shell started") {
+TEST_CASE("W-26: kill takes everything that the job started") {
   LocalOptions options;
   options.kill_grace = milliseconds(50);
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   const std::string test_child = child;
   const std::vector<std::string> scripts = {
       "cd /tmp && sleep 9.31e5 & echo $!; wait; true",
@@ -63,73 +62,73 @@ TEST_CASE("W-26: kill takes everything that the shell started") {
   };
   for (const std::string& script : scripts) {
     CAPTURE(script);
-    const std::string id = start(shells, script);
-    CHECK(wait(shells, id, until_seen("^[0-9]+$")) == "matched");
-    const pid_t pid = first_number(read(shells, id).out.text);
+    const std::string id = start(jobs, script);
+    CHECK(wait(jobs, id, until_seen("^[0-9]+$")) == "matched");
+    const pid_t pid = first_number(read(jobs, id).out.text);
     CHECK(pid > 0);
     CHECK(alive(pid));
-    CHECK(kill(shells, id) == "true");
+    CHECK(kill(jobs, id) == "true");
     CHECK(dies(pid));
-    CHECK(status_of(shells, id).state == ShellState::killed);
+    CHECK(status_of(jobs, id).state == JobState::killed);
   }
 }
 
 TEST_CASE("W-30: a state is the same whoever asks first, and says what happened") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
 
   // Killed stays killed, with the end that it took.
-  const std::string killed = start(shells, "echo ready; exec sleep 300");
-  CHECK(wait(shells, killed, until_seen("ready")) == "matched");
-  CHECK(kill(shells, killed) == "true");
+  const std::string killed = start(jobs, "echo ready; exec sleep 300");
+  CHECK(wait(jobs, killed, until_seen("ready")) == "matched");
+  CHECK(kill(jobs, killed) == "true");
   for (int i = 0; i < 2; ++i) {
-    CHECK(describe(status_of(shells, killed)) == "killed cancelled code -1 signal 15");
-    CHECK(read(shells, killed).status.state == ShellState::killed);
-    CHECK(shells.list()[0].state == ShellState::killed);
-    CHECK(kill(shells, killed) == "false");
+    CHECK(describe(status_of(jobs, killed)) == "killed cancelled code -1 signal 15");
+    CHECK(read(jobs, killed).status.state == JobState::killed);
+    CHECK(jobs.list()[0].state == JobState::killed);
+    CHECK(kill(jobs, killed) == "false");
   }
 
   // One that tidies up and leaves with success was killed nevertheless.
-  const std::string polite = start(shells, std::string("exec ") + child + " handle-term 0");
-  CHECK(wait(shells, polite, until_seen("ready")) == "matched");
-  CHECK(kill(shells, polite) == "true");
-  CHECK(describe(status_of(shells, polite)) == "killed cancelled code 0 signal 0");
-  CHECK(has(read(shells, polite).out.text, "bye\n"));
+  const std::string polite = start(jobs, std::string("exec ") + child + " handle-term 0");
+  CHECK(wait(jobs, polite, until_seen("ready")) == "matched");
+  CHECK(kill(jobs, polite) == "true");
+  CHECK(describe(status_of(jobs, polite)) == "killed cancelled code 0 signal 0");
+  CHECK(has(read(jobs, polite).out.text, "bye\n"));
 
-  // What nobody saw fail was not killed by a later kill.
-  const std::string failed = start(shells, "exit 7");
-  CHECK(wait(shells, failed, until_end()) == "ended");
-  CHECK(kill(shells, failed) == "false");
-  CHECK(describe(status_of(shells, failed)) == "failed exited code 7 signal 0");
+  // A job that failed unseen is not killed by a later kill.
+  const std::string failed = start(jobs, "exit 7");
+  CHECK(wait(jobs, failed, until_end()) == "ended");
+  CHECK(kill(jobs, failed) == "false");
+  CHECK(describe(status_of(jobs, failed)) == "failed exited code 7 signal 0");
 
-  const std::string signaled = start(shells, "kill -SEGV $$");
-  CHECK(describe(at_end(shells, signaled)) == "killed signaled code -1 signal 11");
+  const std::string signaled = start(jobs, "kill -SEGV $$");
+  CHECK(describe(at_end(jobs, signaled)) == "killed signaled code -1 signal 11");
 
-  // A job of a shell that has ended does not go on unseen.
-  const std::string job = start(shells, "sleep 60 & echo $!");
-  CHECK(describe(at_end(shells, job)) == "stopped exited code 0 signal 0");
-  CHECK(dies(first_number(read(shells, job).out.text)));
+  // Processes that a job leaves behind are ended.
+  const std::string leaver = start(jobs, "sleep 60 & echo $!");
+  CHECK(describe(at_end(jobs, leaver)) == "stopped exited code 0 signal 0");
+  CHECK(dies(first_number(read(jobs, leaver).out.text)));
 }
 
 TEST_CASE("W-30: a kill that races with the end tells one story") {
   const LocalExecutor here = make();
-  ShellOptions options;
+  JobOptions options;
   options.max_finished = 1000;
-  BackgroundShells shells(here, options);
+  Jobs jobs(here, options);
   int killed = 0;
   for (int i = 0; i < 60; ++i) {
-    const std::string id = start(shells, i % 2 ? "exit 7" : "");
+    const std::string id = start(jobs, i % 2 ? "exit 7" : "");
     for (int j = 0; j < i; ++j) std::this_thread::yield();
-    const std::string answer = kill(shells, id);
-    const ShellStatus status = status_of(shells, id);
+    const std::string answer = kill(jobs, id);
+    const JobStatus status = status_of(jobs, id);
     CAPTURE(describe(status));
     if (answer == "true") {
-      CHECK(status.state == ShellState::killed);
+      CHECK(status.state == JobState::killed);
       ++killed;
     } else {
       CHECK(answer == "false");
       CHECK(status.result.outcome == Outcome::exited);
-      CHECK(status.state == (i % 2 ? ShellState::failed : ShellState::stopped));
+      CHECK(status.state == (i % 2 ? JobState::failed : JobState::stopped));
     }
   }
   CAPTURE(killed);
@@ -139,28 +138,27 @@ TEST_CASE("W-31: a kill takes no fixed time and holds nobody up") {
   LocalOptions options;
   options.kill_grace = safety * 2;
   const LocalExecutor here = make(options);
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   const Stopwatch watch;
   // This one takes its grace.
-  const std::string stubborn =
-      start(shells, std::string("echo $$; exec ") + child + " ignore-term");
-  CHECK(wait(shells, stubborn, until_seen("ready")) == "matched");
+  const std::string stubborn = start(jobs, std::string("echo $$; exec ") + child + " ignore-term");
+  CHECK(wait(jobs, stubborn, until_seen("ready")) == "matched");
   std::string answer;
-  std::thread killer([&] { answer = kill(shells, stubborn); });
+  std::thread killer([&] { answer = kill(jobs, stubborn); });
   // Those that obey end at once, while it does.
   for (int i = 0; i < 20; ++i) {
-    const std::string id = start(shells, "echo ready; exec sleep 300");
-    CHECK(wait(shells, id, until_seen("ready")) == "matched");
-    CHECK(read(shells, id).out.text == "ready\n");
-    CHECK(kill(shells, id) == "true");
+    const std::string id = start(jobs, "echo ready; exec sleep 300");
+    CHECK(wait(jobs, id, until_seen("ready")) == "matched");
+    CHECK(read(jobs, id).out.text == "ready\n");
+    CHECK(kill(jobs, id) == "true");
   }
-  CHECK(shells.list().size() == 21);
-  CHECK(status_of(shells, stubborn).state == ShellState::running);
+  CHECK(jobs.list().size() == 21);
+  CHECK(status_of(jobs, stubborn).state == JobState::running);
   CHECK(watch.soon());
-  ::kill(first_number(read(shells, stubborn).out.text), SIGKILL);
+  ::kill(first_number(read(jobs, stubborn).out.text), SIGKILL);
   killer.join();
   CHECK(answer == "true");
-  CHECK(describe(status_of(shells, stubborn)) == "killed cancelled code -1 signal 9");
+  CHECK(describe(status_of(jobs, stubborn)) == "killed cancelled code -1 signal 9");
   CHECK(watch.soon());
 }
 
@@ -172,11 +170,11 @@ TEST_CASE("W-31: the end of the object kills all at the same time") {
   const LeakCheck leaks;
   auto begin = std::chrono::steady_clock::now();
   {
-    BackgroundShells shells(here);
+    Jobs jobs(here);
     for (int i = 0; i < 10; ++i) {
-      const std::string id = start(shells, std::string("echo $$; exec ") + child + " ignore-term");
-      CHECK(wait(shells, id, until_seen("ready")) == "matched");
-      pids.push_back(first_number(read(shells, id).out.text));
+      const std::string id = start(jobs, std::string("echo $$; exec ") + child + " ignore-term");
+      CHECK(wait(jobs, id, until_seen("ready")) == "matched");
+      pids.push_back(first_number(read(jobs, id).out.text));
     }
     begin = std::chrono::steady_clock::now();
   }
@@ -187,12 +185,12 @@ TEST_CASE("W-31: the end of the object kills all at the same time") {
   CHECK(leaks.clean());
 }
 
-TEST_CASE("of many kills at once, exactly one ended the shell") {
+TEST_CASE("of many kills at once, exactly one ended the job") {
   const LocalExecutor here = make();
-  BackgroundShells shells(here);
+  Jobs jobs(here);
   for (int round = 0; round < 10; ++round) {
-    const std::string id = start(shells, "echo ready; exec sleep 300");
-    CHECK(wait(shells, id, until_seen("ready")) == "matched");
+    const std::string id = start(jobs, "echo ready; exec sleep 300");
+    CHECK(wait(jobs, id, until_seen("ready")) == "matched");
     Gate gate;
     std::atomic<int> ended{0};
     std::atomic<int> not_ended{0};
@@ -200,10 +198,10 @@ TEST_CASE("of many kills at once, exactly one ended the shell") {
     for (int i = 0; i < 8; ++i)
       threads.emplace_back([&] {
         gate.pass();
-        const std::string answer = kill(shells, id);
+        const std::string answer = kill(jobs, id);
         if (answer == "true") ++ended;
         if (answer == "false") ++not_ended;
-        if (status_of(shells, id).state != ShellState::killed) ++ended;
+        if (status_of(jobs, id).state != JobState::killed) ++ended;
       });
     gate.open();
     for (std::thread& thread : threads) thread.join();
@@ -212,7 +210,7 @@ TEST_CASE("of many kills at once, exactly one ended the shell") {
   }
 }
 
-TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
+TEST_CASE("W-33: nothing outlives a host that is killed while ten jobs run") {
 #if !defined(__linux__)
   MESSAGE("SKIPPED: only Linux has a supervisor");
 #else
@@ -234,15 +232,15 @@ TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
       if (sandboxed) options.sandbox.mode = SandboxMode::best_effort;
       auto here = LocalExecutor::create(options);
       if (!here) ::_exit(1);
-      auto* shells = new BackgroundShells(*here);
+      auto* jobs = new Jobs(*here);
       for (int i = 0; i < 10; ++i) {
-        auto started = shells->start(Command::shell(
+        auto started = jobs->start(Command::shell(
             "trap '' TERM HUP; setsid sleep 3715 > /dev/null 2>&1 & echo $$ $!; sleep 3716"));
         if (!started) ::_exit(2);
-        ShellWait until;
+        Jobs::Wait until;
         until.pattern = *Regex::compile("[0-9]+ [0-9]+");
-        (void)shells->wait(started->id, until);
-        const std::string line = shells->read(started->id)->out.text;
+        (void)jobs->wait(started->id, until);
+        const std::string line = jobs->read(started->id)->out.text;
         if (::write(report[1], line.data(), line.size()) < 0) ::_exit(3);
       }
       ::close(report[1]);
@@ -262,15 +260,15 @@ TEST_CASE("W-33: nothing outlives a host that is killed while ten shells run") {
 #endif
 }
 
-TEST_CASE("a copy made by fork leaves the shells alone") {
+TEST_CASE("a copy made by fork leaves the jobs alone") {
   const LocalExecutor here = make();
-  auto shells = std::make_unique<BackgroundShells>(here);
-  const std::string id = start(*shells, "echo ready; read line; echo got $line");
+  auto jobs = std::make_unique<Jobs>(here);
+  const std::string id = start(*jobs, "echo ready; read line; echo got $line");
   const std::string problem = support::in_other_host([&] {
-    shells.reset();
+    jobs.reset();
     return std::string();
   });
   CHECK(problem == "");
-  REQUIRE(shells);
-  CHECK(at_end(*shells, id).state == ShellState::stopped);
+  REQUIRE(jobs);
+  CHECK(at_end(*jobs, id).state == JobState::stopped);
 }

@@ -1,0 +1,66 @@
+// Commands that run in a place or a container, and the program here that leads there.
+#pragma once
+
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// A command in a place. Executors of places implement it, and RemoteRun drives it: launch() is
+// called once and first, finish() once and last. Only signal() may be called by several threads.
+class RemoteCommand {
+ public:
+  virtual ~RemoteCommand() = default;
+
+  // Starts it. Without `wait` a failed start is only known at the end. False: it has not started,
+  // and `failure` says why.
+  virtual bool launch(bool wait, const std::optional<CancelToken>& cancel,
+                      ProcessResult& failure) = 0;
+
+  // From here on: valid after launch().
+  virtual UniqueFd take_out() = 0;
+  virtual UniqueFd take_err() = 0;
+  // The pipe for standard input, or none. Bytes that it takes off `given` are sent before those of
+  // the pipe, and are read from where they lie until finish().
+  virtual UniqueFd take_input(std::string_view& given) = 0;
+  virtual int pid() const = 0;  // as its place sees it
+
+  // Accepts bytes that came through a stream, and calls `use` with the command's own ones.
+  virtual void take(Stream stream, std::string_view bytes,
+                    FunctionRef<void(std::string_view)> use) = 0;
+  virtual bool ended() const = 0;                 // its end is known, and all output has come
+  virtual bool is_lost() const { return false; }  // its end will not come: recover() now
+  virtual bool signal(int number) = 0;            // to all of its processes
+  // How long after SIGKILL its end may take. After that, recover() is called.
+  virtual std::chrono::milliseconds kill_time() const { return std::chrono::seconds(1); }
+  // The next program that kills the command or finds out how it ended; `last` is the result of the
+  // one before. Null, when there is no other: the run ends.
+  virtual std::shared_ptr<Process::State> recover(const ProcessResult* last);
+  // Sets outcome, exit_code, signal, limits_reached and message, and frees what the run needed.
+  virtual void finish(ProcessResult& result) = 0;
+};
+
+// A program of this host with pipes for its three streams. The caller reads and writes them.
+struct PipedProgram {
+  ChildHandle child = ChildHandle();
+  UniqueFd input = UniqueFd();
+  UniqueFd out = UniqueFd();
+  UniqueFd err = UniqueFd();
+  pid_t owner = ::getpid();  // a fork of this program only has a copy
+
+  PipedProgram() = default;
+  PipedProgram(const PipedProgram&) = delete;
+  PipedProgram& operator=(const PipedProgram&) = delete;
+  ~PipedProgram() { end(); }
+
+  Expected<void> start(const ProcessOptions& options);
+  // Kills the program without waiting for its end.
+  void end();
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
