@@ -172,8 +172,10 @@ std::vector<std::string> lines_of(std::string_view input) {
 
 // The id as both spell it, or nothing when it cannot be one.
 std::string key_of(const Json* id) {
-  if (!id || id->has_lone_surrogate() || !(id->is_string() || id->is_integer())) return {};
-  return id->is_integer() ? std::to_string(id->as_integer()) : Json(id->as_string()).dump();
+  if (!id || id->has_lone_surrogate()) return {};
+  if (id->is_integer()) return std::to_string(id->as_integer());
+  const bool is_whole = id->is_number() && std::floor(id->as_number()) == id->as_number();
+  return is_whole || id->is_string() ? id->dump() : "";
 }
 
 // Follows the client's side and tells what the server owes it.

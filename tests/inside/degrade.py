@@ -16,10 +16,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True
-from support import Client, NAMESPACES, PATIENCE, main
+from support import Client, NAMESPACES, PATIENCE, main, wait_until
 
 ERRORS = ("ENOSYS", "EPERM", "EOPNOTSUPP")
 NO_NAMESPACES = "namespaces=EPERM"
@@ -369,15 +368,6 @@ def alive(mark):
                 if mark.encode() in file.read().split(b"\0"):
                     found.append(int(pid))
     return found
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def check_killed_host(runner):

@@ -142,6 +142,11 @@ EOF
 '''
 
 
+def runs_sleep(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read() == "sleep\n"
+
+
 def own_processes(runner):
     """With a process table of its own a command sees no process of the host."""
     name = "ps shows only the command's own"
@@ -154,7 +159,9 @@ def own_processes(runner):
     mark = f"600.0{os.getpid()}"
     outside = subprocess.Popen(runner.become(["sleep", mark]), stdin=subprocess.DEVNULL)
     try:
-        script = "ps -eo args; ls -d /proc/[0-9]* | wc -l"
+        support.wait_until(lambda: runs_sleep(outside.pid))
+        # The first list is short on every host: of long output the middle is left out.
+        script = "ps -C sleep -o args; ps -eo args; ls -d /proc/[0-9]* | wc -l"
         seen = runner.run(runner.workspace(), script)
         own = runner.run(runner.workspace(), script, options=["--pid-namespace"])
     finally:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 USER = 12345
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -17,6 +18,15 @@ PATIENCE = 120
 
 # Whether namespaces can be had is asked of another program: ours is what is tested.
 NAMESPACES = "unshare -pnf true || unshare -Urpnf true"
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def landlock_abi():
