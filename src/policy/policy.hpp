@@ -30,10 +30,10 @@ struct PolicyOptions {
   //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
   //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
   //   test tr tree true type uname uniq wc which whoami
-  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
-  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
-  // of [, test and printf only what is known of their words counts. Where output is redirected to
-  // is not judged, as with `allowed`. Strict mode only.
+  // Not with words that have them write or start something (sort -o, sort --compress-program,
+  // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
+  // such words in a run: but in [, test and printf a word that is not known passes. The targets of
+  // redirections are not judged, as with `allowed`. Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
