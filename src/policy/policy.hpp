@@ -13,8 +13,9 @@ struct PolicyOptions {
   enum class Mode {
     // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
     // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
-    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands.
-    // A pattern must match the whole of a command. What cannot be understood is refused.
+    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands:
+    // not what env or xargs would start, but each command in a string for a shell needs a pattern,
+    // too. A pattern must match the whole of a command. What cannot be understood is refused.
     strict,
     // The verdicts of MassGen's command line server, for those who depend on them: what is judged
     // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
