@@ -80,7 +80,7 @@ struct Case {
   std::size_t generated_bytes = 0;
 
   std::size_t rank_of(Rule rule) const;
-  // False: the rule is off, or an objection that comes before it is known.
+  // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
   // Makes this the verdict. Call it only where wants() is true.
   void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);

@@ -10,7 +10,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// The kinds of programs exclude each other from the third on; the first that fits is taken.
+// A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
+// an interpreter with a version, and a builtin: the first that fits.
 void judge_program(Subject& subject, const Form& form, std::string_view name) {
   check_refused(subject, form, name);
   FileProgram program;
@@ -77,6 +78,7 @@ void judge_form(Subject& subject, const Form& form) {
     if (word.split) subject.add_form(form.from(1));
   }
   if (word.glob && is_pattern(name)) {
+    // build/* is some file of the workspace, and names no program.
     if (sweeps(name) && subject.is_own_path(part_of(word))) return;
     return judge_pattern(subject, form, name);
   }

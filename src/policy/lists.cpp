@@ -74,6 +74,7 @@ bool is_usual(const Form& form, const shell::Command& command) {
     const shell::Word& word = form.words[i];
     const std::string_view text = word.text;
     options = options && text != "--"sv;
+    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
     if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
         has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
         (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
@@ -91,7 +92,7 @@ bool is_usual(const Form& form, const shell::Command& command) {
 std::string text_with(const shell::Command& command, std::string_view guess, bool vanish) {
   std::string text = with_assignments(command, {});
   for (const shell::Word& word : command.words) {
-    // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
+    // The last word stays: without it `w $X` would be "w", which 'w .*' does not match.
     const bool last = &word == &command.words.back();
     if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {

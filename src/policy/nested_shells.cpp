@@ -70,7 +70,7 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
   const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = printed ? *printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
-  // Nothing at all is known of it, even where parts may be unknown.
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
@@ -137,7 +137,7 @@ void judge_trap(Subject& subject, const Form& form) {
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
   if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
-  // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
+  // Unknown parts are not refused: to the walk they are expansions, as in `trap "rm $tmp" EXIT`.
   if (!is_followed(subject.command, form)) subject.add_payload(form, form.words[i].text, true);
 }
 
@@ -158,7 +158,7 @@ struct ShellCall {
   bool runs = true;          // not with -n, --help and --version
 };
 
-// -lc, +e: a letter of -c, -n and -s counts where it stands.
+// One word of letters, such as -lc or +e.
 void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view word) {
   const bool on = word[0] == '-';
   for (const char letter : word.substr(1)) {

@@ -229,6 +229,7 @@ void OperandReader::use_archive() {
 
 // A file from elsewhere gets the last name of its address.
 void OperandReader::use_downloads() {
+  // fetch writes with such an option, unpack without one.
   if (given_.fetches != is(Operands::fetch)) return;
   for (Part& operand : operands_) operand.text = base_name(operand.text);
   write_below(0, 0);
@@ -252,6 +253,7 @@ void OperandReader::copy_files() {
   // A directory gets files of the same names.
   for (const Part& operand : operands_) {
     std::string_view source = operand.text;
+    // To rsync, a/ is what is in a: there is no name to add.
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText copy = path;
     const std::string_view name = base_name(source);
@@ -260,7 +262,8 @@ void OperandReader::copy_files() {
   }
 }
 
-// The operands [first, last) in the directory that is given; none: all that is in it.
+// The operands [first, last) are written, in the directory that is given or in the base. If the
+// range is empty, the directory itself is checked.
 void OperandReader::write_below(std::size_t first, std::size_t last) {
   const PathText directory =
       given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();

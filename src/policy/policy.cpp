@@ -6,8 +6,8 @@
 //       walk_once()        as bash reads the script
 //       walk_once()        as a POSIX shell does, if a part reads differently there
 //       not_read()         a syntax error or a limit outranks what the judge has found
-//     compat:            check_compat(): patterns over the text, in the reference's order. The walk
-//                        runs as well, if commands and files are asked for; its verdict is dropped
+//     compat:            check_compat(): patterns over the text, in MassGen's order. The walk runs
+//                        as well, if commands and files are asked for; its verdict is dropped
 
 #include "policy/judge_internal.hpp"
 

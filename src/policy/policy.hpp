@@ -13,8 +13,9 @@ struct PolicyOptions {
   enum class Mode {
     // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
     // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
-    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands.
-    // A pattern must match the whole of a command. What cannot be understood is refused.
+    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands:
+    // not what env or xargs would start, but each command in a string for a shell needs a pattern,
+    // too. A pattern must match the whole of a command. What cannot be understood is refused.
     strict,
     // The verdicts of MassGen's command line server, for those who depend on them: what is judged
     // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
@@ -30,10 +31,10 @@ struct PolicyOptions {
   //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
   //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
   //   test tr tree true type uname uniq wc which whoami
-  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
-  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
-  // of [, test and printf only what is known of their words counts. Where output is redirected to
-  // is not judged, as with `allowed`. Strict mode only.
+  // Not with words that have them write or start something (sort -o, sort --compress-program,
+  // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
+  // such words in a run: but in [, test and printf a word that is not known passes. The targets of
+  // redirections are not judged, as with `allowed`. Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off

@@ -47,13 +47,14 @@ struct PathText {
   std::vector<std::string_view> names = {};  // of relative, these may begin with `..`
 };
 
-// `home`: a leading ~ stands for a home directory.
+// Goes from a path to where a text leads from there, as cd does. `home`: a leading ~ stands for a
+// home directory.
 void enter(PathText& path, std::string_view text, bool home);
 
 std::string text_of(const PathText& path);
 
-// True if this is not removed with all that is below it. `contents`: what is in it, not the
-// directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
+// True if this must not be removed with all that is below it. `contents`: the question is for what
+// is in it, not for the directory itself, as with `/*`. `glob`: * ? and [ are those of patterns.
 bool is_protected(const PathText& path, bool contents, bool glob);
 
 // True if `path` is `above`, or is below it.
@@ -77,7 +78,8 @@ struct Form {
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
-  // Where find begins; and, with `process` set, the names it looks for.
+  // Of find: where it begins, and the names that it looks for. The names have Word::process set, to
+  // tell them apart.
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse
@@ -99,6 +101,7 @@ std::string join(const Form& form);
 struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
+  // True only if the part begins the word.
   bool home() const { return word->home && text.data() == word->text.data(); }
   bool glob() const { return word->glob && is_pattern(text); }
 };
@@ -152,7 +155,7 @@ class Arguments {
   bool ended_ = false;             // behind --
 };
 
-// What a program does with a file.
+// What a program does with a file; file_uses.cpp says what is refused of each.
 enum class Use : unsigned char {
   read,
   write,

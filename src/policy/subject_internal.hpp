@@ -50,17 +50,19 @@ struct Subject {
   // The command as it stands.
   Form whole() const;
 
-  // Refuses at a word; the message shows the form and what follows.
+  // Refuses at a word; the message shows the form, and then `follows`.
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
-  // A shell would read what is not known before it runs.
+  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
+  // and in a function's definition.
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
-  // The name of the program is not known.
+  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
   void refuse_unknown(const Form& form);
 
   // Where relative paths of the command begin.
   const PathText& base();
   PathText path_of(const Part& part);
   // True if it leads below the place where the script starts, by a relative path with a slash.
+  // False for all where there is a block list.
   bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
@@ -115,7 +117,7 @@ void judge_builtin(Subject& subject, const Form& form, std::string_view name);
 // What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
 // name of the shell.
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
-// A script, and the words from `first` on as its arguments.
+// A script, with the words from `first` on behind its text.
 void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word);
 // A script, and the words from `first_argument` on as $0, $1 ...
@@ -125,7 +127,7 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
 void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text has no known part.
+// True if a text is not known, and has no known part but blanks.
 bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------

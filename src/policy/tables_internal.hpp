@@ -14,7 +14,7 @@ inline namespace inner {
 // Directories that hold the homes of users.
 inline constexpr std::string_view home_parents = "Users home";
 
-// Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
+// Directories of / with all that is below. All other names that begin with lib count, too.
 inline constexpr std::string_view protected_trees =
     "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
 
@@ -84,11 +84,12 @@ inline constexpr std::string_view removing_functions =
 // between the entries of one. A column at the end may be missing.
 
 // Programs that are refused, with the rule, for their name or for what they are asked:
-// name|rule|options with an argument: letters, then long names|options that are refused|operands
-// that are, unless an option of the last column is there|options.
+// name|rule|options with an argument: letters, then long names|options that are refused|
+// operands that are refused|options that excuse the operands, or the name.
 // Operands: a word stands for itself as the first one, * for any, = for an assignment, /dev for a
 // device, @processes for missing names of processes, @kill for the process 1 or -1. Where both
-// columns are empty, the name is enough. In the last column, +word is one of the first operands.
+// columns of what is refused are empty, the name is enough. In the last column, +word is one of
+// the first two operands.
 inline constexpr std::string_view refused_programs =
     "at|plant|fqt|||l c d r V\n"
     "batch|plant|fq|||V\n"
@@ -147,9 +148,9 @@ struct FileProgram {
     read,
     write,
     make,       // a directory or a pipe
-    change,     // the owner of all but the first
-    chmod,      // the mode, which is the first, of all others
-    acl,        // the modes of all
+    change,     // the first is an owner, which all others get
+    chmod,      // the first is a mode, which all others get
+    acl,        // all get modes that options give
     copy,       // the last is written, the others are read
     link,       // the last is written
     move,       // the last is written, the others are removed
@@ -163,8 +164,8 @@ struct FileProgram {
     patch,      // the first is written
     key_value,  // if=FILE of=FILE
     tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, with an option of the last column
-    unpack,     // the same, without any of them
+    fetch,      // written in the directory, if an option of the last column is there
+    unpack,     // written in the directory, if none of these options is there
     git,        // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
@@ -259,9 +260,9 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
-// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
-// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
-// take words for arithmetic, which may run commands: a[$(x)].
+// What PolicyOptions::allow_usual allows: names|options that are refused; an entry with a dash is a
+// whole word. Options that write to a file are refused as well: file_programs knows them. Some
+// shells read words of `[` and others in its row as arithmetic, which may run commands: a[$(x)].
 inline constexpr std::string_view usual_programs =
     "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
     "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "

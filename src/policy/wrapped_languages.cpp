@@ -76,7 +76,8 @@ void judge_makefile(Subject& subject, const Form& form, std::string_view text) {
 
 // sed ---------------------------------------------------------------------------------------------
 
-// What a replacement puts in: & and \1 are of the input, and so is what follows.
+// What a replacement puts in. & and \1 are parts of the input, which is not known. Nor is the rest
+// of the line, which stands behind the replacement.
 std::string sed_replacement(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -199,7 +200,7 @@ void SedReader::read_substitution() {
   if (runs) run(sed_replacement(replacement));
 }
 
-// A command that sed makes of its input, too.
+// Runs a command, and the input, too, as sed may make the command of that.
 void SedReader::run(std::string_view command) {
   run_guess(subject_, form_, command);
   if (form_.input->kind == shell::Input::Kind::known)

@@ -37,12 +37,13 @@ struct Wrapper {
 //   p    of o: each operand is a script
 //   r    more options may follow the words before the command
 //   v    a command of its own follows: the row to go on with is "name command"
-//   Y    an interpreter, without its version; the number of its Language; with f, the first operand
-//        is its code where no option of the fifth field gives it
+//   Y    an interpreter, named without its version; a digit follows, the number of its Language;
+//        with f, the first operand is its code if no option of the fifth field gives any
 //   q    as v; a word ; begins the next command
 //   =x   the row x says how
 //   s    of C: its scripts are for a shell
-// Capitals are kinds that a function of their own reads: peel() has them.
+//   G    the options -c and --config hold a setting of git
+// The other capitals are kinds of programs with a function of their own: peel() calls it.
 inline constexpr std::string_view wrapper_table =
     "R;Y1;ef;;e\n"
     "Rscript;Y1;e;;e\n"
@@ -545,7 +546,7 @@ constexpr std::string_view name_of_row(std::size_t at) {
   return rest.substr(0, rest.find_first_of(";\n"));
 }
 
-// Rows are found by halves.
+// find_wrapper() searches by halves, so the rows are sorted.
 constexpr bool wrappers_in_order() {
   std::string_view before;
   for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {

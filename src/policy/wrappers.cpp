@@ -211,7 +211,7 @@ void peel_capsh(Subject& subject, const Form& form) {
     if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(subject, form.from(i));
 }
 
-// script writes a file, and what a command prints into it.
+// script runs a command, and writes what that prints to a file.
 void peel_script(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return subject.add_form(form.from(i + 1));
@@ -249,7 +249,7 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
-// Commands of tmux, and strings that hold one, or one for a shell.
+// Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
 void peel_nested(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (peel_command(subject, "tmux"sv, form.from(i))) return;
@@ -271,7 +271,7 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   }
   Form form = whole;
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
-  // A file that is sent elsewhere is no more unknown than one that is named there.
+  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
   static const shell::Input sent = {};
   if (wrapper.has('e') && reads_file(subject.command)) form.input = &sent;
   for (const char flag : wrapper.flags) {

@@ -152,7 +152,7 @@ void run_parallel(Subject& subject, const Form& form, const Form& command, std::
   }
   shell::Word quoted_argument = argument;
   quoted_argument.text.clear();
-  // A quoted ~ or * would be none.
+  // Quotes would make a ~ or * plain, so these stand bare where they can.
   if ((argument.home || argument.glob) &&
       argument.text.find_first_of(" \t\n'\"\\$`;&|<>(){}#!") == std::string::npos)
     quoted_argument.text = argument.text;

@@ -32,7 +32,8 @@ std::vector<std::string> features_of(const SandboxOptions& options) {
 
 #if CODEEXEC_HAS_SANDBOX
 
-// A few at most: each costs every command two system calls.
+// At most most_disk_roots; further file systems are not watched. Each costs every command two
+// system calls.
 void find_disk_roots(SandboxState& state) {
   dev_t devices[most_disk_roots] = {};
   for (const std::string& path : state.options.writable) {
@@ -46,8 +47,8 @@ void find_disk_roots(SandboxState& state) {
   }
 }
 
-// A supervisor finds its children by a list of the kernel's, which is an option of it, or has a
-// process table for them alone.
+// A supervisor finds its children in /proc, in a list that not every kernel is built with. Or it
+// has a process table for them alone.
 void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
   const bool own_table = (state.plan.clone_flags & CLONE_NEWPID) != 0;
   if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)

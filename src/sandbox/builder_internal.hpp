@@ -94,8 +94,8 @@ class SandboxPlanner {
 //   planner: what is still wanted --> a plan --> trial: a child applies it, attempts the forbidden
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
-//                +-- namespaces ------- a user namespace; then without mounts, without a process
-//                |                      table, and without loopback, with the other two again
+//                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
+//                |                      mounts, the process table, loopback (both others come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error

@@ -22,7 +22,7 @@ namespace {
 // holds its commands, too. With cgroup v2 a group that has processes cannot have such children,
 // unless it is the root; then the leaf is made beside it, but only where that escapes no limit.
 
-// Writes a control file of a cgroup, in one call as they need it. An errno, or 0.
+// Writes a control file of a cgroup. The kernel wants all of it in one call. An errno, or 0.
 int write_control(const std::string& path, std::string_view text) {
   const UniqueFd fd(above_standard_streams(::open(path.c_str(), O_WRONLY | O_CLOEXEC)));
   if (!fd) return errno;
@@ -145,7 +145,8 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
     const int error =
         write_control(leaf + (unified ? "/memory.max" : "/memory.limit_in_bytes"), bytes);
     if (error != 0) return error;
-    // Without it a command swaps instead of ending. Missing where swap is not accounted for.
+    // Without this a command swaps instead of ending. The file is missing where swap is not
+    // accounted for, so errors do not count.
     if (unified)
       write_control(leaf + "/memory.swap.max", "0");
     else
@@ -249,8 +250,8 @@ std::vector<std::string> RunCgroup::finish() {
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
       reached.push_back("processes");
     leaf.processes.reset();
-    // The dead stay in their group until somebody has waited for them. What is not gone by then is
-    // removed by a later create(), of another program.
+    // The dead stay in their group until somebody has waited for them. A leaf that outlasts all
+    // attempts is removed by a create() of another program, after the end of this one.
     constexpr int attempts = 50;
     for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {

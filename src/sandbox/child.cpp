@@ -45,7 +45,7 @@ constexpr long number_of_move_mount = 429;
 constexpr long number_of_openat2 = 437;
 constexpr long number_of_mount_setattr = 442;
 
-// One form of all four is less code.
+// One function for these four calls is less code than a call of raw() at each place.
 CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, CallWord third,
                                   CallWord fourth, CallWord fifth) {
   return raw(number, directory, path, third, fourth, fifth);
@@ -57,15 +57,15 @@ CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flag
                     sizeof attributes);
 }
 
-// A mount of what is there already, which is nowhere yet.
+// A descriptor of a new mount of what a path leads to. It is attached to no directory yet.
 CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
   constexpr int open_tree_clone = 1;
   return mount_call(number_of_open_tree, directory, path,
                     open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
 }
 
-// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
-// any moment, so it is looked up once and without following any.
+// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
+// may turn it into a link at any moment, so it is looked up once and without following any.
 CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
   constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
   const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
@@ -82,8 +82,8 @@ CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_o
   return result;
 }
 
-// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
-// read-only, as there is no right to write to it either.
+// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
+// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
 CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
   const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
   if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
@@ -123,8 +123,9 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   return result;
 }
 
-// Root may read these even without capabilities, as it owns them: addresses and numbers of the
-// kernel. Where one is missing there is nothing to hide.
+// Mounts the /proc of the new process table, and hides files with addresses and numbers of the
+// kernel: root may read them even without capabilities, as it owns them. One that is missing needs
+// no hiding, so those errors do not count.
 CODEEXEC_IN_CHILD long mount_proc() {
   const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
   if (mounted < 0) return mounted;
@@ -135,7 +136,7 @@ CODEEXEC_IN_CHILD long mount_proc() {
 }
 
 // Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
-// is this process's own, so the number means the other ruleset elsewhere.
+// is this process's own: in the host that number still is the plan's ruleset.
 CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
   const long ruleset =
       raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
@@ -167,10 +168,10 @@ CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
   return write_text("/proc/self/gid_map", plan.gid_map);
 }
 
-// The files of a process that cannot be dumped belong to root, its maps among them. Whether it can
-// be is a property of the memory, which is the host's: for these three writes other processes of
-// the user can look into the host, if they could not before. Only one child at a time does this,
-// see NamespaceTurn.
+// In /proc the files of a process that cannot be dumped belong to root, its maps among them. So a
+// host that cannot be dumped is made dumpable for these three writes, as its memory is shared: for
+// that time other processes of the user can look into it. Only one child at a time does this, see
+// NamespaceTurn.
 CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
   const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
   if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -209,7 +210,7 @@ CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
   std::uint64_t now[2] = {0, 0};
   const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
   if (known < 0) return known;
-  // Never more than there is, which only root could ask for.
+  // A limit is never raised, which root could do.
   if (limit.hard < now[1]) now[1] = limit.hard;
   if (limit.soft < now[0]) now[0] = limit.soft;
   if (now[0] > now[1]) now[0] = now[1];

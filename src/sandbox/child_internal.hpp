@@ -40,7 +40,7 @@ inline constexpr std::uint64_t right_ioctl_dev = 1u << 15;     // ABI 5, Linux 6
 inline constexpr std::uint64_t right_resolve_unix = 1u << 16;  // ABI 9, Linux 7.1
 
 inline constexpr std::uint64_t readable_rights = right_execute | right_read_file | right_read_dir;
-// No devices: with one of its own making a command of root's would read the disk itself.
+// No right to make devices: a command of root's could make one of the disk, and read all of it.
 inline constexpr std::uint64_t writable_rights =
     readable_rights | right_write_file | right_remove_dir | right_remove_file | right_make_dir |
     right_make_reg | right_make_sock | right_make_fifo | right_make_sym | right_refer |
@@ -52,7 +52,8 @@ inline constexpr std::uint64_t device_rights =
 inline constexpr std::uint64_t file_rights = right_execute | right_write_file | right_read_file |
                                              right_truncate | right_ioctl_dev | right_resolve_unix;
 
-// Keeps other threads of this program from starting a child that maps its user, until this one has.
+// While one child maps its user, no other thread of this program starts a child that does: see
+// map_user().
 class NamespaceTurn {
  public:
   explicit NamespaceTurn(const SandboxPlan& plan) {
@@ -95,7 +96,7 @@ enum class ConfineStep : int {
 // closed. 0 or a negative errno; `step`, when given, then tells what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
 
-// The very last step before execve: from here on the filter holds the setting up, too.
+// The very last step before execve: from here on the filter holds what this child does, too.
 CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan);
 
 // What the child of a trial could do although the plan forbids it, and one thing that it could not
@@ -133,8 +134,8 @@ struct Trial {
 };
 
 // Runs the trial in a child that borrows this program's memory and is waited for here. 0, or the
-// negative errno with which no child could be made. Neither this program's signal handlers nor its
-// other children have a part in it: the child sends no signal at its end.
+// negative errno with which no child could be made. No signal handler of this program runs
+// meanwhile. The child sends no signal at its end, so no plain wait of another thread reaps it.
 long run_trial(Trial& trial);
 
 // An abstract socket of this program that a trial tries to reach, with a name that the kernel

@@ -64,7 +64,7 @@ constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
 constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
                                      SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
                                      SYS_request_key};
-// Mounts and namespaces, and files by a handle that passes by all directories.
+// Mounts and namespaces, and files opened by a handle, which looks at no directory on the way.
 constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
                                     SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
                                     call_open_tree,     call_move_mount,    call_fsopen,
@@ -95,7 +95,7 @@ constexpr unsigned ipc_calls[] = {
 };
 
 // For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
-// CLONE_PARENT would make a child of the process that watches over the command.
+// CLONE_PARENT would make the new process a child of the supervisor, which watches the command.
 constexpr std::uint32_t refused_clone_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                               CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                               CLONE_NEWNET | CLONE_PARENT;
@@ -132,8 +132,8 @@ class FilterBuilder {
     const auto first = answers_.begin();
     std::fill(first + first_free_call, first + first_common_call, absent_);
     answers_[first_unknown_call] = absent_;
-    // For debuggers, strace and the leak check of the sanitizers, where something else keeps them
-    // to the command's own processes.
+    // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
+    // their own keeps them to the command's own processes.
     if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
     answers_[SYS_unshare] = look_at_unshare();
     answers_[SYS_clone] = look_at_clone();
@@ -197,9 +197,9 @@ class FilterBuilder {
     return load_argument(1);
   }
 
-  // Where no socket can be made there is none to connect or to send with, and refusing that as well
-  // breaks programs that use pairs of connected sockets. Half of a pair could be bound, though, and
-  // take an abstract name from the host's programs.
+  // connect() and send() stay allowed where no socket can be made: refusing them breaks programs
+  // that use pairs of connected sockets. build() refuses bind() there, as half of a pair could be
+  // bound and take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
     const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
     if (options_.network == Network::none && !unix_sockets) return no_socket();
@@ -242,8 +242,8 @@ class FilterBuilder {
     return load_argument(0);
   }
 
-  // With the network of the host what a kernel without that family says, else a refusal that name
-  // resolution gives up at soon.
+  // The answer for a family that is refused. With the network of the host it is that of a kernel
+  // without the family, else one (EACCES) at which name resolution soon gives up.
   FilterLabel no_socket() const {
     return options_.network == Network::host ? no_family_ : no_access_;
   }

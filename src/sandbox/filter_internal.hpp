@@ -4,12 +4,12 @@
 // number and arguments, but not what an argument points to. It starts like this:
 //
 //   another architecture than ours    kill: i386 calls (int 0x80) have other numbers
-//   a number newer than our audit     ENOSYS, as on an older kernel; so have all x32 numbers
+//   a number above those in the table ENOSYS, as on an older kernel; so have all x32 numbers
 //   all others                        a search tree over the numbers leads to the answer
 //
-// The kernel runs a filter for each number at the time of installing it, to remember which calls
-// need no look at all. What installing costs is therefore the length of the way to each answer: the
-// tree halves the numbers, not the rules.
+// When a filter is installed, the kernel runs it once for each number, to remember which calls need
+// no look at all. Installing therefore costs the sum of the ways to all answers. So the tree halves
+// the range of numbers, not the list of rules.
 //
 // Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
 // an int: it ignores the upper half, and a filter that does not can be fooled with it.
@@ -56,8 +56,8 @@ class FilterProgram {
   std::vector<sock_filter> finish() const { return {reversed_.rbegin(), reversed_.rend()}; }
 
  private:
-  // A branch skips 255 instructions at most. One less, as bringing one of its targets near moves
-  // the other one away.
+  // A branch skips 255 instructions at most. The bound here is one less: the jump that brings one
+  // target near moves the other one away by one.
   Label within_reach(Label target) {
     const std::size_t skipped = reversed_.size() - target;
     if (skipped < 255) return target;
@@ -82,8 +82,8 @@ struct FilterOptions {
   Network network = Network::host;
   // With Network::none and loopback: AF_UNIX sockets of all kinds.
   bool unix_sockets = false;
-  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
-  // below 6 from the one signal that goes to everybody.
+  // Of Landlock; 0: there is none. At 1 and 2 the filter keeps files from being truncated. Below 6
+  // it refuses the one kill() that reaches everybody.
   int landlock_abi = 0;
   // The command has a namespace of its own for System V IPC and POSIX message queues.
   bool own_ipc = false;

@@ -41,6 +41,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   const long error = started < 0 ? started : long{trial.error};
   if (state_.plan.clone_flags != 0 &&
       (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished)) {
+    // Root tries each set of namespaces without one for users first. All others always need that.
     const bool was_tried_for_users = std::exchange(user_namespace_, true);
     if (!was_tried_for_users) return Next::try_again;
     user_namespace_ = ::geteuid() != 0;
@@ -69,7 +70,8 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   return Next::done;
 }
 
-// The feature that is missed least goes first. When the network was at fault, all come back.
+// The feature that is missed least goes first. When a network of its own is the only one left, it
+// was at fault: it goes, and the others come back.
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const std::string why = concat("no namespaces can be made here: %",
                                  {errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});

@@ -100,7 +100,7 @@ bool is_program_file(const std::string& path);
 // The one judge of what commands must not read: by its name, or because its owner shows it to
 // fewer than everybody (in /etc), or than the directory around it (among tools).
 struct SecretSearch {
-  // Where a name stands decides whether it is that of a secret; a set.
+  // Where an entry stands: a name may be that of a secret in one place only. Bits of a set.
   enum Place : unsigned {
     prefix = 1,    // of tools: a directory of PATH, or the one around it
     near_top = 2,  // in a tree of tools, on its first two levels
@@ -110,8 +110,8 @@ struct SecretSearch {
   // `unknown`: the tree is deeper or larger than is looked at, or cannot be read.
   enum class Finding { nothing, secret, unknown };
 
-  // What installers fill. Only the first level of these is looked at: the umask of the installing
-  // user may hide all files of a library, and it would not work without them.
+  // Directories that installers fill. Only their first level is looked at: the umask of the user
+  // who installs may hide all files of a library, which would not work without them.
   static bool is_installed_part(std::string_view name);
 
   static bool has_secret_name(std::string_view name, Place where, bool is_directory);
@@ -120,7 +120,7 @@ struct SecretSearch {
   bool is_secret(const std::string& path, const struct stat& status, const struct stat& parent,
                  int depth) const;
 
-  // In a directory and below, each entry for one of the budget.
+  // Looks at a directory and all below it. Each entry takes one from the budget.
   Finding look_into(const std::string& directory, int depth, std::size_t& budget) const;
 
   bool of_settings;
@@ -139,7 +139,8 @@ class TreeGrants {
 
   void add_directory(const std::string& path) { add(path, 0); }
 
-  // What a directory holds. `of_system`: what is root's and too large to be looked at is no secret.
+  // Adds each entry of a directory. `of_system`: a directory of root's that is too large to be
+  // looked at is added as well.
   void add_entries(const std::string& directory, bool of_system = false);
 
   void add_entry(const std::string& path, int depth = 0);
@@ -212,8 +213,8 @@ class ToolGrants {
     return SystemGrants::covers(path) || is_granted(path) || trees_.covers(path);
   }
 
-  // Whatever PATH says: a home directory, a directory of the system, or one above it; what holds
-  // secrets, or what everybody puts there.
+  // What stays out, whatever PATH says: a home directory, a directory of the system or one above
+  // it, one with the name of a secret, and one that everybody can write to.
   bool is_never_granted(const std::string& path) const;
 
   static bool is_bin(const std::string& path);

@@ -51,7 +51,8 @@ void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>
   add_rlimit(state, RLIMIT_CPU, limits.cpu_time, 1);
   add_rlimit(state, RLIMIT_AS, limits.address_space);
   add_rlimit(state, RLIMIT_NOFILE, limits.open_files);
-  // No signal comes when a disk fills up, so one file is kept from filling it alone.
+  // No signal comes when a disk fills up, but one comes when a file reaches its limit. So no file
+  // may be larger than the limit of the disk.
   const bool is_disk_less =
       limits.disk != no_bound && (limits.file_size == no_bound || limits.disk < limits.file_size);
   add_rlimit(state, RLIMIT_FSIZE, is_disk_less ? limits.disk : limits.file_size);

@@ -104,7 +104,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
   TreeGrants trees(ruleset);
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
-  // Without them no program would start.
+  // Without the rules for the system no program would start.
   if (ruleset.error() != 0) {
     drop_ruleset("no rules can be made: %", {errno_text(ruleset.error())});
     return {};
@@ -187,7 +187,8 @@ void SandboxPlanner::prepare_mounts() {
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
     add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
-  // What lies above is kept in its place, or it could be moved away with all that is in it.
+  // The directories above a protected path are kept in their places: one that is moved away would
+  // take the protected path with it.
   std::set<std::string> paths;
   for (const std::string& path : state_.options.protected_paths) {
     paths.insert(std::string(path));
@@ -211,7 +212,7 @@ void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t i
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {
   gaps_.add("network", "loopback cannot be had (%); commands have none", {why});
   network = Network::none;
-  // Its rules for the network are others.
+  // The ruleset depends on the network, so it is made again.
   return landlock_abi > 0 ? build_ruleset() : Expected<void>();
 }
 

@@ -22,12 +22,12 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// File systems on which Limits::disk counts.
+// The most file systems on which Limits::disk counts.
 inline constexpr std::size_t most_disk_roots = 8;
 
 #if CODEEXEC_HAS_SANDBOX
-// These are not in the unnamed namespace because they are fields of classes that the declarations
-// name.
+// These stand outside of `inner`, which becomes an unnamed namespace: they are fields of classes
+// that the public declarations name.
 
 // A limit as the kernel takes it.
 struct SandboxRlimit {
@@ -65,12 +65,12 @@ struct SandboxPlan {
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
   bool mount_proc = false;  // a /proc of the new process table
-  // Everything is mounted read-only but these, and in these again what is protected.
+  // Everything is mounted read-only but `writable`; in these again what is `guarded`.
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
   std::size_t writable_count = 0;
-  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
-  // its end it is only kept from being moved away.
+  // The protected paths, relative to each writable directory: a NUL after each, and an empty one at
+  // the end. A path with a slash at its end is not read-only, but only cannot be moved away.
   const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
@@ -127,7 +127,7 @@ struct SandboxState {
   std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
-  SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
+  SandboxRlimit rlimits[6] = {};  // one for each resource that Limits can bound
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};
   std::string shared_memory = {};

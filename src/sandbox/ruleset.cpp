@@ -22,7 +22,8 @@ bool open_at(const UniqueFd& directory, const char* entry, UniqueFd& fd, struct 
   return fd && ::fstat(fd.get(), &status) == 0;
 }
 
-// An errno, or 0; or the link that may not be followed.
+// Walks from `/` name by name, and leaves the last file in `grant`. An errno, or 0. A link that may
+// not be followed ends the walk: its path is put in `planted`.
 int walk_by_name(const std::string& path,
                  FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow,
                  OpenedGrant& grant, std::string& planted) {
@@ -109,7 +110,7 @@ namespace {
 
 // The ruleset -------------------------------------------------------------------------------------
 
-// What each ABI of Landlock can forbid; of newer ones than the last only that.
+// What each ABI of Landlock can forbid. Of a newer ABI only what the last one here can.
 constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7fff,
                                            0xffff, 0xffff, 0xffff, 0xffff, 0x1ffff};
 constexpr int newest_known_abi = 9;
@@ -123,7 +124,7 @@ inline namespace inner {
 bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   const int known = std::min(abi, newest_known_abi);
   attributes_.handled_fs = rights_of_abi[known];
-  // Sockets with a path are the user's to allow, and belong to the network otherwise.
+  // Sockets with a path can be reached with the network of the host, or when the option says so.
   if (network == Network::host || unix_sockets) attributes_.handled_fs &= ~right_resolve_unix;
   size_ = sizeof attributes_.handled_fs;
   if (known >= tcp_abi) {

@@ -30,22 +30,23 @@ struct Limits {
   std::uint64_t cpu_time =
       no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
-  // memory_per_process in the report, memory is missing, and strict refuses.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
+  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
   std::uint64_t memory = no_bound;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
-  // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
+  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
-  // report, but not for root; processes is missing, and strict refuses.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
+  // missing and, but for root, processes_per_user enforced; strict mode refuses.
   std::uint64_t processes = no_bound;
   std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size =
       no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
   // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
-  // end, which is told. Also the most that one file may have, as with file_size.
+  // command, whoever fills it. It is looked at four times a second: the command is killed. It is
+  // looked at again when the command has ended: that is only told. Also the most that one file may
+  // have, as with file_size.
   std::uint64_t disk = no_bound;
 };
 
@@ -56,8 +57,8 @@ struct SandboxOptions {
   std::vector<std::string> writable = {};
   std::vector<std::string> readable = {};
   // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
-  // ~/.pyenv ...) become readable but for what looks like a secret, and so do the programs that
-  // they link to, unless a link lies in a writable directory.
+  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
+  // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
   // With Network::none and loopback: sockets with a path, which reach the services of this host
@@ -76,8 +77,8 @@ struct SandboxOptions {
   bool pid_namespace = false;
   // Files and directories that commands can neither change nor replace, though they lie in a
   // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
-  // there when a command begins is not made and not protected, and neither is what a link leads
-  // to. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  // there when a command begins is not made and not protected. What a link leads to is not
+  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
   Limits limits = {};
 };
@@ -125,8 +126,9 @@ class Sandbox {
 
   const SandboxReport& report() const noexcept;
 
-  // Whether every granted path still is the file it was at create(). The kernel's rules hold on to
-  // the files; a path that now leads elsewhere only means that something is wrong.
+  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
+  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
+  // sign that something is wrong.
   Expected<void> check_grants() const;
 
  private:

@@ -78,7 +78,8 @@ class RunCgroup {
 inline namespace inner {
 
 #if CODEEXEC_HAS_SANDBOX
-// Where leaves with a limit can be made; its directory is empty when there is no such place.
+// Where leaves, the cgroups of runs, can be made with a limit of memory or of processes. The
+// directory is empty when there is no such place.
 CgroupBase find_cgroup_base(bool memory);
 
 // The count after a word in a control file of lines like "oom_kill 3".
@@ -87,7 +88,7 @@ std::uint64_t counter_in(const std::string& text, std::string_view word);
 // This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
 std::string own_group(std::string_view groups, std::string_view controller);
 
-// Blanks and backslashes of mountinfo are written in octal.
+// Undoes the octal escapes in which mountinfo writes blanks and backslashes.
 std::string unescaped(std::string_view text);
 
 // The directory of this process's group, as it is mounted here.

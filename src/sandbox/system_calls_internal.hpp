@@ -69,7 +69,8 @@ inline CODEEXEC_IN_CHILD long raw(long number, CallWord first = 0, CallWord seco
 inline constexpr long kernel_signals = _NSIG - 1;
 inline constexpr long kernel_sigset_size = kernel_signals / 8;
 
-// libc's own functions leave out the two signals it uses itself (32 and 33).
+// A set of signals as the kernel takes it. libc's functions leave out two that it uses itself (32
+// and 33).
 struct KernelSigset {
   unsigned char bits[kernel_sigset_size];
 };
@@ -92,7 +93,7 @@ class SignalPause {
   KernelSigset before_ = {};
 };
 
-// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
+// A process on borrowed memory that runs `function` on `stack`.
 struct CloneRequest {
   std::uint64_t flags;
   int (*function)(void*);
@@ -101,10 +102,11 @@ struct CloneRequest {
   std::size_t stack_size;
   int* pidfd;                               // or null
   int exit_signal;                          // to this program, when it ends; or 0
-  std::uint32_t* cleared_at_end = nullptr;  // a futex that is 0 then, and woken; or null
+  std::uint32_t* cleared_at_end = nullptr;  // a futex: set to 0 and woken at its end; or null
 };
 
-// `cleared` is told, before the process begins, whether it has no handlers of the host's.
+// A pid or a negative errno. `cleared` is set before the process begins: true when the kernel has
+// removed the host's signal handlers from it.
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared);
 
 }  // namespace inner

@@ -1,4 +1,4 @@
-// What toolchains need: interpreters, compilers, caches.
+// The directories of PATH, the prefixes around them, and the programs that they link to.
 
 #include "sandbox/child_internal.hpp"
 #include "sandbox/grants_internal.hpp"
@@ -99,7 +99,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   // What is in ~/.cargo/bin are fronts for what is here.
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
-  // Python's parts of ~/.local that are not in a directory of their own.
+  // What tools keep in ~/.local/share, beside the data of other programs.
   if (is_shared)
     for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
       trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
@@ -118,7 +118,7 @@ void ToolGrants::add_targets(const std::string& directory) {
   for (const std::string& path : paths_in(directory)) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
-    // Most lead to what is known; only others are worth the way name by name.
+    // Most lead to what is known. Only the others are worth the slower walk name by name.
     const std::string quick = real_path_of(path);
     if (quick.empty() || is_known(quick)) continue;
     const std::string target = place_of(path).path;

@@ -1,4 +1,4 @@
-// Which system directories and which parts of a home may be read.
+// The search for secrets; the grants of the system and of trees without their secrets.
 
 #include "sandbox/child_internal.hpp"
 #include "sandbox/grants_internal.hpp"
@@ -158,6 +158,7 @@ bool SecretSearch::is_secret(const std::string& path, const struct stat& status,
                              : (status.st_mode & S_IROTH) == 0;
   const Place where = depth > 1 ? deep : near_top;
   if (!is_hidden && !has_secret_name(in_lower_case(entry), where, is_directory)) return false;
+  // A program that its owner can run is no secret, whatever its name and mode.
   return !is_regular || (status.st_mode & S_IXUSR) == 0 || !is_program_file(path);
 }
 
@@ -177,7 +178,7 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
     if (is_secret(path, found, status, depth + 1)) return Finding::secret;
     if (!is_shallow && S_ISDIR(found.st_mode)) below.push_back(std::move(path));
   }
-  // Near ones first: what is at hand is what an owner put there.
+  // The entries of this directory came first: a secret that an owner put there is near the top.
   Finding worst = Finding::nothing;
   for (const std::string& path : below) {
     const Finding finding = look_into(path, depth + 1, budget);
@@ -243,7 +244,7 @@ void TreeGrants::add(const std::string& path, int depth) {
 void SystemGrants::add(const SandboxOptions& options) {
   std::string_view paths = readable_system;
   while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
-  // Names only; rules reach down.
+  // To list only. A rule reaches down, so the names in all directories below can be listed, too.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);

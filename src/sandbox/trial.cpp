@@ -20,7 +20,8 @@ CODEEXEC_IN_CHILD bool refused(long result) {
 }
 
 CODEEXEC_IN_CHILD unsigned try_files() {
-  // Everybody may list it, and write to the name of the own process.
+  // Without a sandbox everybody may list that directory, and write to that file, which holds the
+  // name of the own process.
   constexpr const char* directory = "/";
   constexpr const char* file = "/proc/self/comm";
   constexpr const char* made = "/.codeexec-trial";

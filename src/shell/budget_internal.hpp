@@ -61,7 +61,7 @@ class ShellPrinted : public ShellText {
   void write(std::string_view bytes);
   void write_unknown();
   void append(const ShellText& other);
-  // What came after the first `size` bytes may have been written, or not.
+  // What stands behind the first `size` bytes may have been written, or not: it becomes unknown.
   void forget(std::size_t size);
   void mark(bool is_assumed, bool has_globs, bool has_home) {
     assumed = assumed || is_assumed;

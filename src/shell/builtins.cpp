@@ -132,7 +132,7 @@ void ShellBuiltin::run() {
     case ShellVerb::exec:
       if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
       return output_.write_unknown();
-    case ShellVerb::exit:  // whether more comes
+    case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
       return output_.write_unknown();
     case ShellVerb::hash:

@@ -9,7 +9,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// What a command is known as.
+// What a command is known as. shell_verb_of() has a line of names for each, in this order.
 enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,
@@ -91,8 +91,8 @@ class ShellBuiltin : ShellVerbs {
   void run_hash();
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read();
-  // What read takes from an input that is known: of each line, as others may have taken those
-  // before it, unless the input is its own.
+  // What read takes from an input that is known. It may be any line, as other commands may have
+  // read those before it, unless the input is that of this command alone.
   void run_known_read();
   void assign_read(const std::vector<std::string_view>& names, std::vector<ShellVariable>& read);
   void run_set();
@@ -112,7 +112,7 @@ class ShellPrinter : ShellVerbs {
  private:
   // Null: it is not known.
   void print_input(const shell::Input* input);
-  // A word as it is printed; what it stands for is not always known.
+  // Prints a word, and marks the output with what is known of it.
   void print_word(const shell::Word& word);
   void run_cat();
   void run_echo();

@@ -107,7 +107,7 @@ void ShellCommandParser::parse_redirection(ShellNode& node) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
   const bool both = looking_at("&>"sv);
-  int number = -1;
+  int number = -1;  // none; -2: one that is not known or beyond 1023
   if (both) {
     dialect_dependent_ = true;
     ++at_;
@@ -226,7 +226,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
         fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
       break;
     }
-    // There, bash ends the document, and takes the rest of the line for the script.
+    // In a substitution bash ends the document here, and reads the rest of the line as commands.
     if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
         line.find(')') != std::string_view::npos)
       return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);

@@ -40,7 +40,7 @@ shell::Input input_of(ShellPrinted output) {
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
   const ShellNode node = walk.node(index);
-  // Lists are held by the constructs that count.
+  // The kinds up to `pipeline` are no level of their own: what holds them has counted.
   const bool counts = node.kind > ShellNode::Kind::pipeline;
   if (counts && !walk.budget.enter(node.begin)) return;
   walk.here_begin = node.begin;
@@ -143,13 +143,13 @@ void ShellRunner::run_and_or(const ShellNode& node) {
   ShellScopes& scopes = walk.scopes;
   run(walk.item(node.nodes, 0));
   const std::size_t written = place.output->text.size();
-  // What each command changes may be what remains: the next one may not run.
+  // The changes of each command are kept apart: the chain may end behind any of them.
   std::list<ShellChanges> steps;
   scopes.open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
     const char joint = walk.node(walk.item(node.nodes, i)).joint;
-    // Behind ||, and what follows behind &&, it is not known which of those before have run.
+    // Behind a ||, and for the command after that, it is not known which commands have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(scopes.take_frame());
       scopes.merge(steps, true);

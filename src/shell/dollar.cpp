@@ -1,4 +1,4 @@
-// The parser: what begins with a dollar sign or a backquote, and extended globs.
+// The parser: what begins with a dollar sign or a backquote, and process substitutions.
 
 #include "shell/parser_internal.hpp"
 
@@ -152,7 +152,7 @@ void ShellExpansionParser::read_backquotes(bool in_double_quotes) {
 //   $(( 1 + (2) ))       arithmetic: the parentheses are balanced, and two in a row end it
 //   $((cd a; ls) | w)    a subshell in a substitution: at depth 0, a single one comes first
 //
-// This is the only place where text is read twice, and each of its bytes once more per level.
+// This is the only place where text is read twice: each byte once more for each level it is in.
 
 std::size_t ShellExpansionParser::arithmetic_end(std::size_t at) const {
   const std::string_view text = text_;  // in registers: this loop is the hot one

@@ -31,7 +31,8 @@ void change_case(bool upper, std::size_t count, std::string& text) {
     if (text[i] >= first && text[i] < first + 26) text[i] = static_cast<char>(text[i] ^ 0x20);
 }
 
-// Only patterns of plain characters and stars at the far end: what names are cut with.
+// Cuts what matches. Only for patterns of plain characters, with a star at the far end or none: the
+// usual ones for names of files. False: another pattern.
 bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text) {
   const bool front = part.operation == '#';
   const bool star = !pattern.empty() && (front ? pattern.front() : pattern.back()) == '*';
@@ -42,6 +43,7 @@ bool remove_match(const ShellPart& part, std::string_view pattern, std::string& 
     if (!front && ends_with(text, pattern)) text.erase(text.size() - pattern.size());
     return true;
   }
+  // The shortest cut at the front and the longest at the end go to the first place that matches.
   const bool first = front != part.doubled;
   const std::size_t at = first ? text.find(pattern) : text.rfind(pattern);
   if (at == std::string::npos) return true;

@@ -15,7 +15,7 @@ inline namespace inner {
 //
 //   x='a b'   $x        a, b           unquoted: split
 //             "$x"$x    a ba, b        the first field goes on where the quotes end
-//             $x$(w)    a, b@          unknown and unquoted: marked as `split`, may be several
+//             $x$(w)    a, b@          @ is unknown and unquoted: `split`, may be several words
 //             ~/c       ~/c, home      the text stays, the mark says that it is a home directory
 
 void ShellFields::add_text(std::string_view text, bool quoted) {
@@ -45,7 +45,8 @@ void ShellFields::add_value_text(const ShellText& text, bool quoted) {
   const bool begins = !started_ && word_.text.empty();
   if (text.assumed) word_.assumed = true;
   if (text.glob) word_.glob = true;
-  // A home directory that was printed behind something else is known to begin a word only.
+  // With `home`, a ~ is a home directory only where it begins a word. Anywhere else it may be one
+  // or not, so it becomes unknown.
   std::string written;
   for (std::size_t i = 0; i < text.text.size(); ++i) {
     const char before = i == 0 ? (begins ? ' ' : 'x') : whole ? 'x' : text.text[i - 1];

@@ -20,7 +20,7 @@ void ShellNames::define(ShellRunner& runner, std::uint32_t index, const ShellNod
     bodies.push_back(std::uint32_t{index});
     ++scopes.definitions;
   }
-  // In a function, a return before it may have left it out.
+  // In a function, a return may have come before the definition.
   mark_own(runner, name, activations_.empty());
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is reported again with its arguments.
@@ -94,8 +94,8 @@ bool ShellNames::run_function(ShellRunner& runner, const shell::Command& command
 //           f aaaaaaaa                3: max_activations   is followed with any arguments
 //             f ...                   4                    ends: end_recursion()
 //
-// A call with the arguments of a running one ends at once. Where a call has ended so, the body of
-// the function that it would have run again is run once more, with what it may then find.
+// A call with the arguments of a running one is not followed. When the running call comes to its
+// end, its body is run once more, with the values that the call may have left.
 
 void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
                       const Bodies& bodies) {
@@ -162,7 +162,8 @@ void ShellNames::call_once(ShellRunner& runner, std::uint32_t function,
       for (const ShellValue& value : variable.values) activation.carried[name].merge(value);
     std::vector<ShellValue> former;
     if (variable.late) former = walk.scopes.find(name).values;
-    // What the script had not set would be not known in all that follows.
+    // A former value that the script has not set is left out: with it, the variable would be
+    // unknown in all that follows.
     if (former == ShellScopes::initial(name).values) former.clear();
     if (former.size() + variable.values.size() > max_former) {
       former.clear();
@@ -197,6 +198,7 @@ void ShellNames::make_local(ShellScopes& scopes, std::string_view name) {
 }
 
 void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
+  // A change that is renamed to positional_key is erased below, as those to the arguments are.
   for (const auto& [name, former] : activations_.back().locals) {
     for (auto& [changed, variable] : changes) {
       if (changed != name) continue;

@@ -10,7 +10,7 @@ inline namespace inner {
 
 namespace {
 
-// The working directory is one path, however it is called; numbers have no blanks.
+// True if the value has no blanks that split it: numbers, and $PWD, which is taken for one path.
 bool is_one_word(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
 }  // namespace
@@ -45,8 +45,8 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
     if (i > 0 && separate && started_) end_field();
     if (i > 0 && !separate) add_text(parameter.all ? " " : joint(), true);
     add_value_text(parameter.elements[i], part.quoted);
-    // What was not known when it became an element may have been several, or none. Behind a blank
-    // of it stands a word that is known.
+    // An element with an unquoted unknown part may be several words, or none. The word that is left
+    // is certain if splitting has put the unknown part into a word before it.
     if (parameter.many && parameter.elements[i].split && !single_) word_.split = !word_.known();
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text({}, true);

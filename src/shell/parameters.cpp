@@ -80,7 +80,6 @@ ShellParameter ShellParameters::positional(std::string_view name) {
   const bool read = read_integer(name, number);
   const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
   walk_.budget.charge(std::min(index, value.elements.size()));
-  // Behind words that may be several, positions are not certain.
   if (value.is_uncertain(index + 1))
     parameter.state = ShellParameter::State::unknown;
   else if (index < value.elements.size())

@@ -23,8 +23,8 @@ class ShellParser;
 // Quotation around an expansion.
 enum class ShellQuotes { none, doubled, here_document, arithmetic };
 
-// Stands at a position of a text, and holds what is there against the grammar. Keeps the first
-// error: behind it every loop ends, as failed_ is looked at.
+// Stands at a position of a text, and compares what is there with the grammar. Keeps the first
+// error. Every loop looks at failed_, so that it ends after an error.
 class ShellScanner {
  public:
   ShellScanner(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
@@ -58,7 +58,7 @@ class ShellScanner {
   std::string_view token_here() const;
   void fail(ErrorCode code, std::string_view message, std::size_t at);
   void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
-  // What stands here cannot; `where` is for the message.
+  // Fails: what stands here may not stand here. `where` is for the message.
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
@@ -171,7 +171,7 @@ class ShellExpansionParser : public ShellWordParser {
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
   // when these parentheses are those of nested subshells.
   std::size_t arithmetic_end(std::size_t at) const;
-  // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
+  // Arithmetic: it begins `skip` bytes behind here, ends at `end`, and `close` bytes close it.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
   // ${...}, from the dollar on.

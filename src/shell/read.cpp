@@ -35,7 +35,7 @@ void read_line(std::string_view line, const shell::Input& input, std::string_vie
     name.merge(scalar_value({std::string(field), input.glob, glob, input.home}));
     blank = true;
     at = skip_separator(line, end, separators, blank);
-    // What comes behind may be a part of these names of files, or anything.
+    // The names behind it may get a part of these names of files, or anything.
     if (!glob && !has_nul(field)) continue;
     line = glob ? field : line.substr(line.size() - 1);
     at = 0;
@@ -76,7 +76,8 @@ void ShellBuiltin::run_known_read() {
     const std::string& option = words_[i].text;
     const std::size_t argument = std::min(option.find_first_not_of("-reEs"), option.size());
     raw = raw || option.find('r') < argument;
-    // Other options than -r and -p may be none, or end it before the line does.
+    // Behind other options than -r and -p it is not sure what is read: they may be words that are
+    // no options, or end the reading before the end of the line.
     sure = sure && option.find_first_not_of("-rp") == std::string::npos;
     if (argument == option.size()) continue;
     if (option[argument] != 'p' && option[argument] != 't') return;

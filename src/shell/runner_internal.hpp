@@ -31,7 +31,7 @@ struct ShellPlace {
   shell::Input* input;   // standard input; exec changes it for all that shares it
   ShellPrinted* output;  // standard output
   const shell::Command* producer = nullptr;  // of `input`
-  std::uint64_t producer_id = 0;             // no two commands share one
+  std::uint64_t producer_id = 0;             // another for each pipe that has one; 0: none
   KeptCommand* keep = nullptr;  // where a command is kept for the one behind it in the pipeline
   unsigned parallel = 0;        // pipelines and background lists around
   unsigned shells = 0;          // started by the script, around it
@@ -74,8 +74,8 @@ struct ShellEffects {
 // At most max_memories of one body are kept, and Limits::max_text / 4 bytes for all.
 class ShellBodies {
  public:
-  // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
-  // a function's arguments, or what the variable of a for loop has.
+  // Runs a body, or recalls what it did. The caller has to apply the effects. In the body the
+  // variable `name` is `given`: the arguments of a function, or the variable of a for loop.
   ShellEffects run(ShellRunner& runner, ShellRange nodes, std::string_view name,
                    const ShellVariable& given);
 
@@ -111,7 +111,8 @@ class ShellBodies {
 // what the function may change is not known any more.
 class ShellNames {
  public:
-  // A function that the script itself defines, outside of branches: others may call it before.
+  // A function that the script defines outside of branches. Bodies that stand before the definition
+  // may call it, too.
   void expect(std::string_view name) { later_[std::string(name)]; }
   void define(ShellRunner& runner, std::uint32_t index, const ShellNode& node);
   // After unset -f. `certain`: the name is known.
@@ -136,7 +137,7 @@ class ShellNames {
   bool in_alias() const { return !running_aliases_.empty(); }
 
  private:
-  static constexpr std::size_t max_former = 3;       // values after an early return
+  static constexpr std::size_t max_former = 3;       // values, with those of an early return
   static constexpr std::size_t max_activations = 3;  // of a recursive function
   static constexpr std::size_t max_locals = 64;
 
@@ -152,8 +153,8 @@ class ShellNames {
   };
   using Bodies = std::vector<std::uint32_t>;
 
-  // Which names are those of functions is kept like a variable, as branches and subshells have
-  // it: its value is the mark of the shell that has defined it.
+  // Whether a name is that of a function differs between branches and subshells. So it is kept as
+  // a variable, own_key(): its value is the mark of the shell that has defined the function.
   static void mark_own(ShellRunner& runner, std::string_view name, bool own);
   static std::string own_key(std::string_view name) { return concat("(%", {name}); }
   static char own_mark(const ShellRunner& runner);
@@ -196,7 +197,7 @@ struct ShellWalk {
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
   std::list<shell::Input> printed = {};  // what can be read from <( )
-  bool lastpipe = false;       // the script speaks of it: the end of a pipeline may run in it
+  bool lastpipe = false;       // the word is in the script: a pipeline's end may run in this shell
   std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
 };
@@ -217,12 +218,12 @@ class ShellRunner {
   void run_expansion_text(std::string_view text);
   // The same, if it has substitutions.
   void run_substitutions(std::string_view text);
-  // For those in arithmetic: bash evaluates variables in it, and the subscripts they contain.
+  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
   void run_arithmetic_text(std::string_view text);
-  // For those in subscripts: builtins that take names of variables evaluate them, as in
+  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
   // unset 'a[$(command)]'.
   void run_subscripts(const shell::Command& command);
-  // For those in a value: bash evaluates subscripts where it takes values for arithmetic or for a
+  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
   // Handlers see what the variables are in the end, too.
@@ -262,8 +263,8 @@ class ShellRunner {
   void run_compound(const ShellNode& node);
   // Runs what may or may not run; gives what it changed.
   ShellChanges run_branch(std::uint32_t index);
-  // After &&, commands run in a state that knows all before them; after ||, that of the failure of
-  // some of them.
+  // A command behind && finds what the commands before it have changed. For one behind || it is not
+  // known which of them have run.
   void run_and_or(const ShellNode& node);
   void run_if(const ShellNode& node);
   void run_case(const ShellNode& node);

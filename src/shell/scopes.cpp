@@ -247,7 +247,8 @@ void ShellScopes::note_read(std::string_view name, const ShellVariable& variable
     at->second.used = at->second.used || by_command;
     return;
   }
-  // No variable is without a value: a large one is never found again.
+  // A large variable is noted without values. As no variable is without one, a memory that depends
+  // on it is never found again.
   const std::size_t bytes = variable.size();
   const bool large = bytes > max_remembered;
   const std::string key(name);

@@ -39,13 +39,13 @@ class ShellScopes {
 
   // `keeps`: it may be left in the middle, so values that are overwritten are kept, too.
   std::uint64_t open_frame(bool keeps = false);
-  // Takes the frame's assignments back and gives what they were; `between`, when given, what they
-  // had been before, if it was kept.
+  // Takes the frame's assignments back and gives them. `between`, when given, gets the values that
+  // later assignments of the frame have overwritten, if they were kept.
   ShellChanges take_frame(ShellChanges* between = nullptr);
   std::size_t frames() const { return frames_.size(); }
   // What was changed in frames behind the first `from`, for each of them.
   void for_each_change(std::size_t from, FunctionRef<void(const std::string&)> visit);
-  // A number that no frame has, and nothing else that asks for one.
+  // A number that no frame and no other caller has got.
   std::uint64_t new_id() { return ++last_id_; }
 
   // Assigns as a script does: minds what declare and readonly have said.
@@ -83,7 +83,7 @@ class ShellScopes {
   // Between the two, `recording` gets what is read of what was there before its frame.
   void begin_recording(ShellRecording& recording);
   void end_recording() { recording_ = recording_->outer; }
-  // `by_command`: not only to be merged.
+  // `by_command`: a command has used the value; otherwise it was only read to be merged.
   void note_read(std::string_view name, const ShellVariable& variable, bool by_command);
   // What is recorded depends on this one of the running functions.
   void note_activation(std::size_t level);

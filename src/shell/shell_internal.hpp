@@ -23,8 +23,8 @@ constexpr CharSet word_end(" \t\n&|;<>()");
 constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
 constexpr CharSet ends_quoted_run("\\'\"`$}]");
 
-// Where a text stands in the script: byte i of it at begin + i, or, if it is not written there as
-// it is, somewhere between begin and end.
+// Where a text stands in the script. If `exact`, byte i of it is at begin + i. If not, the script
+// does not have the text as it is: it comes from somewhere between begin and end.
 struct ShellOrigin {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -53,8 +53,8 @@ std::uint16_t hash_of_name(std::string_view name);
 // The message of the limit max_depth.
 std::string too_deep(const shell::Options& options);
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
-// start stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. A `~` at the
+// start is a name like others, so `~/..` becomes `.`.
 std::string join_shell_path(std::string_view directory, std::string_view path);
 
 }  // namespace inner

@@ -85,7 +85,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
   ShellBudget& budget = walk.budget;
   if (!budget.enter(command.begin)) return;
   const bool is_known = !has_nul(text);
-  // Strings that are run count together, and more than once where they are run so.
+  // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
   walk.syntax.texts.push_back(std::move(text));
   const auto begin = static_cast<std::uint32_t>(command.begin);

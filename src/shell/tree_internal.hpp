@@ -8,8 +8,8 @@
 //
 // Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
 // most once per level of nesting; it never goes back, except that `((` is looked through first: it
-// is arithmetic or a nested subshell. The walk is bounded by Limits: all that makes one word stand
-// for many, or many commands out of one, is charged to them.
+// is arithmetic or a nested subshell. The walk is bounded by Limits: whatever makes many words of
+// one, or many commands of one, is charged to them.
 //
 // Where the shells themselves do not agree on how a text is read, or where a reading would be
 // guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
@@ -69,7 +69,7 @@ struct ShellWord {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   bool braces = false;  // has an unquoted { that may begin a brace expansion
-  bool quoted = false;  // some of it is quoted: no alias, no here-document expansion
+  bool quoted = false;  // some of it is quoted: no alias; a pattern may be plain text
 };
 
 struct ShellAssignment {
@@ -124,8 +124,7 @@ struct ShellNode {
   std::string_view name = {};
 };
 
-// Takes what stands behind the first `size` away. resize() could make a table longer, and weighs
-// for that.
+// Removes the rows behind the first `size`. resize() could also add rows, which is more code.
 template <class Row>
 void cut(std::vector<Row>& table, std::size_t size) {
   table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
@@ -149,10 +148,10 @@ struct ShellSyntax {
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
   std::list<std::string> texts = {};          // what the views of the above point into
-  bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
-  bool plain_quotes = false;                  // it does not, as a POSIX shell
-  std::size_t simple = 0;                     // commands
-  std::size_t most_simple = 0;                // of these
+  bool pairs_quotes = false;                  // "${x:-'..'}" was read as bash reads it: in pairs
+  bool plain_quotes = false;                  // read it as a POSIX shell: the quotes are plain
+  std::size_t simple = 0;                     // how many simple commands there are
+  std::size_t most_simple = 0;                // how many there may be
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 

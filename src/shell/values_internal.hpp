@@ -53,7 +53,7 @@ inline ShellValue empty_array() {
   return value;
 }
 
-// A value that is not known: of a variable, and of an array of which not even the size is.
+// A value that is not known, and an array of which not even the size is known.
 inline ShellValue unknown_scalar() { return scalar_value(unknown_text()); }
 inline ShellValue unknown_array() {
   ShellValue value;
@@ -66,9 +66,9 @@ struct ShellVariable {
   static constexpr std::size_t max_values = 16;  // with more, it is not known
 
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
-  std::uint64_t frame = 0;              // that knows its former value
+  std::uint64_t frame = 0;              // the one that keeps its former value; see ShellScopes
   bool used = false;                    // in a recording: read by a command
-  bool late = false;  // of a change: the body may have been left before it was made
+  bool late = false;  // in a change: the body may have been left before this was assigned
 
   // Adds a value, unless it is there.
   void merge(ShellValue value);
@@ -84,7 +84,7 @@ using ShellChanges = std::list<std::pair<std::string, ShellVariable>>;
 bool read_integer(std::string_view text, long long& value);
 // True if it has a 0 in front.
 bool is_padded(std::string_view text);
-// The same in arithmetic, where a 0 in front makes a number octal: that is none here.
+// The same in arithmetic. A 0 in front makes a number octal there: false.
 inline bool read_decimal(std::string_view text, long long& value) {
   return !is_padded(text) && read_integer(text, value);
 }

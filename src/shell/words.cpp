@@ -227,6 +227,7 @@ void ShellWordParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
+  // A star in any case, so that the word counts as a pattern behind @ + and !, too.
   add_literal("*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {

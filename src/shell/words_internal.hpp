@@ -125,7 +125,7 @@ class ShellExpander : ShellFields {
   void add_either(const ShellPart& part);
   // ${name-word} and ${name=word} of a variable that the script does not set.
   void assume_operand(const ShellPart& part);
-  // ${name=word} of one that is not set: it gives the variable's value, split like one.
+  // ${name=word} of a variable that is not set: the result is its new value, and is split as such.
   void assign_operand(const ShellPart& part);
   // For the commands in an operand that is not used, as far as the walk can tell.
   void walk_operand(const ShellPart& part);
@@ -171,8 +171,8 @@ bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter&
 
 // The characters of IFS.
 std::string separators_of(const ShellValue& ifs);
-// Where the separator that begins at `at` ends: blanks around another one are part of it.
-// `blank`: what may be in it, then whether it has nothing else.
+// Where the separator that begins at `at` ends: blanks around another one are part of it. `blank`,
+// before: one that is no blank may be in it; after: it has blanks only.
 std::size_t skip_separator(std::string_view text, std::size_t at, std::string_view separators,
                            bool& blank);
 
