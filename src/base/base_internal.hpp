@@ -195,10 +195,12 @@ std::string shell_word(std::string_view text);
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
 
-// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
-inline bool has_glob(std::string_view text) {
-  return text.find_first_of("*?[") != std::string_view::npos;
-}
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these, or an extended glob
+// of bash: ?(a|b) *(a) +(a) @(a) !(a).
+bool has_glob(std::string_view text);
+
+// Where the first extended glob begins, or npos.
+std::size_t find_extended_glob(std::string_view text);
 
 // A bracket expression of such a pattern.
 struct GlobBracket {

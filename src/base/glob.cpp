@@ -37,6 +37,17 @@ GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c) {
   return {};
 }
 
+std::size_t find_extended_glob(std::string_view text) {
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
+    if (at > 0 && "?*+@!"sv.find(text[at - 1]) != std::string_view::npos) return at - 1;
+  return std::string_view::npos;
+}
+
+bool has_glob(std::string_view text) {
+  return text.find_first_of("*?["sv) != std::string_view::npos ||
+         find_extended_glob(text) != std::string_view::npos;
+}
+
 bool glob_matches(std::string_view pattern, std::string_view name) {
   constexpr std::size_t none = std::string_view::npos;
   std::size_t p = 0, n = 0, star = none, star_n = 0;

@@ -5,6 +5,28 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// An extended glob may match any name, whatever stands in its parentheses: of each name in the path
+// that has one, what follows is a star. /bin/@(rm) becomes /bin/*, and a/!(b)c/d becomes a/*/d.
+void widen_extended_globs(std::string& text) {
+  if (find_extended_glob(text) == std::string::npos) return;
+  std::string widened;
+  for (std::string_view rest = text;;) {
+    const std::size_t size = std::min(rest.find('/'), rest.size());
+    const std::string_view name = rest.substr(0, size);
+    const std::size_t at = std::min(find_extended_glob(name), size);
+    widened += name.substr(0, at);
+    if (at < size) widened += '*';
+    if (size == rest.size()) break;
+    widened += '/';
+    rest.remove_prefix(size + 1);
+  }
+  text = std::move(widened);
+}
+
+}  // namespace
+
 inline namespace inner {
 
 // A word becomes fields in one pass over its parts, as the shell does it in several:
@@ -20,10 +42,14 @@ inline namespace inner {
 
 void ShellFields::add_text(std::string_view text, bool quoted) {
   if (!walk_.budget.charge(text.size(), begin_)) return;
+  const std::size_t known = word_.text.size();
   word_.text += text;
   word_.assumed = word_.assumed || assumed_;
   started_ = started_ || quoted || !text.empty();
-  if (!quoted && has_glob(text)) word_.glob = true;
+  // An extended glob may begin in one expansion and go on in the next.
+  const bool joins = known > 0 && starts_with(text, "("sv);
+  if (!quoted && (has_glob(text) || (joins && has_glob(word_.text.substr(known - 1, 2)))))
+    word_.glob = true;
 }
 
 void ShellFields::add_unknown(bool quoted) {
@@ -34,6 +60,7 @@ void ShellFields::add_unknown(bool quoted) {
 void ShellFields::end_field() {
   word_.begin = begin_;
   word_.end = end_;
+  if (word_.glob) widen_extended_globs(word_.text);
   out_.push_back(std::move(word_));
   word_ = shell::Word();
   started_ = false;

@@ -227,8 +227,13 @@ void ShellWordParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
-  // A star in any case, so that the word counts as a pattern behind @ + and !, too.
-  add_literal("*("sv, false);
+  // The operator and the parenthesis are one part, so that the word counts as a pattern. Where the
+  // operator is no text of its own, as in $@(, a star does.
+  ShellPart* const last = syntax_.pending_parts.empty() ? nullptr : &syntax_.pending_parts.back();
+  const bool joins = last && last->kind == ShellPart::Kind::literal && !last->quoted &&
+                     !last->text.empty() && last->text.back() == text_[at_ - 1];
+  if (joins) last->text.remove_suffix(1);
+  add_literal(joins ? text_.substr(at_ - 1, 2) : "*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {
     if (peek() == '(') {
