@@ -673,8 +673,9 @@ struct PolicyOptions {
   enum class Mode {
     // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
     // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
-    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands.
-    // A pattern must match the whole of a command. What cannot be understood is refused.
+    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands:
+    // not what env or xargs would start, but each command in a string for a shell needs a pattern,
+    // too. A pattern must match the whole of a command. What cannot be understood is refused.
     strict,
     // The verdicts of MassGen's command line server, for those who depend on them: what is judged
     // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
@@ -690,10 +691,10 @@ struct PolicyOptions {
   //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
   //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
   //   test tr tree true type uname uniq wc which whoami
-  // Not with what has them write or start something (sort -o, sort --compress-program, uniq IN OUT,
-  // find -exec and -delete, rg --pre, printf -v ...), nor where a word may come to that in a run;
-  // of [, test and printf only what is known of their words counts. Where output is redirected to
-  // is not judged, as with `allowed`. Strict mode only.
+  // Not with words that have them write or start something (sort -o, sort --compress-program,
+  // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
+  // such words in a run: but in [, test and printf a word that is not known passes. The targets of
+  // redirections are not judged, as with `allowed`. Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
@@ -1171,22 +1172,23 @@ struct Limits {
   std::uint64_t cpu_time =
       no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
   // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. That is
-  // memory_per_process in the report, memory is missing, and strict refuses.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
+  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
   std::uint64_t memory = no_bound;
   // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
-  // never used, of which Node takes 16 GiB for a WebAssembly, and Java 4 GiB.
+  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
   std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root: processes_per_user in the
-  // report, but not for root; processes is missing, and strict refuses.
+  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
+  // missing and, but for root, processes_per_user enforced; strict mode refuses.
   std::uint64_t processes = no_bound;
   std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size =
       no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
   // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command, whoever fills it. Looked at four times a second, and the command is killed; and at its
-  // end, which is told. Also the most that one file may have, as with file_size.
+  // command, whoever fills it. It is looked at four times a second: the command is killed. It is
+  // looked at again when the command has ended: that is only told. Also the most that one file may
+  // have, as with file_size.
   std::uint64_t disk = no_bound;
 };
 
@@ -1197,8 +1199,8 @@ struct SandboxOptions {
   std::vector<std::string> writable = {};
   std::vector<std::string> readable = {};
   // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
-  // ~/.pyenv ...) become readable but for what looks like a secret, and so do the programs that
-  // they link to, unless a link lies in a writable directory.
+  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
+  // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
   // With Network::none and loopback: sockets with a path, which reach the services of this host
@@ -1217,8 +1219,8 @@ struct SandboxOptions {
   bool pid_namespace = false;
   // Files and directories that commands can neither change nor replace, though they lie in a
   // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
-  // there when a command begins is not made and not protected, and neither is what a link leads
-  // to. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  // there when a command begins is not made and not protected. What a link leads to is not
+  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
   Limits limits = {};
 };
@@ -1266,8 +1268,9 @@ class Sandbox {
 
   const SandboxReport& report() const noexcept;
 
-  // Whether every granted path still is the file it was at create(). The kernel's rules hold on to
-  // the files; a path that now leads elsewhere only means that something is wrong.
+  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
+  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
+  // sign that something is wrong.
   Expected<void> check_grants() const;
 
  private:
@@ -3450,10 +3453,12 @@ std::string shell_word(std::string_view text);
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
 
-// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these.
-inline bool has_glob(std::string_view text) {
-  return text.find_first_of("*?[") != std::string_view::npos;
-}
+// Patterns of shells for names of files (POSIX.1-2024, 2.14) have one of these, or an extended glob
+// of bash: ?(a|b) *(a) +(a) @(a) !(a).
+bool has_glob(std::string_view text);
+
+// Where the first extended glob begins, or npos.
+std::size_t find_extended_glob(std::string_view text);
 
 // A bracket expression of such a pattern.
 struct GlobBracket {
@@ -4180,6 +4185,17 @@ GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c) {
     found = found || pattern[i] == c;
   }
   return {};
+}
+
+std::size_t find_extended_glob(std::string_view text) {
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1))
+    if (at > 0 && "?*+@!"sv.find(text[at - 1]) != std::string_view::npos) return at - 1;
+  return std::string_view::npos;
+}
+
+bool has_glob(std::string_view text) {
+  return text.find_first_of("*?["sv) != std::string_view::npos ||
+         find_extended_glob(text) != std::string_view::npos;
 }
 
 bool glob_matches(std::string_view pattern, std::string_view name) {
@@ -7128,8 +7144,8 @@ constexpr CharSet word_end(" \t\n&|;<>()");
 constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
 constexpr CharSet ends_quoted_run("\\'\"`$}]");
 
-// Where a text stands in the script: byte i of it at begin + i, or, if it is not written there as
-// it is, somewhere between begin and end.
+// Where a text stands in the script. If `exact`, byte i of it is at begin + i. If not, the script
+// does not have the text as it is: it comes from somewhere between begin and end.
 struct ShellOrigin {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -7158,8 +7174,8 @@ std::uint16_t hash_of_name(std::string_view name);
 // The message of the limit max_depth.
 std::string too_deep(const shell::Options& options);
 
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. `~` at the
-// start stays the name of a directory that has a parent.
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. A `~` at the
+// start is a name like others, so `~/..` becomes `.`.
 std::string join_shell_path(std::string_view directory, std::string_view path);
 
 }  // namespace
@@ -7276,8 +7292,8 @@ std::string decode_ansi_c(std::string_view text) {
 //
 // Both steps recurse only as deep as Limits::max_depth allows. The parser reads each character at
 // most once per level of nesting; it never goes back, except that `((` is looked through first: it
-// is arithmetic or a nested subshell. The walk is bounded by Limits: all that makes one word stand
-// for many, or many commands out of one, is charged to them.
+// is arithmetic or a nested subshell. The walk is bounded by Limits: whatever makes many words of
+// one, or many commands of one, is charged to them.
 //
 // Where the shells themselves do not agree on how a text is read, or where a reading would be
 // guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
@@ -7331,7 +7347,7 @@ struct ShellWord {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   bool braces = false;  // has an unquoted { that may begin a brace expansion
-  bool quoted = false;  // some of it is quoted: no alias, no here-document expansion
+  bool quoted = false;  // some of it is quoted: no alias; a pattern may be plain text
 };
 
 struct ShellAssignment {
@@ -7386,8 +7402,7 @@ struct ShellNode {
   std::string_view name = {};
 };
 
-// Takes what stands behind the first `size` away. resize() could make a table longer, and weighs
-// for that.
+// Removes the rows behind the first `size`. resize() could also add rows, which is more code.
 template <class Row>
 void cut(std::vector<Row>& table, std::size_t size) {
   table.erase(table.begin() + static_cast<std::ptrdiff_t>(size), table.end());
@@ -7411,10 +7426,10 @@ struct ShellSyntax {
   std::vector<ShellNode> nodes = {};
   std::vector<std::uint32_t> lists = {};      // indices of words or of nodes
   std::list<std::string> texts = {};          // what the views of the above point into
-  bool pairs_quotes = false;                  // of "${x:-'..'}", as bash does
-  bool plain_quotes = false;                  // it does not, as a POSIX shell
-  std::size_t simple = 0;                     // commands
-  std::size_t most_simple = 0;                // of these
+  bool pairs_quotes = false;                  // "${x:-'..'}" was read as bash reads it: in pairs
+  bool plain_quotes = false;                  // read it as a POSIX shell: the quotes are plain
+  std::size_t simple = 0;                     // how many simple commands there are
+  std::size_t most_simple = 0;                // how many there may be
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 
@@ -7446,8 +7461,8 @@ class ShellParser;
 // Quotation around an expansion.
 enum class ShellQuotes { none, doubled, here_document, arithmetic };
 
-// Stands at a position of a text, and holds what is there against the grammar. Keeps the first
-// error: behind it every loop ends, as failed_ is looked at.
+// Stands at a position of a text, and compares what is there with the grammar. Keeps the first
+// error. Every loop looks at failed_, so that it ends after an error.
 class ShellScanner {
  public:
   ShellScanner(ShellSyntax& syntax, const shell::Options& options, std::string_view text,
@@ -7481,7 +7496,7 @@ class ShellScanner {
   std::string_view token_here() const;
   void fail(ErrorCode code, std::string_view message, std::size_t at);
   void fail_here(std::string_view message) { fail(ErrorCode::parse, message, at_); }
-  // What stands here cannot; `where` is for the message.
+  // Fails: what stands here may not stand here. `where` is for the message.
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
@@ -7594,7 +7609,7 @@ class ShellExpansionParser : public ShellWordParser {
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
   // when these parentheses are those of nested subshells.
   std::size_t arithmetic_end(std::size_t at) const;
-  // Arithmetic from `skip` bytes behind here up to `end`, which `close` bytes end.
+  // Arithmetic: it begins `skip` bytes behind here, ends at `end`, and `close` bytes close it.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
   // ${...}, from the dollar on.
@@ -8050,7 +8065,13 @@ void ShellWordParser::read_extended_glob() {
   if (!enter()) return;
   const std::size_t begin = at_;
   dialect_dependent_ = true;
-  add_literal("*("sv, false);
+  // The operator and the parenthesis are one part, so that the word counts as a pattern. Where the
+  // operator is no text of its own, as in $@(, a star does.
+  ShellPart* const last = syntax_.pending_parts.empty() ? nullptr : &syntax_.pending_parts.back();
+  const bool joins = last && last->kind == ShellPart::Kind::literal && !last->quoted &&
+                     !last->text.empty() && last->text.back() == text_[at_ - 1];
+  if (joins) last->text.remove_suffix(1);
+  add_literal(joins ? text_.substr(at_ - 1, 2) : "*("sv, false);
   ++at_;
   while (!failed_ && !at_end() && peek() != ')') {
     if (peek() == '(') {
@@ -8074,7 +8095,7 @@ void ShellWordParser::read_extended_glob() {
 }  // namespace
 
 // shell/dollar.cpp --------------------------------------------------------------------------------
-// The parser: what begins with a dollar sign or a backquote, and extended globs.
+// The parser: what begins with a dollar sign or a backquote, and process substitutions.
 
 namespace {
 
@@ -8223,7 +8244,7 @@ void ShellExpansionParser::read_backquotes(bool in_double_quotes) {
 //   $(( 1 + (2) ))       arithmetic: the parentheses are balanced, and two in a row end it
 //   $((cd a; ls) | w)    a subshell in a substitution: at depth 0, a single one comes first
 //
-// This is the only place where text is read twice, and each of its bytes once more per level.
+// This is the only place where text is read twice: each byte once more for each level it is in.
 
 std::size_t ShellExpansionParser::arithmetic_end(std::size_t at) const {
   const std::string_view text = text_;  // in registers: this loop is the hot one
@@ -9052,7 +9073,7 @@ void ShellCommandParser::parse_redirection(ShellNode& node) {
   using Kind = shell::Redirection::Kind;
   ShellRedirection redirection;
   const bool both = looking_at("&>"sv);
-  int number = -1;
+  int number = -1;  // none; -2: one that is not known or beyond 1023
   if (both) {
     dialect_dependent_ = true;
     ++at_;
@@ -9171,7 +9192,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
         fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
       break;
     }
-    // There, bash ends the document, and takes the rest of the line for the script.
+    // In a substitution bash ends the document here, and reads the rest of the line as commands.
     if (substitutions_ > 0 && starts_with(line, document.delimiter) &&
         line.find(')') != std::string_view::npos)
       return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
@@ -9264,7 +9285,7 @@ inline ShellValue empty_array() {
   return value;
 }
 
-// A value that is not known: of a variable, and of an array of which not even the size is.
+// A value that is not known, and an array of which not even the size is known.
 inline ShellValue unknown_scalar() { return scalar_value(unknown_text()); }
 inline ShellValue unknown_array() {
   ShellValue value;
@@ -9277,9 +9298,9 @@ struct ShellVariable {
   static constexpr std::size_t max_values = 16;  // with more, it is not known
 
   std::vector<ShellValue> values = {};  // what it is, depending on the branches taken
-  std::uint64_t frame = 0;              // that knows its former value
+  std::uint64_t frame = 0;              // the one that keeps its former value; see ShellScopes
   bool used = false;                    // in a recording: read by a command
-  bool late = false;  // of a change: the body may have been left before it was made
+  bool late = false;  // in a change: the body may have been left before this was assigned
 
   // Adds a value, unless it is there.
   void merge(ShellValue value);
@@ -9295,7 +9316,7 @@ using ShellChanges = std::list<std::pair<std::string, ShellVariable>>;
 bool read_integer(std::string_view text, long long& value);
 // True if it has a 0 in front.
 bool is_padded(std::string_view text);
-// The same in arithmetic, where a 0 in front makes a number octal: that is none here.
+// The same in arithmetic. A 0 in front makes a number octal there: false.
 inline bool read_decimal(std::string_view text, long long& value) {
   return !is_padded(text) && read_integer(text, value);
 }
@@ -9360,7 +9381,7 @@ class ShellPrinted : public ShellText {
   void write(std::string_view bytes);
   void write_unknown();
   void append(const ShellText& other);
-  // What came after the first `size` bytes may have been written, or not.
+  // What stands behind the first `size` bytes may have been written, or not: it becomes unknown.
   void forget(std::size_t size);
   void mark(bool is_assumed, bool has_globs, bool has_home) {
     assumed = assumed || is_assumed;
@@ -9556,13 +9577,13 @@ class ShellScopes {
 
   // `keeps`: it may be left in the middle, so values that are overwritten are kept, too.
   std::uint64_t open_frame(bool keeps = false);
-  // Takes the frame's assignments back and gives what they were; `between`, when given, what they
-  // had been before, if it was kept.
+  // Takes the frame's assignments back and gives them. `between`, when given, gets the values that
+  // later assignments of the frame have overwritten, if they were kept.
   ShellChanges take_frame(ShellChanges* between = nullptr);
   std::size_t frames() const { return frames_.size(); }
   // What was changed in frames behind the first `from`, for each of them.
   void for_each_change(std::size_t from, FunctionRef<void(const std::string&)> visit);
-  // A number that no frame has, and nothing else that asks for one.
+  // A number that no frame and no other caller has got.
   std::uint64_t new_id() { return ++last_id_; }
 
   // Assigns as a script does: minds what declare and readonly have said.
@@ -9600,7 +9621,7 @@ class ShellScopes {
   // Between the two, `recording` gets what is read of what was there before its frame.
   void begin_recording(ShellRecording& recording);
   void end_recording() { recording_ = recording_->outer; }
-  // `by_command`: not only to be merged.
+  // `by_command`: a command has used the value; otherwise it was only read to be merged.
   void note_read(std::string_view name, const ShellVariable& variable, bool by_command);
   // What is recorded depends on this one of the running functions.
   void note_activation(std::size_t level);
@@ -9904,7 +9925,8 @@ void ShellScopes::note_read(std::string_view name, const ShellVariable& variable
     at->second.used = at->second.used || by_command;
     return;
   }
-  // No variable is without a value: a large one is never found again.
+  // A large variable is noted without values. As no variable is without one, a memory that depends
+  // on it is never found again.
   const std::size_t bytes = variable.size();
   const bool large = bytes > max_remembered;
   const std::string key(name);
@@ -9948,7 +9970,7 @@ struct ShellPlace {
   shell::Input* input;   // standard input; exec changes it for all that shares it
   ShellPrinted* output;  // standard output
   const shell::Command* producer = nullptr;  // of `input`
-  std::uint64_t producer_id = 0;             // no two commands share one
+  std::uint64_t producer_id = 0;             // another for each pipe that has one; 0: none
   KeptCommand* keep = nullptr;  // where a command is kept for the one behind it in the pipeline
   unsigned parallel = 0;        // pipelines and background lists around
   unsigned shells = 0;          // started by the script, around it
@@ -9991,8 +10013,8 @@ struct ShellEffects {
 // At most max_memories of one body are kept, and Limits::max_text / 4 bytes for all.
 class ShellBodies {
  public:
-  // Runs a body, or recalls what it did; its effects are not there yet. `name` has `given` in it:
-  // a function's arguments, or what the variable of a for loop has.
+  // Runs a body, or recalls what it did. The caller has to apply the effects. In the body the
+  // variable `name` is `given`: the arguments of a function, or the variable of a for loop.
   ShellEffects run(ShellRunner& runner, ShellRange nodes, std::string_view name,
                    const ShellVariable& given);
 
@@ -10028,7 +10050,8 @@ class ShellBodies {
 // what the function may change is not known any more.
 class ShellNames {
  public:
-  // A function that the script itself defines, outside of branches: others may call it before.
+  // A function that the script defines outside of branches. Bodies that stand before the definition
+  // may call it, too.
   void expect(std::string_view name) { later_[std::string(name)]; }
   void define(ShellRunner& runner, std::uint32_t index, const ShellNode& node);
   // After unset -f. `certain`: the name is known.
@@ -10053,7 +10076,7 @@ class ShellNames {
   bool in_alias() const { return !running_aliases_.empty(); }
 
  private:
-  static constexpr std::size_t max_former = 3;       // values after an early return
+  static constexpr std::size_t max_former = 3;       // values, with those of an early return
   static constexpr std::size_t max_activations = 3;  // of a recursive function
   static constexpr std::size_t max_locals = 64;
 
@@ -10069,8 +10092,8 @@ class ShellNames {
   };
   using Bodies = std::vector<std::uint32_t>;
 
-  // Which names are those of functions is kept like a variable, as branches and subshells have
-  // it: its value is the mark of the shell that has defined it.
+  // Whether a name is that of a function differs between branches and subshells. So it is kept as
+  // a variable, own_key(): its value is the mark of the shell that has defined the function.
   static void mark_own(ShellRunner& runner, std::string_view name, bool own);
   static std::string own_key(std::string_view name) { return concat("(%", {name}); }
   static char own_mark(const ShellRunner& runner);
@@ -10113,7 +10136,7 @@ struct ShellWalk {
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
   std::list<shell::Input> printed = {};  // what can be read from <( )
-  bool lastpipe = false;       // the script speaks of it: the end of a pipeline may run in it
+  bool lastpipe = false;       // the word is in the script: a pipeline's end may run in this shell
   std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
 };
@@ -10134,12 +10157,12 @@ class ShellRunner {
   void run_expansion_text(std::string_view text);
   // The same, if it has substitutions.
   void run_substitutions(std::string_view text);
-  // For those in arithmetic: bash evaluates variables in it, and the subscripts they contain.
+  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
   void run_arithmetic_text(std::string_view text);
-  // For those in subscripts: builtins that take names of variables evaluate them, as in
+  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
   // unset 'a[$(command)]'.
   void run_subscripts(const shell::Command& command);
-  // For those in a value: bash evaluates subscripts where it takes values for arithmetic or for a
+  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
   // Handlers see what the variables are in the end, too.
@@ -10179,8 +10202,8 @@ class ShellRunner {
   void run_compound(const ShellNode& node);
   // Runs what may or may not run; gives what it changed.
   ShellChanges run_branch(std::uint32_t index);
-  // After &&, commands run in a state that knows all before them; after ||, that of the failure of
-  // some of them.
+  // A command behind && finds what the commands before it have changed. For one behind || it is not
+  // known which of them have run.
   void run_and_or(const ShellNode& node);
   void run_if(const ShellNode& node);
   void run_case(const ShellNode& node);
@@ -10248,6 +10271,10 @@ bool is_special_builtin(std::string_view name);
 // From a word of the tree to the fields that a command gets.
 
 namespace {
+
+// An extended glob may match any name, whatever stands in its parentheses: of each name in the path
+// that has one, what follows becomes a star. /bin/@(rm) is /bin/*, and a/!(b)c/d is a/*/d.
+void widen_extended_globs(std::string& text);
 
 // Builds fields: text is added to the word under construction, and unquoted text of an expansion
 // is split at the characters of IFS.
@@ -10366,7 +10393,7 @@ class ShellExpander : ShellFields {
   void add_either(const ShellPart& part);
   // ${name-word} and ${name=word} of a variable that the script does not set.
   void assume_operand(const ShellPart& part);
-  // ${name=word} of one that is not set: it gives the variable's value, split like one.
+  // ${name=word} of a variable that is not set: the result is its new value, and is split as such.
   void assign_operand(const ShellPart& part);
   // For the commands in an operand that is not used, as far as the walk can tell.
   void walk_operand(const ShellPart& part);
@@ -10412,8 +10439,8 @@ bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter&
 
 // The characters of IFS.
 std::string separators_of(const ShellValue& ifs);
-// Where the separator that begins at `at` ends: blanks around another one are part of it.
-// `blank`: what may be in it, then whether it has nothing else.
+// Where the separator that begins at `at` ends: blanks around another one are part of it. `blank`,
+// before: one that is no blank may be in it; after: it has blanks only.
 std::size_t skip_separator(std::string_view text, std::size_t at, std::string_view separators,
                            bool& blank);
 
@@ -10432,15 +10459,35 @@ namespace {
 //
 //   x='a b'   $x        a, b           unquoted: split
 //             "$x"$x    a ba, b        the first field goes on where the quotes end
-//             $x$(w)    a, b@          unknown and unquoted: marked as `split`, may be several
+//             $x$(w)    a, b@          @ is unknown and unquoted: `split`, may be several words
 //             ~/c       ~/c, home      the text stays, the mark says that it is a home directory
+
+void widen_extended_globs(std::string& text) {
+  if (find_extended_glob(text) == std::string::npos) return;
+  std::string widened;
+  for (std::string_view rest = text;;) {
+    const std::size_t size = std::min(rest.find('/'), rest.size());
+    const std::string_view name = rest.substr(0, size);
+    const std::size_t at = std::min(find_extended_glob(name), size);
+    widened += name.substr(0, at);
+    if (at < size) widened += '*';
+    if (size == rest.size()) break;
+    widened += '/';
+    rest.remove_prefix(size + 1);
+  }
+  text = std::move(widened);
+}
 
 void ShellFields::add_text(std::string_view text, bool quoted) {
   if (!walk_.budget.charge(text.size(), begin_)) return;
+  const std::size_t known = word_.text.size();
   word_.text += text;
   word_.assumed = word_.assumed || assumed_;
   started_ = started_ || quoted || !text.empty();
-  if (!quoted && has_glob(text)) word_.glob = true;
+  // An extended glob may begin in one expansion and go on in the next.
+  const bool joins = known > 0 && starts_with(text, "("sv);
+  if (!quoted && (has_glob(text) || (joins && has_glob(word_.text.substr(known - 1, 2)))))
+    word_.glob = true;
 }
 
 void ShellFields::add_unknown(bool quoted) {
@@ -10451,6 +10498,7 @@ void ShellFields::add_unknown(bool quoted) {
 void ShellFields::end_field() {
   word_.begin = begin_;
   word_.end = end_;
+  if (word_.glob && !single_) widen_extended_globs(word_.text);
   out_.push_back(std::move(word_));
   word_ = shell::Word();
   started_ = false;
@@ -10462,7 +10510,8 @@ void ShellFields::add_value_text(const ShellText& text, bool quoted) {
   const bool begins = !started_ && word_.text.empty();
   if (text.assumed) word_.assumed = true;
   if (text.glob) word_.glob = true;
-  // A home directory that was printed behind something else is known to begin a word only.
+  // With `home`, a ~ is a home directory only where it begins a word. Anywhere else it may be one
+  // or not, so it becomes unknown.
   std::string written;
   for (std::size_t i = 0; i < text.text.size(); ++i) {
     const char before = i == 0 ? (begins ? ' ' : 'x') : whole ? 'x' : text.text[i - 1];
@@ -10868,7 +10917,6 @@ ShellParameter ShellParameters::positional(std::string_view name) {
   const bool read = read_integer(name, number);
   const std::size_t index = read ? static_cast<std::size_t>(number) - 1 : value.elements.size();
   walk_.budget.charge(std::min(index, value.elements.size()));
-  // Behind words that may be several, positions are not certain.
   if (value.is_uncertain(index + 1))
     parameter.state = ShellParameter::State::unknown;
   else if (index < value.elements.size())
@@ -10944,7 +10992,7 @@ namespace {
 
 namespace {
 
-// The working directory is one path, however it is called; numbers have no blanks.
+// True if the value has no blanks that split it: numbers, and $PWD, which is taken for one path.
 bool is_one_word(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
 
 }  // namespace
@@ -10979,8 +11027,8 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
     if (i > 0 && separate && started_) end_field();
     if (i > 0 && !separate) add_text(parameter.all ? " " : joint(), true);
     add_value_text(parameter.elements[i], part.quoted);
-    // What was not known when it became an element may have been several, or none. Behind a blank
-    // of it stands a word that is known.
+    // An element with an unquoted unknown part may be several words, or none. The word that is left
+    // is certain if splitting has put the unknown part into a word before it.
     if (parameter.many && parameter.elements[i].split && !single_) word_.split = !word_.known();
   }
   if (parameter.elements.empty() && part.quoted && !parameter.all) add_text({}, true);
@@ -11185,7 +11233,8 @@ void change_case(bool upper, std::size_t count, std::string& text) {
     if (text[i] >= first && text[i] < first + 26) text[i] = static_cast<char>(text[i] ^ 0x20);
 }
 
-// Only patterns of plain characters and stars at the far end: what names are cut with.
+// Cuts what matches. Only for patterns of plain characters, with a star at the far end or none: the
+// usual ones for names of files. False: another pattern.
 bool remove_match(const ShellPart& part, std::string_view pattern, std::string& text) {
   const bool front = part.operation == '#';
   const bool star = !pattern.empty() && (front ? pattern.front() : pattern.back()) == '*';
@@ -11196,6 +11245,7 @@ bool remove_match(const ShellPart& part, std::string_view pattern, std::string& 
     if (!front && ends_with(text, pattern)) text.erase(text.size() - pattern.size());
     return true;
   }
+  // The shortest cut at the front and the longest at the end go to the first place that matches.
   const bool first = front != part.doubled;
   const std::size_t at = first ? text.find(pattern) : text.rfind(pattern);
   if (at == std::string::npos) return true;
@@ -11344,7 +11394,7 @@ shell::Input input_of(ShellPrinted output) {
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
   const ShellNode node = walk.node(index);
-  // Lists are held by the constructs that count.
+  // The kinds up to `pipeline` are no level of their own: what holds them has counted.
   const bool counts = node.kind > ShellNode::Kind::pipeline;
   if (counts && !walk.budget.enter(node.begin)) return;
   walk.here_begin = node.begin;
@@ -11447,13 +11497,13 @@ void ShellRunner::run_and_or(const ShellNode& node) {
   ShellScopes& scopes = walk.scopes;
   run(walk.item(node.nodes, 0));
   const std::size_t written = place.output->text.size();
-  // What each command changes may be what remains: the next one may not run.
+  // The changes of each command are kept apart: the chain may end behind any of them.
   std::list<ShellChanges> steps;
   scopes.open_frame();
   char before = 0;
   for (std::size_t i = 1; i < size(node.nodes); ++i) {
     const char joint = walk.node(walk.item(node.nodes, i)).joint;
-    // Behind ||, and what follows behind &&, it is not known which of those before have run.
+    // Behind a ||, and for the command after that, it is not known which commands have run.
     if (i > 1 && (joint == '|' || before == '|')) {
       steps.push_back(scopes.take_frame());
       scopes.merge(steps, true);
@@ -11735,7 +11785,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
   ShellBudget& budget = walk.budget;
   if (!budget.enter(command.begin)) return;
   const bool is_known = !has_nul(text);
-  // Strings that are run count together, and more than once where they are run so.
+  // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
   walk.syntax.texts.push_back(std::move(text));
   const auto begin = static_cast<std::uint32_t>(command.begin);
@@ -11843,7 +11893,7 @@ void ShellRunner::run_traps() {
 
 namespace {
 
-// What a command is known as.
+// What a command is known as. shell_verb_of() has a line of names for each, in this order.
 enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,
@@ -11925,8 +11975,8 @@ class ShellBuiltin : ShellVerbs {
   void run_hash();
   // Any operand that can be a name may be assigned anything. That of -C is a command.
   void run_read();
-  // What read takes from an input that is known: of each line, as others may have taken those
-  // before it, unless the input is its own.
+  // What read takes from an input that is known. It may be any line, as other commands may have
+  // read those before it, unless the input is that of this command alone.
   void run_known_read();
   void assign_read(const std::vector<std::string_view>& names, std::vector<ShellVariable>& read);
   void run_set();
@@ -11946,7 +11996,7 @@ class ShellPrinter : ShellVerbs {
  private:
   // Null: it is not known.
   void print_input(const shell::Input* input);
-  // A word as it is printed; what it stands for is not always known.
+  // Prints a word, and marks the output with what is known of it.
   void print_word(const shell::Word& word);
   void run_cat();
   void run_echo();
@@ -12199,6 +12249,7 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
     std::vector<shell::Word> words;
     if (parsed.target != no_index) ShellExpander(runner_, words, true).expand_word(parsed.target);
     if (!words.empty()) redirection.target = std::move(words[0]);
+    if (redirection.target.glob) widen_extended_globs(redirection.target.text);
     if (parsed.kind == Kind::duplicate && !is_descriptor(redirection.target.text)) {
       // >&name is &>name in bash.
       redirection.kind = parsed.output ? Kind::write : Kind::read;
@@ -12267,7 +12318,7 @@ void ShellNames::define(ShellRunner& runner, std::uint32_t index, const ShellNod
     bodies.push_back(std::uint32_t{index});
     ++scopes.definitions;
   }
-  // In a function, a return before it may have left it out.
+  // In a function, a return may have come before the definition.
   mark_own(runner, name, activations_.empty());
   if (size(node.nodes) == 0) return;
   // The body as it stands; when the function is called, it is reported again with its arguments.
@@ -12341,8 +12392,8 @@ bool ShellNames::run_function(ShellRunner& runner, const shell::Command& command
 //           f aaaaaaaa                3: max_activations   is followed with any arguments
 //             f ...                   4                    ends: end_recursion()
 //
-// A call with the arguments of a running one ends at once. Where a call has ended so, the body of
-// the function that it would have run again is run once more, with what it may then find.
+// A call with the arguments of a running one is not followed. When the running call comes to its
+// end, its body is run once more, with the values that the call may have left.
 
 void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
                       const Bodies& bodies) {
@@ -12409,7 +12460,8 @@ void ShellNames::call_once(ShellRunner& runner, std::uint32_t function,
       for (const ShellValue& value : variable.values) activation.carried[name].merge(value);
     std::vector<ShellValue> former;
     if (variable.late) former = walk.scopes.find(name).values;
-    // What the script had not set would be not known in all that follows.
+    // A former value that the script has not set is left out: with it, the variable would be
+    // unknown in all that follows.
     if (former == ShellScopes::initial(name).values) former.clear();
     if (former.size() + variable.values.size() > max_former) {
       former.clear();
@@ -12444,6 +12496,7 @@ void ShellNames::make_local(ShellScopes& scopes, std::string_view name) {
 }
 
 void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
+  // A change that is renamed to positional_key is erased below, as those to the arguments are.
   for (const auto& [name, former] : activations_.back().locals) {
     for (auto& [changed, variable] : changes) {
       if (changed != name) continue;
@@ -12764,7 +12817,7 @@ void ShellBuiltin::run() {
     case ShellVerb::exec:
       if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
       return output_.write_unknown();
-    case ShellVerb::exit:  // whether more comes
+    case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
       return output_.write_unknown();
     case ShellVerb::hash:
@@ -13017,7 +13070,7 @@ void read_line(std::string_view line, const shell::Input& input, std::string_vie
     name.merge(scalar_value({std::string(field), input.glob, glob, input.home}));
     blank = true;
     at = skip_separator(line, end, separators, blank);
-    // What comes behind may be a part of these names of files, or anything.
+    // The names behind it may get a part of these names of files, or anything.
     if (!glob && !has_nul(field)) continue;
     line = glob ? field : line.substr(line.size() - 1);
     at = 0;
@@ -13058,7 +13111,8 @@ void ShellBuiltin::run_known_read() {
     const std::string& option = words_[i].text;
     const std::size_t argument = std::min(option.find_first_not_of("-reEs"), option.size());
     raw = raw || option.find('r') < argument;
-    // Other options than -r and -p may be none, or end it before the line does.
+    // Behind other options than -r and -p it is not sure what is read: they may be words that are
+    // no options, or end the reading before the end of the line.
     sure = sure && option.find_first_not_of("-rp") == std::string::npos;
     if (argument == option.size()) continue;
     if (option[argument] != 'p' && option[argument] != 't') return;
@@ -13662,7 +13716,7 @@ namespace {
 // Directories that hold the homes of users.
 inline constexpr std::string_view home_parents = "Users home";
 
-// Directories of / with all that is below; lib* stands for lib32, lib64, libx32 and their like.
+// Directories of / with all that is below. All other names that begin with lib count, too.
 inline constexpr std::string_view protected_trees =
     "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
 
@@ -13732,11 +13786,12 @@ inline constexpr std::string_view removing_functions =
 // between the entries of one. A column at the end may be missing.
 
 // Programs that are refused, with the rule, for their name or for what they are asked:
-// name|rule|options with an argument: letters, then long names|options that are refused|operands
-// that are, unless an option of the last column is there|options.
+// name|rule|options with an argument: letters, then long names|options that are refused|
+// operands that are refused|options that excuse the operands, or the name.
 // Operands: a word stands for itself as the first one, * for any, = for an assignment, /dev for a
 // device, @processes for missing names of processes, @kill for the process 1 or -1. Where both
-// columns are empty, the name is enough. In the last column, +word is one of the first operands.
+// columns of what is refused are empty, the name is enough. In the last column, +word is one of
+// the first two operands.
 inline constexpr std::string_view refused_programs =
     "at|plant|fqt|||l c d r V\n"
     "batch|plant|fq|||V\n"
@@ -13795,9 +13850,9 @@ struct FileProgram {
     read,
     write,
     make,       // a directory or a pipe
-    change,     // the owner of all but the first
-    chmod,      // the mode, which is the first, of all others
-    acl,        // the modes of all
+    change,     // the first is an owner, which all others get
+    chmod,      // the first is a mode, which all others get
+    acl,        // all get modes that options give
     copy,       // the last is written, the others are read
     link,       // the last is written
     move,       // the last is written, the others are removed
@@ -13811,8 +13866,8 @@ struct FileProgram {
     patch,      // the first is written
     key_value,  // if=FILE of=FILE
     tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, with an option of the last column
-    unpack,     // the same, without any of them
+    fetch,      // written in the directory, if an option of the last column is there
+    unpack,     // written in the directory, if none of these options is there
     git,        // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
@@ -13907,9 +13962,9 @@ inline constexpr std::string_view file_programs =
     "xxd|filter|cglosR\n"
     "zcat|read\n";
 
-// What PolicyOptions::allow_usual allows: names|options they must not have; with a dash: words.
-// Nor may they write to a file by what file_programs knows of them. Of `[` and its like some shells
-// take words for arithmetic, which may run commands: a[$(x)].
+// What PolicyOptions::allow_usual allows: names|options that are refused; an entry with a dash is a
+// whole word. Options that write to a file are refused as well: file_programs knows them. Some
+// shells read words of `[` and others in its row as arithmetic, which may run commands: a[$(x)].
 inline constexpr std::string_view usual_programs =
     "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
     "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
@@ -13975,13 +14030,14 @@ struct PathText {
   std::vector<std::string_view> names = {};  // of relative, these may begin with `..`
 };
 
-// `home`: a leading ~ stands for a home directory.
+// Goes from a path to where a text leads from there, as cd does. `home`: a leading ~ stands for a
+// home directory.
 void enter(PathText& path, std::string_view text, bool home);
 
 std::string text_of(const PathText& path);
 
-// True if this is not removed with all that is below it. `contents`: what is in it, not the
-// directory itself, as `/*` has it. `glob`: * ? and [ stand for other names.
+// True if this must not be removed with all that is below it. `contents`: the question is for what
+// is in it, not for the directory itself, as with `/*`. `glob`: * ? and [ are those of patterns.
 bool is_protected(const PathText& path, bool contents, bool glob);
 
 // True if `path` is `above`, or is below it.
@@ -14005,7 +14061,8 @@ struct Form {
   unsigned level = 0;    // how many programs were peeled off
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
-  // Where find begins; and, with `process` set, the names it looks for.
+  // Of find: where it begins, and the names that it looks for. The names have Word::process set, to
+  // tell them apart.
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse
@@ -14027,6 +14084,7 @@ std::string join(const Form& form);
 struct Part {
   std::string_view text = {};
   const shell::Word* word = nullptr;  // null: an option has no argument
+  // True only if the part begins the word.
   bool home() const { return word->home && text.data() == word->text.data(); }
   bool glob() const { return word->glob && is_pattern(text); }
 };
@@ -14080,7 +14138,7 @@ class Arguments {
   bool ended_ = false;             // behind --
 };
 
-// What a program does with a file.
+// What a program does with a file; file_uses.cpp says what is refused of each.
 enum class Use : unsigned char {
   read,
   write,
@@ -14573,7 +14631,7 @@ struct Case {
   std::size_t generated_bytes = 0;
 
   std::size_t rank_of(Rule rule) const;
-  // False: the rule is off, or an objection that comes before it is known.
+  // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
   // Makes this the verdict. Call it only where wants() is true.
   void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
@@ -14764,12 +14822,13 @@ struct Wrapper {
 //   p    of o: each operand is a script
 //   r    more options may follow the words before the command
 //   v    a command of its own follows: the row to go on with is "name command"
-//   Y    an interpreter, without its version; the number of its Language; with f, the first operand
-//        is its code where no option of the fifth field gives it
+//   Y    an interpreter, named without its version; a digit follows, the number of its Language;
+//        with f, the first operand is its code if no option of the fifth field gives any
 //   q    as v; a word ; begins the next command
 //   =x   the row x says how
 //   s    of C: its scripts are for a shell
-// Capitals are kinds that a function of their own reads: peel() has them.
+//   G    the options -c and --config hold a setting of git
+// The other capitals are kinds of programs with a function of their own: peel() calls it.
 inline constexpr std::string_view wrapper_table =
     "R;Y1;ef;;e\n"
     "Rscript;Y1;e;;e\n"
@@ -15272,7 +15331,7 @@ constexpr std::string_view name_of_row(std::size_t at) {
   return rest.substr(0, rest.find_first_of(";\n"));
 }
 
-// Rows are found by halves.
+// find_wrapper() searches by halves, so the rows are sorted.
 constexpr bool wrappers_in_order() {
   std::string_view before;
   for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {
@@ -15350,17 +15409,19 @@ struct Subject {
   // The command as it stands.
   Form whole() const;
 
-  // Refuses at a word; the message shows the form and what follows.
+  // Refuses at a word; the message shows the form, and then `follows`.
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
-  // A shell would read what is not known before it runs.
+  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
+  // and in a function's definition.
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
-  // The name of the program is not known.
+  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
   void refuse_unknown(const Form& form);
 
   // Where relative paths of the command begin.
   const PathText& base();
   PathText path_of(const Part& part);
   // True if it leads below the place where the script starts, by a relative path with a slash.
+  // False for all where there is a block list.
   bool is_own_path(const Part& part);
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
@@ -15415,7 +15476,7 @@ void judge_builtin(Subject& subject, const Form& form, std::string_view name);
 // What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
 // name of the shell.
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
-// A script, and the words from `first` on as its arguments.
+// A script, with the words from `first` on behind its text.
 void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word);
 // A script, and the words from `first_argument` on as $0, $1 ...
@@ -15425,7 +15486,7 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
 void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text has no known part.
+// True if a text is not known, and has no known part but blanks.
 bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------
@@ -15707,7 +15768,8 @@ class Judge {
 
 namespace {
 
-// The kinds of programs exclude each other from the third on; the first that fits is taken.
+// A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
+// an interpreter with a version, and a builtin: the first that fits.
 void judge_program(Subject& subject, const Form& form, std::string_view name) {
   check_refused(subject, form, name);
   FileProgram program;
@@ -15774,6 +15836,7 @@ void judge_form(Subject& subject, const Form& form) {
     if (word.split) subject.add_form(form.from(1));
   }
   if (word.glob && is_pattern(name)) {
+    // build/* is some file of the workspace, and names no program.
     if (sweeps(name) && subject.is_own_path(part_of(word))) return;
     return judge_pattern(subject, form, name);
   }
@@ -16215,6 +16278,7 @@ void OperandReader::use_archive() {
 
 // A file from elsewhere gets the last name of its address.
 void OperandReader::use_downloads() {
+  // fetch writes with such an option, unpack without one.
   if (given_.fetches != is(Operands::fetch)) return;
   for (Part& operand : operands_) operand.text = base_name(operand.text);
   write_below(0, 0);
@@ -16238,6 +16302,7 @@ void OperandReader::copy_files() {
   // A directory gets files of the same names.
   for (const Part& operand : operands_) {
     std::string_view source = operand.text;
+    // To rsync, a/ is what is in a: there is no name to add.
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText copy = path;
     const std::string_view name = base_name(source);
@@ -16246,7 +16311,8 @@ void OperandReader::copy_files() {
   }
 }
 
-// The operands [first, last) in the directory that is given; none: all that is in it.
+// The operands [first, last) are written, in the directory that is given or in the base. If the
+// range is empty, the directory itself is checked.
 void OperandReader::write_below(std::size_t first, std::size_t last) {
   const PathText directory =
       given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
@@ -16640,7 +16706,7 @@ void peel_capsh(Subject& subject, const Form& form) {
     if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(subject, form.from(i));
 }
 
-// script writes a file, and what a command prints into it.
+// script runs a command, and writes what that prints to a file.
 void peel_script(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
     if (form.words[i].text == "--") return subject.add_form(form.from(i + 1));
@@ -16678,7 +16744,7 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
-// Commands of tmux, and strings that hold one, or one for a shell.
+// Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
 void peel_nested(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (peel_command(subject, "tmux"sv, form.from(i))) return;
@@ -16700,7 +16766,7 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   }
   Form form = whole;
   form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
-  // A file that is sent elsewhere is no more unknown than one that is named there.
+  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
   static const shell::Input sent = {};
   if (wrapper.has('e') && reads_file(subject.command)) form.input = &sent;
   for (const char flag : wrapper.flags) {
@@ -17108,7 +17174,7 @@ void run_parallel(Subject& subject, const Form& form, const Form& command, std::
   }
   shell::Word quoted_argument = argument;
   quoted_argument.text.clear();
-  // A quoted ~ or * would be none.
+  // Quotes would make a ~ or * plain, so these stand bare where they can.
   if ((argument.home || argument.glob) &&
       argument.text.find_first_of(" \t\n'\"\\$`;&|<>(){}#!") == std::string::npos)
     quoted_argument.text = argument.text;
@@ -17276,7 +17342,7 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
   const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = printed ? *printed : *form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
-  // Nothing at all is known of it, even where parts may be unknown.
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
@@ -17343,7 +17409,7 @@ void judge_trap(Subject& subject, const Form& form) {
   const bool operands = i < form.size && form.words[i].text == "--";
   if (operands) ++i;
   if (i + 1 >= form.size || (!operands && starts_with(form.words[i].text, "-"sv))) return;
-  // Unknown parts are expansions to the walk, as `trap "rm -rf $tmp" EXIT` means them.
+  // Unknown parts are not refused: to the walk they are expansions, as in `trap "rm $tmp" EXIT`.
   if (!is_followed(subject.command, form)) subject.add_payload(form, form.words[i].text, true);
 }
 
@@ -17364,7 +17430,7 @@ struct ShellCall {
   bool runs = true;          // not with -n, --help and --version
 };
 
-// -lc, +e: a letter of -c, -n and -s counts where it stands.
+// One word of letters, such as -lc or +e.
 void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view word) {
   const bool on = word[0] == '-';
   for (const char letter : word.substr(1)) {
@@ -17504,7 +17570,8 @@ void judge_makefile(Subject& subject, const Form& form, std::string_view text) {
 
 // sed ---------------------------------------------------------------------------------------------
 
-// What a replacement puts in: & and \1 are of the input, and so is what follows.
+// What a replacement puts in. & and \1 are parts of the input, which is not known. Nor is the rest
+// of the line, which stands behind the replacement.
 std::string sed_replacement(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -17627,7 +17694,7 @@ void SedReader::read_substitution() {
   if (runs) run(sed_replacement(replacement));
 }
 
-// A command that sed makes of its input, too.
+// Runs a command, and the input, too, as sed may make the command of that.
 void SedReader::run(std::string_view command) {
   run_guess(subject_, form_, command);
   if (form_.input->kind == shell::Input::Kind::known)
@@ -18182,6 +18249,7 @@ bool is_usual(const Form& form, const shell::Command& command) {
     const shell::Word& word = form.words[i];
     const std::string_view text = word.text;
     options = options && text != "--"sv;
+    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
     if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
         has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
         (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
@@ -18199,7 +18267,7 @@ bool is_usual(const Form& form, const shell::Command& command) {
 std::string text_with(const shell::Command& command, std::string_view guess, bool vanish) {
   std::string text = with_assignments(command, {});
   for (const shell::Word& word : command.words) {
-    // The last one leaves the place where any text may stand: 'w .*' matches `w $X` as `w $X y`.
+    // The last word stays: without it `w $X` would be "w", which 'w .*' does not match.
     const bool last = &word == &command.words.back();
     if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
@@ -18308,8 +18376,8 @@ void check_allowed(Subject& subject) {
 //       walk_once()        as bash reads the script
 //       walk_once()        as a POSIX shell does, if a part reads differently there
 //       not_read()         a syntax error or a limit outranks what the judge has found
-//     compat:            check_compat(): patterns over the text, in the reference's order. The walk
-//                        runs as well, if commands and files are asked for; its verdict is dropped
+//     compat:            check_compat(): patterns over the text, in MassGen's order. The walk runs
+//                        as well, if commands and files are asked for; its verdict is dropped
 
 namespace {
 
@@ -20961,12 +21029,12 @@ inline namespace v0_1 {}  // namespace v0_1
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 
-// File systems on which Limits::disk counts.
+// The most file systems on which Limits::disk counts.
 inline constexpr std::size_t most_disk_roots = 8;
 
 #if CODEEXEC_HAS_SANDBOX
-// These are not in the unnamed namespace because they are fields of classes that the declarations
-// name.
+// These stand outside of `inner`, which becomes an unnamed namespace: they are fields of classes
+// that the public declarations name.
 
 // A limit as the kernel takes it.
 struct SandboxRlimit {
@@ -21004,12 +21072,12 @@ struct SandboxPlan {
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
   bool mount_proc = false;  // a /proc of the new process table
-  // Everything is mounted read-only but these, and in these again what is protected.
+  // Everything is mounted read-only but `writable`; in these again what is `guarded`.
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
   std::size_t writable_count = 0;
-  // Paths below each of them, with a NUL after each and an empty one at the end. With a slash at
-  // its end it is only kept from being moved away.
+  // The protected paths, relative to each writable directory: a NUL after each, and an empty one at
+  // the end. A path with a slash at its end is not read-only, but only cannot be moved away.
   const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
@@ -21066,7 +21134,7 @@ struct SandboxState {
   std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
-  SandboxRlimit rlimits[6] = {};  // of each resource that Limits can have one
+  SandboxRlimit rlimits[6] = {};  // one for each resource that Limits can bound
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};
   std::string shared_memory = {};
@@ -21151,7 +21219,8 @@ class RunCgroup {
 namespace {
 
 #if CODEEXEC_HAS_SANDBOX
-// Where leaves with a limit can be made; its directory is empty when there is no such place.
+// Where leaves, the cgroups of runs, can be made with a limit of memory or of processes. The
+// directory is empty when there is no such place.
 CgroupBase find_cgroup_base(bool memory);
 
 // The count after a word in a control file of lines like "oom_kill 3".
@@ -21160,7 +21229,7 @@ std::uint64_t counter_in(const std::string& text, std::string_view word);
 // This process's group in the hierarchy of a controller; an empty `controller` is cgroup v2.
 std::string own_group(std::string_view groups, std::string_view controller);
 
-// Blanks and backslashes of mountinfo are written in octal.
+// Undoes the octal escapes in which mountinfo writes blanks and backslashes.
 std::string unescaped(std::string_view text);
 
 // The directory of this process's group, as it is mounted here.
@@ -21287,7 +21356,8 @@ inline CODEEXEC_IN_CHILD long raw(long number, CallWord first = 0, CallWord seco
 inline constexpr long kernel_signals = _NSIG - 1;
 inline constexpr long kernel_sigset_size = kernel_signals / 8;
 
-// libc's own functions leave out the two signals it uses itself (32 and 33).
+// A set of signals as the kernel takes it. libc's functions leave out two that it uses itself (32
+// and 33).
 struct KernelSigset {
   unsigned char bits[kernel_sigset_size];
 };
@@ -21310,7 +21380,7 @@ class SignalPause {
   KernelSigset before_ = {};
 };
 
-// A process on borrowed memory that runs `function` on `stack`. A pid or a negative errno.
+// A process on borrowed memory that runs `function` on `stack`.
 struct CloneRequest {
   std::uint64_t flags;
   int (*function)(void*);
@@ -21319,10 +21389,11 @@ struct CloneRequest {
   std::size_t stack_size;
   int* pidfd;                               // or null
   int exit_signal;                          // to this program, when it ends; or 0
-  std::uint32_t* cleared_at_end = nullptr;  // a futex that is 0 then, and woken; or null
+  std::uint32_t* cleared_at_end = nullptr;  // a futex: set to 0 and woken at its end; or null
 };
 
-// `cleared` is told, before the process begins, whether it has no handlers of the host's.
+// A pid or a negative errno. `cleared` is set before the process begins: true when the kernel has
+// removed the host's signal handlers from it.
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared);
 
 }  // namespace
@@ -21474,7 +21545,7 @@ inline constexpr std::uint64_t right_ioctl_dev = 1u << 15;     // ABI 5, Linux 6
 inline constexpr std::uint64_t right_resolve_unix = 1u << 16;  // ABI 9, Linux 7.1
 
 inline constexpr std::uint64_t readable_rights = right_execute | right_read_file | right_read_dir;
-// No devices: with one of its own making a command of root's would read the disk itself.
+// No right to make devices: a command of root's could make one of the disk, and read all of it.
 inline constexpr std::uint64_t writable_rights =
     readable_rights | right_write_file | right_remove_dir | right_remove_file | right_make_dir |
     right_make_reg | right_make_sock | right_make_fifo | right_make_sym | right_refer |
@@ -21486,7 +21557,8 @@ inline constexpr std::uint64_t device_rights =
 inline constexpr std::uint64_t file_rights = right_execute | right_write_file | right_read_file |
                                              right_truncate | right_ioctl_dev | right_resolve_unix;
 
-// Keeps other threads of this program from starting a child that maps its user, until this one has.
+// While one child maps its user, no other thread of this program starts a child that does: see
+// map_user().
 class NamespaceTurn {
  public:
   explicit NamespaceTurn(const SandboxPlan& plan) {
@@ -21529,7 +21601,7 @@ enum class ConfineStep : int {
 // closed. 0 or a negative errno; `step`, when given, then tells what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
 
-// The very last step before execve: from here on the filter holds the setting up, too.
+// The very last step before execve: from here on the filter holds what this child does, too.
 CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan);
 
 // What the child of a trial could do although the plan forbids it, and one thing that it could not
@@ -21567,8 +21639,8 @@ struct Trial {
 };
 
 // Runs the trial in a child that borrows this program's memory and is waited for here. 0, or the
-// negative errno with which no child could be made. Neither this program's signal handlers nor its
-// other children have a part in it: the child sends no signal at its end.
+// negative errno with which no child could be made. No signal handler of this program runs
+// meanwhile. The child sends no signal at its end, so no plain wait of another thread reaps it.
 long run_trial(Trial& trial);
 
 // An abstract socket of this program that a trial tries to reach, with a name that the kernel
@@ -21632,7 +21704,7 @@ constexpr long number_of_move_mount = 429;
 constexpr long number_of_openat2 = 437;
 constexpr long number_of_mount_setattr = 442;
 
-// One form of all four is less code.
+// One function for these four calls is less code than a call of raw() at each place.
 CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, CallWord third,
                                   CallWord fourth, CallWord fifth) {
   return raw(number, directory, path, third, fourth, fifth);
@@ -21644,15 +21716,15 @@ CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flag
                     sizeof attributes);
 }
 
-// A mount of what is there already, which is nowhere yet.
+// A descriptor of a new mount of what a path leads to. It is attached to no directory yet.
 CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
   constexpr int open_tree_clone = 1;
   return mount_call(number_of_open_tree, directory, path,
                     open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
 }
 
-// Mounts on itself what is there of a path. A command that runs beside may turn it into a link at
-// any moment, so it is looked up once and without following any.
+// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
+// may turn it into a link at any moment, so it is looked up once and without following any.
 CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
   constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
   const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
@@ -21669,8 +21741,8 @@ CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_o
   return result;
 }
 
-// A copy of a writable directory, or -ENOENT when that is not there, or is another: it then stays
-// read-only, as there is no right to write to it either.
+// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
+// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
 CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
   const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
   if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
@@ -21710,8 +21782,9 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   return result;
 }
 
-// Root may read these even without capabilities, as it owns them: addresses and numbers of the
-// kernel. Where one is missing there is nothing to hide.
+// Mounts the /proc of the new process table, and hides files with addresses and numbers of the
+// kernel: root may read them even without capabilities, as it owns them. One that is missing needs
+// no hiding, so those errors do not count.
 CODEEXEC_IN_CHILD long mount_proc() {
   const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
   if (mounted < 0) return mounted;
@@ -21722,7 +21795,7 @@ CODEEXEC_IN_CHILD long mount_proc() {
 }
 
 // Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
-// is this process's own, so the number means the other ruleset elsewhere.
+// is this process's own: in the host that number still is the plan's ruleset.
 CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
   const long ruleset =
       raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
@@ -21754,10 +21827,10 @@ CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
   return write_text("/proc/self/gid_map", plan.gid_map);
 }
 
-// The files of a process that cannot be dumped belong to root, its maps among them. Whether it can
-// be is a property of the memory, which is the host's: for these three writes other processes of
-// the user can look into the host, if they could not before. Only one child at a time does this,
-// see NamespaceTurn.
+// In /proc the files of a process that cannot be dumped belong to root, its maps among them. So a
+// host that cannot be dumped is made dumpable for these three writes, as its memory is shared: for
+// that time other processes of the user can look into it. Only one child at a time does this, see
+// NamespaceTurn.
 CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
   const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
   if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -21796,7 +21869,7 @@ CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
   std::uint64_t now[2] = {0, 0};
   const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
   if (known < 0) return known;
-  // Never more than there is, which only root could ask for.
+  // A limit is never raised, which root could do.
   if (limit.hard < now[1]) now[1] = limit.hard;
   if (limit.soft < now[0]) now[0] = limit.soft;
   if (now[0] > now[1]) now[0] = now[1];
@@ -21865,12 +21938,12 @@ CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
 // number and arguments, but not what an argument points to. It starts like this:
 //
 //   another architecture than ours    kill: i386 calls (int 0x80) have other numbers
-//   a number newer than our audit     ENOSYS, as on an older kernel; so have all x32 numbers
+//   a number above those in the table ENOSYS, as on an older kernel; so have all x32 numbers
 //   all others                        a search tree over the numbers leads to the answer
 //
-// The kernel runs a filter for each number at the time of installing it, to remember which calls
-// need no look at all. What installing costs is therefore the length of the way to each answer: the
-// tree halves the numbers, not the rules.
+// When a filter is installed, the kernel runs it once for each number, to remember which calls need
+// no look at all. Installing therefore costs the sum of the ways to all answers. So the tree halves
+// the range of numbers, not the list of rules.
 //
 // Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
 // an int: it ignores the upper half, and a filter that does not can be fooled with it.
@@ -21908,8 +21981,8 @@ class FilterProgram {
   std::vector<sock_filter> finish() const { return {reversed_.rbegin(), reversed_.rend()}; }
 
  private:
-  // A branch skips 255 instructions at most. One less, as bringing one of its targets near moves
-  // the other one away.
+  // A branch skips 255 instructions at most. The bound here is one less: the jump that brings one
+  // target near moves the other one away by one.
   Label within_reach(Label target) {
     const std::size_t skipped = reversed_.size() - target;
     if (skipped < 255) return target;
@@ -21934,8 +22007,8 @@ struct FilterOptions {
   Network network = Network::host;
   // With Network::none and loopback: AF_UNIX sockets of all kinds.
   bool unix_sockets = false;
-  // What there is of Landlock: 0 nothing. At 1 and 2 the filter keeps files from being truncated,
-  // below 6 from the one signal that goes to everybody.
+  // Of Landlock; 0: there is none. At 1 and 2 the filter keeps files from being truncated. Below 6
+  // it refuses the one kill() that reaches everybody.
   int landlock_abi = 0;
   // The command has a namespace of its own for System V IPC and POSIX message queues.
   bool own_ipc = false;
@@ -22008,7 +22081,7 @@ constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
 constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
                                      SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
                                      SYS_request_key};
-// Mounts and namespaces, and files by a handle that passes by all directories.
+// Mounts and namespaces, and files opened by a handle, which looks at no directory on the way.
 constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
                                     SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
                                     call_open_tree,     call_move_mount,    call_fsopen,
@@ -22039,7 +22112,7 @@ constexpr unsigned ipc_calls[] = {
 };
 
 // For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
-// CLONE_PARENT would make a child of the process that watches over the command.
+// CLONE_PARENT would make the new process a child of the supervisor, which watches the command.
 constexpr std::uint32_t refused_clone_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                               CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
                                               CLONE_NEWNET | CLONE_PARENT;
@@ -22076,8 +22149,8 @@ class FilterBuilder {
     const auto first = answers_.begin();
     std::fill(first + first_free_call, first + first_common_call, absent_);
     answers_[first_unknown_call] = absent_;
-    // For debuggers, strace and the leak check of the sanitizers, where something else keeps them
-    // to the command's own processes.
+    // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
+    // their own keeps them to the command's own processes.
     if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
     answers_[SYS_unshare] = look_at_unshare();
     answers_[SYS_clone] = look_at_clone();
@@ -22141,9 +22214,9 @@ class FilterBuilder {
     return load_argument(1);
   }
 
-  // Where no socket can be made there is none to connect or to send with, and refusing that as well
-  // breaks programs that use pairs of connected sockets. Half of a pair could be bound, though, and
-  // take an abstract name from the host's programs.
+  // connect() and send() stay allowed where no socket can be made: refusing them breaks programs
+  // that use pairs of connected sockets. build() refuses bind() there, as half of a pair could be
+  // bound and take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
     const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
     if (options_.network == Network::none && !unix_sockets) return no_socket();
@@ -22186,8 +22259,8 @@ class FilterBuilder {
     return load_argument(0);
   }
 
-  // With the network of the host what a kernel without that family says, else a refusal that name
-  // resolution gives up at soon.
+  // The answer for a family that is refused. With the network of the host it is that of a kernel
+  // without the family, else one (EACCES) at which name resolution soon gives up.
   FilterLabel no_socket() const {
     return options_.network == Network::host ? no_family_ : no_access_;
   }
@@ -22285,7 +22358,8 @@ CODEEXEC_IN_CHILD bool refused(long result) {
 }
 
 CODEEXEC_IN_CHILD unsigned try_files() {
-  // Everybody may list it, and write to the name of the own process.
+  // Without a sandbox everybody may list that directory, and write to that file, which holds the
+  // name of the own process.
   constexpr const char* directory = "/";
   constexpr const char* file = "/proc/self/comm";
   constexpr const char* made = "/.codeexec-trial";
@@ -22550,7 +22624,7 @@ bool is_program_file(const std::string& path);
 // The one judge of what commands must not read: by its name, or because its owner shows it to
 // fewer than everybody (in /etc), or than the directory around it (among tools).
 struct SecretSearch {
-  // Where a name stands decides whether it is that of a secret; a set.
+  // Where an entry stands: a name may be that of a secret in one place only. Bits of a set.
   enum Place : unsigned {
     prefix = 1,    // of tools: a directory of PATH, or the one around it
     near_top = 2,  // in a tree of tools, on its first two levels
@@ -22560,8 +22634,8 @@ struct SecretSearch {
   // `unknown`: the tree is deeper or larger than is looked at, or cannot be read.
   enum class Finding { nothing, secret, unknown };
 
-  // What installers fill. Only the first level of these is looked at: the umask of the installing
-  // user may hide all files of a library, and it would not work without them.
+  // Directories that installers fill. Only their first level is looked at: the umask of the user
+  // who installs may hide all files of a library, which would not work without them.
   static bool is_installed_part(std::string_view name);
 
   static bool has_secret_name(std::string_view name, Place where, bool is_directory);
@@ -22570,7 +22644,7 @@ struct SecretSearch {
   bool is_secret(const std::string& path, const struct stat& status, const struct stat& parent,
                  int depth) const;
 
-  // In a directory and below, each entry for one of the budget.
+  // Looks at a directory and all below it. Each entry takes one from the budget.
   Finding look_into(const std::string& directory, int depth, std::size_t& budget) const;
 
   bool of_settings;
@@ -22589,7 +22663,8 @@ class TreeGrants {
 
   void add_directory(const std::string& path) { add(path, 0); }
 
-  // What a directory holds. `of_system`: what is root's and too large to be looked at is no secret.
+  // Adds each entry of a directory. `of_system`: a directory of root's that is too large to be
+  // looked at is added as well.
   void add_entries(const std::string& directory, bool of_system = false);
 
   void add_entry(const std::string& path, int depth = 0);
@@ -22662,8 +22737,8 @@ class ToolGrants {
     return SystemGrants::covers(path) || is_granted(path) || trees_.covers(path);
   }
 
-  // Whatever PATH says: a home directory, a directory of the system, or one above it; what holds
-  // secrets, or what everybody puts there.
+  // What stays out, whatever PATH says: a home directory, a directory of the system or one above
+  // it, one with the name of a secret, and one that everybody can write to.
   bool is_never_granted(const std::string& path) const;
 
   static bool is_bin(const std::string& path);
@@ -22717,7 +22792,8 @@ bool open_at(const UniqueFd& directory, const char* entry, UniqueFd& fd, struct 
   return fd && ::fstat(fd.get(), &status) == 0;
 }
 
-// An errno, or 0; or the link that may not be followed.
+// Walks from `/` name by name, and leaves the last file in `grant`. An errno, or 0. A link that may
+// not be followed ends the walk: its path is put in `planted`.
 int walk_by_name(const std::string& path,
                  FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow,
                  OpenedGrant& grant, std::string& planted) {
@@ -22804,7 +22880,7 @@ namespace {
 
 // The ruleset -------------------------------------------------------------------------------------
 
-// What each ABI of Landlock can forbid; of newer ones than the last only that.
+// What each ABI of Landlock can forbid. Of a newer ABI only what the last one here can.
 constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7fff,
                                            0xffff, 0xffff, 0xffff, 0xffff, 0x1ffff};
 constexpr int newest_known_abi = 9;
@@ -22818,7 +22894,7 @@ namespace {
 bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   const int known = std::min(abi, newest_known_abi);
   attributes_.handled_fs = rights_of_abi[known];
-  // Sockets with a path are the user's to allow, and belong to the network otherwise.
+  // Sockets with a path can be reached with the network of the host, or when the option says so.
   if (network == Network::host || unix_sockets) attributes_.handled_fs &= ~right_resolve_unix;
   size_ = sizeof attributes_.handled_fs;
   if (known >= tcp_abi) {
@@ -22866,7 +22942,7 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
 #endif
 
 // sandbox/tree_grants.cpp -------------------------------------------------------------------------
-// Which system directories and which parts of a home may be read.
+// The search for secrets; the grants of the system and of trees without their secrets.
 
 #if CODEEXEC_HAS_SANDBOX
 
@@ -23015,6 +23091,7 @@ bool SecretSearch::is_secret(const std::string& path, const struct stat& status,
                              : (status.st_mode & S_IROTH) == 0;
   const Place where = depth > 1 ? deep : near_top;
   if (!is_hidden && !has_secret_name(in_lower_case(entry), where, is_directory)) return false;
+  // A program that its owner can run is no secret, whatever its name and mode.
   return !is_regular || (status.st_mode & S_IXUSR) == 0 || !is_program_file(path);
 }
 
@@ -23034,7 +23111,7 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
     if (is_secret(path, found, status, depth + 1)) return Finding::secret;
     if (!is_shallow && S_ISDIR(found.st_mode)) below.push_back(std::move(path));
   }
-  // Near ones first: what is at hand is what an owner put there.
+  // The entries of this directory came first: a secret that an owner put there is near the top.
   Finding worst = Finding::nothing;
   for (const std::string& path : below) {
     const Finding finding = look_into(path, depth + 1, budget);
@@ -23100,7 +23177,7 @@ void TreeGrants::add(const std::string& path, int depth) {
 void SystemGrants::add(const SandboxOptions& options) {
   std::string_view paths = readable_system;
   while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
-  // Names only; rules reach down.
+  // To list only. A rule reaches down, so the names in all directories below can be listed, too.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
@@ -23150,7 +23227,7 @@ void SystemGrants::add_link(const std::string& path) {
 #endif
 
 // sandbox/tool_grants.cpp -------------------------------------------------------------------------
-// What toolchains need: interpreters, compilers, caches.
+// The directories of PATH, the prefixes around them, and the programs that they link to.
 
 #if CODEEXEC_HAS_SANDBOX
 
@@ -23240,7 +23317,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   // What is in ~/.cargo/bin are fronts for what is here.
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
-  // Python's parts of ~/.local that are not in a directory of their own.
+  // What tools keep in ~/.local/share, beside the data of other programs.
   if (is_shared)
     for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
       trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
@@ -23259,7 +23336,7 @@ void ToolGrants::add_targets(const std::string& directory) {
   for (const std::string& path : paths_in(directory)) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) continue;
-    // Most lead to what is known; only others are worth the way name by name.
+    // Most lead to what is known. Only the others are worth the slower walk name by name.
     const std::string quick = real_path_of(path);
     if (quick.empty() || is_known(quick)) continue;
     const std::string target = place_of(path).path;
@@ -23300,7 +23377,7 @@ namespace {
 // holds its commands, too. With cgroup v2 a group that has processes cannot have such children,
 // unless it is the root; then the leaf is made beside it, but only where that escapes no limit.
 
-// Writes a control file of a cgroup, in one call as they need it. An errno, or 0.
+// Writes a control file of a cgroup. The kernel wants all of it in one call. An errno, or 0.
 int write_control(const std::string& path, std::string_view text) {
   const UniqueFd fd(above_standard_streams(::open(path.c_str(), O_WRONLY | O_CLOEXEC)));
   if (!fd) return errno;
@@ -23423,7 +23500,8 @@ int limit_leaf(const std::string& leaf, bool unified, std::uint64_t memory,
     const int error =
         write_control(leaf + (unified ? "/memory.max" : "/memory.limit_in_bytes"), bytes);
     if (error != 0) return error;
-    // Without it a command swaps instead of ending. Missing where swap is not accounted for.
+    // Without this a command swaps instead of ending. The file is missing where swap is not
+    // accounted for, so errors do not count.
     if (unified)
       write_control(leaf + "/memory.swap.max", "0");
     else
@@ -23527,8 +23605,8 @@ std::vector<std::string> RunCgroup::finish() {
     if (leaf.tasks && counter_in(read_control(leaf.directory + "/pids.events"), "max") != 0)
       reached.push_back("processes");
     leaf.processes.reset();
-    // The dead stay in their group until somebody has waited for them. What is not gone by then is
-    // removed by a later create(), of another program.
+    // The dead stay in their group until somebody has waited for them. A leaf that outlasts all
+    // attempts is removed by a create() of another program, after the end of this one.
     constexpr int attempts = 50;
     for (int n = 0; n < attempts && ::rmdir(leaf.directory.c_str()) != 0 && errno == EBUSY; ++n) {
       if (!leaf.unified || write_control(leaf.directory + "/cgroup.kill", "1") != 0) {
@@ -23634,8 +23712,8 @@ class SandboxPlanner {
 //   planner: what is still wanted --> a plan --> trial: a child applies it, attempts the forbidden
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
-//                +-- namespaces ------- a user namespace; then without mounts, without a process
-//                |                      table, and without loopback, with the other two again
+//                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
+//                |                      mounts, the process table, loopback (both others come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error
@@ -23716,7 +23794,8 @@ void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>
   add_rlimit(state, RLIMIT_CPU, limits.cpu_time, 1);
   add_rlimit(state, RLIMIT_AS, limits.address_space);
   add_rlimit(state, RLIMIT_NOFILE, limits.open_files);
-  // No signal comes when a disk fills up, so one file is kept from filling it alone.
+  // No signal comes when a disk fills up, but one comes when a file reaches its limit. So no file
+  // may be larger than the limit of the disk.
   const bool is_disk_less =
       limits.disk != no_bound && (limits.file_size == no_bound || limits.disk < limits.file_size);
   add_rlimit(state, RLIMIT_FSIZE, is_disk_less ? limits.disk : limits.file_size);
@@ -23833,7 +23912,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
   TreeGrants trees(ruleset);
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
-  // Without them no program would start.
+  // Without the rules for the system no program would start.
   if (ruleset.error() != 0) {
     drop_ruleset("no rules can be made: %", {errno_text(ruleset.error())});
     return {};
@@ -23916,7 +23995,8 @@ void SandboxPlanner::prepare_mounts() {
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
     add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
-  // What lies above is kept in its place, or it could be moved away with all that is in it.
+  // The directories above a protected path are kept in their places: one that is moved away would
+  // take the protected path with it.
   std::set<std::string> paths;
   for (const std::string& path : state_.options.protected_paths) {
     paths.insert(std::string(path));
@@ -23940,7 +24020,7 @@ void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t i
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {
   gaps_.add("network", "loopback cannot be had (%); commands have none", {why});
   network = Network::none;
-  // Its rules for the network are others.
+  // The ruleset depends on the network, so it is made again.
   return landlock_abi > 0 ? build_ruleset() : Expected<void>();
 }
 
@@ -23997,6 +24077,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   const long error = started < 0 ? started : long{trial.error};
   if (state_.plan.clone_flags != 0 &&
       (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished)) {
+    // Root tries each set of namespaces without one for users first. All others always need that.
     const bool was_tried_for_users = std::exchange(user_namespace_, true);
     if (!was_tried_for_users) return Next::try_again;
     user_namespace_ = ::geteuid() != 0;
@@ -24025,7 +24106,8 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   return Next::done;
 }
 
-// The feature that is missed least goes first. When the network was at fault, all come back.
+// The feature that is missed least goes first. When a network of its own is the only one left, it
+// was at fault: it goes, and the others come back.
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const std::string why = concat("no namespaces can be made here: %",
                                  {errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
@@ -24160,7 +24242,8 @@ std::vector<std::string> features_of(const SandboxOptions& options) {
 
 #if CODEEXEC_HAS_SANDBOX
 
-// A few at most: each costs every command two system calls.
+// At most most_disk_roots; further file systems are not watched. Each costs every command two
+// system calls.
 void find_disk_roots(SandboxState& state) {
   dev_t devices[most_disk_roots] = {};
   for (const std::string& path : state.options.writable) {
@@ -24174,8 +24257,8 @@ void find_disk_roots(SandboxState& state) {
   }
 }
 
-// A supervisor finds its children by a list of the kernel's, which is an option of it, or has a
-// process table for them alone.
+// A supervisor finds its children in /proc, in a list that not every kernel is built with. Or it
+// has a process table for them alone.
 void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
   const bool own_table = (state.plan.clone_flags & CLONE_NEWPID) != 0;
   if (!own_table && ::access("/proc/thread-self/children", R_OK) != 0)
@@ -27494,8 +27577,8 @@ void LocalRun::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
 
 // Kills what bears a mark of this run and gives the pipes a last moment to be closed.
 void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
-#if defined(__linux__)
   scattered_killed_ = true;
+#if defined(__linux__)
   RunMarks marks;
   marks.session = command();
   marks.variable = run_variable_;

@@ -221,8 +221,8 @@ void LocalRun::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
 
 // Kills what bears a mark of this run and gives the pipes a last moment to be closed.
 void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
-#if defined(__linux__)
   scattered_killed_ = true;
+#if defined(__linux__)
   RunMarks marks;
   marks.session = command();
   marks.variable = run_variable_;

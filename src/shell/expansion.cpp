@@ -5,10 +5,19 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
-// An extended glob may match any name, whatever stands in its parentheses: of each name in the path
-// that has one, what follows is a star. /bin/@(rm) becomes /bin/*, and a/!(b)c/d becomes a/*/d.
+// A word becomes fields in one pass over its parts, as the shell does it in several:
+//
+//   braces -> each word: tilde, parameter, command, arithmetic -> split at IFS -> quotes removed
+//
+// Names of files are not looked for: a word with unquoted * ? or [ is marked as `glob`.
+//
+//   x='a b'   $x        a, b           unquoted: split
+//             "$x"$x    a ba, b        the first field goes on where the quotes end
+//             $x$(w)    a, b@          @ is unknown and unquoted: `split`, may be several words
+//             ~/c       ~/c, home      the text stays, the mark says that it is a home directory
+
 void widen_extended_globs(std::string& text) {
   if (find_extended_glob(text) == std::string::npos) return;
   std::string widened;
@@ -24,21 +33,6 @@ void widen_extended_globs(std::string& text) {
   }
   text = std::move(widened);
 }
-
-}  // namespace
-
-inline namespace inner {
-
-// A word becomes fields in one pass over its parts, as the shell does it in several:
-//
-//   braces -> each word: tilde, parameter, command, arithmetic -> split at IFS -> quotes removed
-//
-// Names of files are not looked for: a word with unquoted * ? or [ is marked as `glob`.
-//
-//   x='a b'   $x        a, b           unquoted: split
-//             "$x"$x    a ba, b        the first field goes on where the quotes end
-//             $x$(w)    a, b@          @ is unknown and unquoted: `split`, may be several words
-//             ~/c       ~/c, home      the text stays, the mark says that it is a home directory
 
 void ShellFields::add_text(std::string_view text, bool quoted) {
   if (!walk_.budget.charge(text.size(), begin_)) return;
@@ -60,7 +54,7 @@ void ShellFields::add_unknown(bool quoted) {
 void ShellFields::end_field() {
   word_.begin = begin_;
   word_.end = end_;
-  if (word_.glob) widen_extended_globs(word_.text);
+  if (word_.glob && !single_) widen_extended_globs(word_.text);
   out_.push_back(std::move(word_));
   word_ = shell::Word();
   started_ = false;

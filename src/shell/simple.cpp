@@ -233,6 +233,7 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
     std::vector<shell::Word> words;
     if (parsed.target != no_index) ShellExpander(runner_, words, true).expand_word(parsed.target);
     if (!words.empty()) redirection.target = std::move(words[0]);
+    if (redirection.target.glob) widen_extended_globs(redirection.target.text);
     if (parsed.kind == Kind::duplicate && !is_descriptor(redirection.target.text)) {
       // >&name is &>name in bash.
       redirection.kind = parsed.output ? Kind::write : Kind::read;

@@ -8,6 +8,10 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// An extended glob may match any name, whatever stands in its parentheses: of each name in the path
+// that has one, what follows becomes a star. /bin/@(rm) is /bin/*, and a/!(b)c/d is a/*/d.
+void widen_extended_globs(std::string& text);
+
 // Builds fields: text is added to the word under construction, and unquoted text of an expansion
 // is split at the characters of IFS.
 //

@@ -608,6 +608,27 @@ TEST_CASE("policy: hostile scripts get a verdict, and bounded work") {
   }
 }
 
+TEST_CASE("policy: an extended glob may be any name") {
+  for (const char* script :
+       {"shopt -s extglob\n/bin/@(rm) -rf /", "shopt -s extglob\n/usr/bin/+(sudo) id",
+        "shopt -s extglob\n/bin/r?(m) -rf /", "shopt -s extglob\n@(rm|x) -rf /",
+        "shopt -s extglob\n/bin/!(x) -rf /", "shopt -s extglob\n/bin/@(x|$(sudo id)) y",
+        "shopt -s extglob\necho x > /etc/@(passwd)",
+        "shopt -s extglob\ncp a ~/.@(ssh)/authorized_keys",
+        "shopt -s extglob\necho x | tee /proc/@(sys)/kernel/x",
+        "shopt -s extglob\nrm -rf /@(etc)/ssh", "shopt -s extglob\nx='/bin/@(rm)'; $x -rf /",
+        "shopt -s extglob\nx=/bin/@(rm); $x -rf /",
+        "shopt -s extglob\nx='/bin/@'; y='(rm)'; $x$y -rf /",
+        "shopt -s extglob\nx='/etc/+(passwd)'; echo x > $x",
+        "shopt -s extglob\n$(echo '/bin/@(rm)') -rf /"})
+    CHECK_MESSAGE(!strict().judge(script).verdict.allowed, script);
+  for (const char* script :
+       {"shopt -s extglob\nls @(a|b).c", "shopt -s extglob\nrm -f build/!(keep).o",
+        "echo 'a@(b)' > out", "grep -E 'a+(b)c' x", "shopt -s extglob\necho \"/bin/@(rm)\""})
+    CHECK_MESSAGE(strict().judge(script).verdict.allowed, script);
+  CHECK(files_of("cat a/@(b|c)/d") == "r:a/*/d(glob)");
+}
+
 TEST_CASE("policy: any bytes are taken, and what is found in them is told in one clean line") {
   const Policy policy = strict();
   CHECK(rule_of(policy, "\xff\xfesudo\x80") == "");
