@@ -58,15 +58,18 @@ bool Executor::Gate::take_slot(const Command& command, Admission& admission) con
         owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
     return true;
   }
-  Error error = cancelled_before_start();
+  Result& result = admission.result;
+  result.step = step_name(SpawnStep::setup);
   if (in_event_thread()) {
-    error.system_error = 0;
-    error.message = concat(
+    result.message = concat(
         "as many commands run as may run at a time (%), and a callback of a started command cannot "
         "wait for their end",
         {options.max_concurrent});
+  } else {
+    result.outcome = Outcome::cancelled;
+    result.system_error = ECANCELED;
+    result.message = "cancelled before it was started";
   }
-  admission.fail(error, step_name(SpawnStep::setup));
   return false;
 }
 

@@ -78,10 +78,9 @@ Expected<void> find_ground(std::string& ground) {
   for (Root& root : roots) look_at_home(root.path);
   const auto rules = PathRules::create(roots);
   if (!rules) return rules.failure();
-  std::string path;
-  const auto found = PathRules().open_work_dir(workspace, {}, &path);
+  const auto found = PathRules().open_work_dir(workspace, {});
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(path, rules->roots());
+  ground = ground_of(found->path, rules->roots());
   return {};
 }
 

@@ -56,8 +56,7 @@ struct Subject {
   // and in a function's definition.
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
   // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
-  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
-  void refuse_unknown(const Form& form, bool for_asking = false);
+  void refuse_unknown(const Form& form);
 
   // Where relative paths of the command begin.
   const PathText& base();
@@ -180,8 +179,7 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 
 // lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
 
-// The lists of what is blocked and of what is asked about.
-void check_listed(Subject& subject, const Form& form);
+void check_blocked(Subject& subject, const Form& form);
 void check_allowed(Subject& subject);
 
 }  // namespace inner

@@ -3,8 +3,6 @@
 
 #include "shell/budget_internal.hpp"
 
-#include "base/base_internal.hpp"
-
 namespace codeexec {
 inline namespace v0_1 {
 

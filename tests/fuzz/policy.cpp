@@ -60,7 +60,7 @@ const Policy& blocking() {
 const Policy& compat() {
   static const Policy policy = [] {
     PolicyOptions options;
-    options.compat = true;
+    options.mode = PolicyOptions::Mode::compat;
     return made(options);
   }();
   return policy;

@@ -18,6 +18,7 @@
 #include "helpers.hpp"
 
 using codeexec::AuditRecord;
+using codeexec::Capture;
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Execution;
@@ -159,7 +160,7 @@ TEST_CASE("a started command is written to and read from while it runs") {
   };
   const Execution handle = here.start(command);
   REQUIRE(asked.wait());
-  codeexec::OutputChunk chunk = handle.read(Stream::out, 0);
+  Capture::Chunk chunk = handle.read(Stream::out, 0);
   CHECK(chunk.text == "name? ");
   CHECK(chunk.next == 6);
   CHECK(chunk.missed == 0);
@@ -193,7 +194,7 @@ TEST_CASE("a refused or failed start gives a handle that is done") {
     const Expected<void> written = handle.write("x");
     REQUIRE(!written);
     CHECK(written.error().code == ErrorCode::io);
-    const codeexec::OutputChunk chunk = handle.read(Stream::out, 5);
+    const Capture::Chunk chunk = handle.read(Stream::out, 5);
     CHECK(chunk.text.empty());
     CHECK(chunk.next == 5);
     const Result r = handle.wait();

@@ -25,7 +25,7 @@ using namespace std::string_view_literals;
 namespace {
 
 Policy compat(PolicyOptions options = {}) {
-  options.compat = true;
+  options.mode = PolicyOptions::Mode::compat;
   return make(options);
 }
 

@@ -87,8 +87,7 @@ inline bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
          name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
          name == "version" || name == "place" || name == "places" || name == "places-remove" ||
-         name == "json" || name == "client-config" || name == "write" || name == "list-domains" ||
-         name == "report" || name == "output" || name == "replay";
+         name == "json";
 }
 
 inline std::string key_of(std::string name) {

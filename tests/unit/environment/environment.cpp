@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "../../helpers/support.hpp"
-#include "environment/environment_internal.hpp"
 
 extern "C" char** environ;
 
