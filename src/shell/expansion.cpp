@@ -27,6 +27,7 @@ void widen_extended_globs(std::string& text) {
     const std::size_t at = std::min(find_extended_glob(name), size);
     widened += name.substr(0, at);
     if (at < size) widened += '*';
+    if (has_nul(name.substr(at))) widened += unknown_part;
     if (size == rest.size()) break;
     widened += '/';
     rest.remove_prefix(size + 1);
