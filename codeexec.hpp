@@ -28,21 +28,23 @@
 //   README.md                 by task; the server's options and clients; when it does not start
 //
 // WHAT YOU CAN RELY ON
-//   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
-//   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
-//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
-//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
-//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
-//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
-//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
-//   purpose is not found, and a SIGKILL of your program ends no such command.)
-//   In a container both hold for what runs there. Where the engine does not answer any more, a run
-//   ends up to 20 seconds later and says what may be left.
+//   A run returns: at the latest its timeout plus kill_grace plus 3 seconds after its start, even
+//   if the command ignores SIGTERM, stops itself, daemonises, leaves a process that holds its pipe
+//   open, or writes for ever.
+//   Its processes end with it. On Linux each command of an executor has a supervisor, in a sandbox
+//   or not: no process of a command outlives the command, its timeout or a SIGKILL of your program.
+//   A plain run_process() has one when ProcessOptions::supervised or a sandbox asks for it.
+//   Without a supervisor, a timeout or cancel kills the process group and, on Linux, every process
+//   found by descent, by its session, by the run's mark in its environment or by the pipes it
+//   holds. After a run that ended by itself, its group and the holders of its pipes are killed. (A
+//   process that left all of these on purpose is not found, and a SIGKILL of your program does not
+//   end the command.)
+//   In a container both hold for the processes there. If the engine stops answering, a run returns
+//   up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
-//   characters, with exact counts; on request the whole goes to a file.
-//   Everything is told. A Result says how the run ended, what was cut and what was refused by which
-//   rule. Partial output is kept. Nothing is called a success that was not seen to succeed.
+//   characters, with exact counts; on request the whole stream goes to a file.
+//   Results are complete and true. A Result reports how the run ended, what was cut, and which rule
+//   refused what. Partial output is kept. A run that was not seen to succeed is no success.
 //   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
 //   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
 //   executor, never a rule that silently does not apply.
@@ -52,24 +54,26 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
-//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
-//   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
-//   and not what the programs do that it starts, nor scripts in files. Not for Windows.
+//   stronger boundary is a container: ContainerExecutor, which uses an installed docker, podman or
+//   nerdctl. The policy is a guard rail against mistakes and cheap attacks: it reads a command as a
+//   shell does. It does not see what the started programs do, nor read scripts in files.
+//   Windows is not supported.
 //
 // ERRORS
-//   What a command can cause is data in its Result. What the caller, the operator or the system got
-//   wrong is an Expected<T> that holds an Error: code, errno and a message that says what, where
-//   and which option to turn. A bug in the calling program aborts with a message. Nothing throws
-//   but std::bad_alloc; all of it works the same under -fno-exceptions -fno-rtti.
+//   What a command does wrong is data in its Result. If the caller, the operator or the system is
+//   at fault, the function returns an Expected<T> that holds an Error: a code, errno, and a message
+//   that says what failed, where, and which option to change. A bug in the calling program aborts
+//   with a message. The library throws only std::bad_alloc, and works the same with
+//   -fno-exceptions -fno-rtti.
 //
 // THREADS AND YOUR PROCESS
-//   Different objects: any threads. One object: const members from any thread, the others from one
-//   at a time; a comment says where it is otherwise.
+//   Different objects may be used from different threads. Of one object, const members may be
+//   called from any thread, other members from one thread at a time; comments name the exceptions.
 //   The library installs no signal handler, leaves SIGCHLD, SIGPIPE and your signal masks as they
 //   are, and never calls waitpid(-1), chdir, umask, setenv or setlocale. Every descriptor it opens
-//   is close-on-exec and above 2. It prints nothing. Your big process is never copied by a fork.
-//   It needs no SIGCHLD: a status is right even when you ignore that signal or reap everybody's
-//   children (there, Linux 6.15 is needed; before it, the outcome is `unknown`, never a success).
+//   is close-on-exec and above 2. It prints nothing. It never copies your process by a fork.
+//   It needs no SIGCHLD: a status is right even if you ignore that signal or reap all children of
+//   the process (this needs Linux 6.15; before it, the outcome is then `unknown`, never a success).
 //   run() uses the calling thread only. start() uses one thread for all started commands, which
 //   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
 //   tool's handler does not return.
@@ -77,9 +81,10 @@
 //
 // UNITS
 //   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
-//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
+//   bytes from 0. Text is UTF-8. Where a program prints other bytes, each invalid sequence becomes
+//   U+FFFD and is counted.
 //
-// SECTIONS (search for "// name/": the parts that it is made from)
+// SECTIONS (search for "// name/" to find the parts of a section)
 //   base         needs: -             errors, results, callbacks, descriptors, UTF-8
 //   json         needs: base          value, strict parser, writer
 //   regex        needs: base          patterns in linear time
@@ -89,17 +94,21 @@
 //   files        needs: base paths    reading, writing and listing within the roots
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
-//   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   terminal     needs: base          the screen that a program's output draws; keys
+//   process      needs: base sandbox terminal    spawn, capture, wait, kill the tree
+//   proxy        needs: base process  which names commands reach, and what lets them through
+//   executor     needs: base json policy paths files environment sandbox terminal process proxy
+//                                     the gate
 //   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
-//   jobs         needs: base regex process executor                   background commands
+//   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
+//   report       needs: base json executor    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
-//   Each line of code stands in the section whose job it is, and a section uses only what it
-//   needs. Both halves list the sections in this order.
+//   Each line of code stands in the section whose job it is, and a section uses only the sections
+//   that it needs. Both halves of this header list the sections in this order.
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -112,9 +121,10 @@
 //     #define codeexec acme_codeexec
 //     #include "codeexec.hpp"
 //
-// STABLE ARE the names and fields in the declarations, the option names, the JSON keys. While the
-// version begins with 0, a new minor version may change them; the inline namespace then changes
-// too, so that mixed versions do not link. No macro changes a declaration, a type or a default.
+// WHAT STAYS THE SAME
+//   The names and fields in the declarations, the option names and the JSON keys. While the version
+//   begins with 0, a new minor version may change them. The inline namespace then changes too, so
+//   that mixed versions do not link. No macro changes a declaration, a type or a default.
 //
 // CHANGING IT  src/README.md is the plan of the house; `sh tests/run.sh` runs the tests.
 // The licence is at the end.
@@ -291,27 +301,6 @@ Expected<E> from_name(std::string_view text) {
 }
 
 template <class Signature>
-class FunctionRef;
-
-// A borrowed callable, for callbacks that are used only until the call that takes them returns.
-template <class R, class... Args>
-class FunctionRef<R(Args...)> {
- public:
-  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
-  FunctionRef(F&& callable) noexcept
-      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
-        call_([](void* object, Args... args) -> R {
-          return static_cast<R>(
-              (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...));
-        }) {}
-  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
-
- private:
-  void* object_;
-  R (*call_)(void*, Args...);
-};
-
-template <class Signature>
 class Function;
 
 // A kept callable; copies share it. It stands in for std::function, whose header alone costs every
@@ -371,7 +360,7 @@ class CancelToken {
   void cancel() const;
   bool cancelled() const noexcept;
   // A descriptor that becomes readable when the token is cancelled, for poll(). Made on first use
-  // and owned by the token; -1 when the system has none left (then only cancelled() tells).
+  // and owned by the token; -1 when the system has none left (then only cancelled() shows it).
   int descriptor() const;
 
  private:
@@ -503,7 +492,7 @@ class Json {
   // are sorted if they are many. Members keep their order; of a name that occurs again the last
   // value wins, in the place of the first. An integer within int64 is exact; any other number is
   // the nearest double, and one that no double can hold (1e400) an error.
-  // Errors: parse, limit (max_depth, max_values); `offset` and message tell the byte.
+  // Errors: parse, limit (max_depth, max_values); `offset` and message name the byte.
   static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
 
   // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written
@@ -606,30 +595,19 @@ struct Json::Member {
 // 200 deep, repeat counts up to 10,000, and 100,000 steps when compiled (1.2 MB).
 class Regex {
  public:
-  struct Options {
-    bool ignore_case = false;          // as (?i)
-    bool dot_matches_newline = false;  // as (?s)
-    bool multi_line = false;           // as (?m)
-  };
-
-  // Where a match begins, and where it ends: bytes from the start of the text.
-  struct Span {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-
   // Fails with `parse` (not a pattern), `unsupported` (Python has it, an automaton cannot) or
   // `limit` (a bound above); `offset` is the byte in the pattern, and the message names it as well.
-  static Expected<Regex> compile(std::string_view pattern);
-  static Expected<Regex> compile(std::string_view pattern, const Options& options);
+  // With `flags`, letters of "aimsux", it is as if it began with (?flags), but no offset counts
+  // them; any other letter is invalid_argument.
+  static Expected<Regex> compile(std::string_view pattern, std::string_view flags = {});
 
   bool match(std::string_view text) const;       // at the start of the text, as re.match
   bool full_match(std::string_view text) const;  // the whole text, as re.fullmatch
   bool search(std::string_view text) const;      // anywhere in the text, as re.search
 
-  // The span that Python's pattern.search(text, from) has; nothing when there is no match. What
-  // stands before `from` still counts for ^ and \b.
-  std::optional<Span> find(std::string_view text, std::size_t from = 0) const;
+  // The part of the text that Python's pattern.search(text, from) finds; nothing when there is no
+  // match. What stands before `from` still counts for ^ and \b.
+  std::optional<std::string_view> find(std::string_view text, std::size_t from = 0) const;
 
   // The text this was compiled from.
   const std::string& pattern() const noexcept;
@@ -670,19 +648,17 @@ Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script);
 // A guard against mistakes and cheap attacks, not a boundary: a program that is allowed can still
 // do what it likes. What must not happen is for the sandbox or a container to prevent.
 struct PolicyOptions {
-  enum class Mode {
-    // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
-    // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
-    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands:
-    // not what env or xargs would start, but each command in a string for a shell needs a pattern,
-    // too. A pattern must match the whole of a command. What cannot be understood is refused.
-    strict,
-    // The verdicts of MassGen's command line server, for those who depend on them: what is judged
-    // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
-    // `blocked` only at its start (and need not reach its end, as with Python's re.match).
-    compat,
-  };
-  Mode mode = Mode::strict;
+  // False, the strict mode: the script is parsed, and each of its simple commands is judged: by the
+  // sanitizer's rules and `blocked` in every form it has (its name without the directory, what env,
+  // timeout, xargs or find -exec would start, the strings given to sh -c or eval), by `allowed`
+  // only as it stands: not what env or xargs would start, but each command in a string for a shell
+  // needs a pattern, too. A pattern must match the whole of a command. What cannot be understood is
+  // refused.
+  // True, the compat mode: the verdicts of MassGen's command line server, for those who depend on
+  // them: what is judged is the text of the script; the sanitizer's patterns may match anywhere in
+  // it, `allowed` and `blocked` only at its start (and need not reach its end, as with Python's
+  // re.match).
+  bool compat = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
   // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
@@ -699,16 +675,23 @@ struct PolicyOptions {
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
+  // What a person must approve, see Verdict::must_ask: commands that match one of these patterns,
+  // as `blocked` matches; and what these rules of Policy::rules() would refuse. Any other refusal
+  // of the script wins. With `blocked`, opaque-shell-input and unknown-command refuse in any case:
+  // a blocked command could hide there. A rule that enable_sudo switches off is asked about, too.
+  std::vector<std::string> ask_commands = {};
+  std::vector<std::string> ask_rules = {};
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
 };
-
-const char* name(PolicyOptions::Mode mode) noexcept;
 
 // What a policy says to one command.
 struct Verdict {
   bool allowed = true;
+  // Not allowed, but a person may allow it. All that is said of refusals below holds for it, too.
+  bool must_ask = false;
   // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
-  // "blocked-commands", "syntax", "nul-byte", "command-too-long" or "command-too-complex".
+  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long" or
+  // "command-too-complex".
   std::string rule = {};
   std::string message = {};  // of a refusal: complete, for the model to read
   // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
@@ -752,17 +735,19 @@ struct Judgement {
 // Compiled options. Immutable: copies share it, and any thread may use it without a lock.
 class Policy {
  public:
-  // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
-  // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
-  // its first words.
+  // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
+  // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
+  // the place in it. Fails also for a rule of ask_rules that is in disabled_rules, or has no
+  // pattern in compat mode; and for allow_usual in compat mode, which judges a script by its first
+  // words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
   // syntax, the sanitizer's rules, blocked patterns, allowed patterns (compat: no syntax, allowed
-  // before blocked). Linear in the size of the script. `work_dir`, absolute, is where it will run;
-  // with it, relative paths in the script are judged for what they are. Commands and files are
-  // listed for refused scripts, too; with `in_full` false they are not, which is faster.
+  // before blocked); then the first question, of a rule or of a pattern. Linear in the size of the
+  // script. `work_dir`, absolute, is where it will run; with it, relative paths in the script are
+  // judged for what they are. Commands and files are listed for refused scripts, too; with
+  // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
                   bool in_full = true) const;
 
@@ -796,14 +781,6 @@ const char* name(Permission permission) noexcept;
 struct Root {
   std::string path = {};
   Permission permission = Permission::write;
-};
-
-// A directory that was checked and opened. The descriptor is the directory itself, so nothing that
-// happens to its name afterwards matters: enter it with fchdir(). It can do no more than that where
-// the system has such descriptors (O_PATH on Linux).
-struct OpenDirectory {
-  std::string path = {};  // canonical: absolute, no symbolic link, no `.` or `..`, no final slash
-  UniqueFd fd = {};
 };
 
 // The path with symbolic links followed and `.` and `..` taken out, starting from `base` when it is
@@ -849,21 +826,25 @@ class PathRules {
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
   // readable by the rules at least. The check and the opening cannot be driven apart: what is
-  // opened has the path that was checked, or the call fails. The reference's texts, in its order:
+  // opened has the path that was checked, or the call fails. The descriptor is the directory
+  // itself, so nothing that happens to its name afterwards matters: enter it with fchdir(). It can
+  // do no more than that where the system has such descriptors (O_PATH on Linux). `path` becomes
+  // the canonical path, also of one that may not be used. The reference's texts, in its order:
   //   Path validation error: Path not in allowed directories: PATH
   //   Working directory does not exist: PATH
   //   Working directory is not a directory: PATH
-  Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+  Expected<UniqueFd> open_work_dir(std::string_view work_dir, std::string_view base,
+                                   std::string* path = nullptr) const;
   // The same of what canonical_path() has returned; only judged, and not opened, when it is not of
   // this host.
-  Expected<OpenDirectory> open_found(Expected<std::string> path, bool here = true) const;
+  Expected<UniqueFd> open_found(const Expected<std::string>& path, bool here = true) const;
 
  private:
   std::vector<Root> roots_ = {};
 };
 
-// Whether what has this canonical path is of a kind that tools make anew whenever they need it, so
-// that nobody has to look at it before it goes. Judged by the names alone:
+// Whether this canonical path is of a kind that tools make anew whenever they need it, so that it
+// may be deleted without a look at it. Judged by the names alone:
 //   a directory of this name, and all below it: __pycache__ .pytest_cache .mypy_cache .ruff_cache
 //     .tox .nox .next .nuxt node_modules
 //   a directory of this name as a whole: build dist *.egg-info. A file in it counts for itself:
@@ -886,12 +867,6 @@ class DeleteGuard {
   static constexpr std::size_t max_path_bytes = std::size_t{16} << 20;
   static constexpr std::size_t max_entries = 100000;  // looked at in one directory tree
   static constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;  // of their paths in it
-
-  struct Stats {
-    std::size_t read_files = 0;     // read and not created
-    std::size_t created_files = 0;  // created, read or not
-    std::size_t total_tracked = 0;  // both
-  };
 
   // `roots` are the workspace and other
   // canonical directories, for is_auto_generated(): the deepest one around a path counts.
@@ -921,7 +896,8 @@ class DeleteGuard {
 
   // Forgets everything.
   void clear() const;
-  Stats stats() const;
+  std::size_t read_files() const;     // how many files were read, and not created
+  std::size_t created_files() const;  // how many were created, read or not
 
  private:
   struct State;
@@ -933,9 +909,8 @@ class DeleteGuard {
 
 // The part of a file that is wanted.
 struct FileRange {
-  enum class Unit { lines, bytes };
   static constexpr std::uint64_t all = ~std::uint64_t{0};  // as many as max_bytes holds
-  Unit unit = Unit::lines;
+  bool by_bytes = false;                         // the unit of offset and count; else lines
   std::uint64_t offset = 0;                      // from the start of the file
   std::uint64_t count = all;                     // from there on; 0: none
   std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
@@ -947,7 +922,7 @@ struct FileRange {
 // that the beginning is given and cut_line is set. `next` is then the line after it; the rest of
 // it is read by bytes, from begin + bytes.size() on.
 // An offset beyond the end is no error: there are no bytes, `begin` is the size of the file and
-// `next` is the end in the unit of the range, so that it tells how many lines there are.
+// `next` is the end in the unit of the range, so that it gives the number of lines.
 struct FileContent {
   std::string path = {};    // canonical
   std::string bytes = {};   // as they are in the file
@@ -999,12 +974,13 @@ struct FileMessage;
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
 //
-// A path is absolute or relative to `base`; symbolic links in it are followed to where they lead,
-// and that place must lie in a root. What is opened has the path that was checked: each directory
-// on the way is opened from the one before, following no link, so that neither `..` nor a link nor
-// one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
-// nothing of /proc, where this program's own memory is, nor of the other file systems in which the
-// kernel speaks of itself (/sys and those below it). A hard link is a name like any other.
+// A path is absolute or relative to `base`, and does not begin with `~/`; symbolic links in it are
+// followed to where they lead, and that place must lie in a root. What is opened has the path that
+// was checked: each directory on the way is opened from the one before, following no link, so that
+// neither `..` nor a link nor one that is exchanged meanwhile leads elsewhere. Only regular files
+// are read and written, and nothing of /proc, where this program's own memory is, nor of the other
+// file systems in which the kernel speaks of itself (/sys and those below it). A hard link is a
+// name like any other.
 //   Errors: permission_denied outside of the roots, for a change where a root may only be read, and
 //   where the system says so; not_found; invalid_argument for a path that is empty or has a NUL,
 //   and for what is no regular file, or no directory; limit; io.
@@ -1033,7 +1009,7 @@ class Files {
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
-  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are told and
+  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are shown and
   // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
   // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
   // node_modules ...), those that a root forbids, and /proc and its like.
@@ -1096,62 +1072,13 @@ struct EnvironmentOptions {
   std::string command_prefix = {};
 };
 
-// What one command gets.
-struct CommandEnvironment {
-  std::vector<std::string> variables = {};  // NAME=value, each name once, in order of the names
-  std::string prefix = {};                  // the command_prefix, or empty
-  std::string venv = {};                    // the venv in use, or empty
-};
-
-// Computes what commands see. Does not change after create(); any thread may use it. Changes
-// nothing in the host.
-class Environment {
- public:
-  // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
-  // like getenv(), it must not run while another thread changes them. Fails, and names the option,
-  // for names that are empty or have a `=` or NUL in them, values with a NUL, secrets that are not
-  // there or cannot be masked, a venv_path without a `bin` directory or with a `:` (which PATH
-  // cannot hold), a prefix that is blank or has a newline or NUL.
-  static Expected<Environment> create(const EnvironmentOptions& options);
-
-  // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
-  // `.venv` of its own). Looks at the disk each time, so a venv made later is found. Each of these
-  // steps is stronger than the ones before:
-  //   1. what is kept of the host, then `set`
-  //   2. PATH (sbin and bin of /usr/local, /usr and /) and LANG=C.UTF-8 (without LC_ALL), when
-  //      they are missing or empty
-  //   3. PWD is the work_dir
-  //   4. with a venv: VIRTUAL_ENV, its `bin` in front of the PATH so far, no PYTHONHOME
-  //   5. `extra`, of the command itself
-  // The venv is the first that applies: none with a command_prefix, which finds its own; the
-  // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
-  // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
-  // limit on the size; the kernel's (E2BIG) is an error when the command starts.
-  Expected<CommandEnvironment> resolve(std::string_view work_dir,
-                                       const Variables& extra = {}) const;
-
-  // The values of the secret variables, in the order of the option.
-  const std::vector<std::string>& secrets() const noexcept { return secrets_; }
-
- private:
-  Expected<void> set_up(const EnvironmentOptions& options);
-  Expected<std::string> find_venv(std::string_view work_dir) const;
-
-  Variables variables_ = {};  // after steps 1 and 2
-  std::vector<std::string> secrets_ = {};
-  std::string venv_path_ = {};
-  std::string workspace_ = {};
-  std::string prefix_ = {};
-  bool auto_venv_ = true;
-};
-
 // sandbox/sandbox.hpp -----------------------------------------------------------------------------
 // What the kernel holds a command to: one compiled object per policy.
 
 // How much of a sandbox must be there for a command to run.
 enum class SandboxMode {
   off,          // none: commands have the rights of this process; only Limits apply
-  best_effort,  // what this kernel offers; the report tells what is missing
+  best_effort,  // what this kernel offers; the report lists what is missing
   strict,       // all that was asked for, or nothing runs
 };
 const char* name(SandboxMode mode) noexcept;
@@ -1161,13 +1088,14 @@ enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
   loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  allow,     // as loopback, and the names that a proxy there allows: LocalOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
 
 // Bounds on what one command may use, each no_bound unless set; never more than this process has
 // itself.
-// A command that reaches one is told in ProcessResult::limits_reached by the name of the member, as
-// far as that can be seen from outside.
+// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
+// seen from outside.
 struct Limits {
   std::uint64_t cpu_time =
       no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
@@ -1186,9 +1114,9 @@ struct Limits {
   std::uint64_t file_size =
       no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
   // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command, whoever fills it. It is looked at four times a second: the command is killed. It is
-  // looked at again when the command has ended: that is only told. Also the most that one file may
-  // have, as with file_size.
+  // command; what other programs write counts, too. The library looks four times a second, and
+  // kills the command. It looks again when the command has ended, and then only reports. Also the
+  // most that one file may have, as with file_size.
   std::uint64_t disk = no_bound;
 };
 
@@ -1203,7 +1131,7 @@ struct SandboxOptions {
   // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
-  // With Network::none and loopback: sockets with a path, which reach the services of this host
+  // With every Network but host: sockets with a path, which reach the services of this host
   // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
   // are always there.
   bool unix_sockets = false;
@@ -1279,6 +1207,26 @@ class Sandbox {
   std::shared_ptr<const State> state_ = {};
 };
 
+// terminal/terminal.hpp ---------------------------------------------------------------------------
+// Terminals: their screen, their keys.
+
+// What a terminal shows at one moment.
+struct TerminalScreen {
+  // A line for each row, in UTF-8, without blanks at the ends of lines and without empty rows at
+  // the end. Colours and other attributes are left out.
+  std::string text = {};
+  int cursor_row = 1;  // both count from 1
+  int cursor_col = 1;
+  bool cursor_visible = true;
+  bool alternate = false;           // the screen of a full-screen program, such as an editor
+  bool application_cursor = false;  // the program wants other bytes for arrows, home and end
+};
+
+// The bytes that a terminal with this screen sends for keys: names such as "enter", "ctrl-c", "up",
+// "f5" and "alt-x", in lower or upper case, and characters, which stand for themselves.
+//   Errors: invalid_argument for a name that is not known; the message lists those that are.
+Expected<std::string> key_bytes(const std::vector<std::string>& keys, const TerminalScreen& screen);
+
 // process/process.hpp -----------------------------------------------------------------------------
 // Start a program, feed and capture it, wait for it, kill its tree.
 
@@ -1311,125 +1259,32 @@ struct OutputCounts {
   std::string sha256 = {};          // of all bytes, with ProcessOptions::hash_output: 64 hex digits
 };
 
-// Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
-class Capture {
- public:
-  struct Chunk {
-    std::string text = {};         // well-formed UTF-8
-    std::uint64_t next = 0;        // the cursor for the next call
-    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
-    std::string file = {};         // the spill file, when there is one; set by Process::read()
-    std::uint64_t file_bytes = 0;  // in that file
-  };
-
-  // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
-  explicit Capture(std::size_t max_bytes);
-  // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
-  Capture(std::size_t max_bytes, std::size_t head_bytes);
-  void add(std::string_view bytes);
-  std::uint64_t total_bytes() const noexcept { return total_; }
-
-  // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
-  // cut in two. When bytes were dropped, this line stands in their place:
-  //   "\n... (truncated, exceeded <max_bytes> bytes: <n> bytes omitted) ...\n"
-  // Sets the first three of `counts`, when given.
-  std::string text(OutputCounts* counts = nullptr) const;
-
-  // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
-  // some are missing. A character that has not arrived whole waits for the next call, unless the
-  // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
-  // lines are returned; those before them are missed, too.
-  Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = unbounded;
-  // What stands in the text of read() for bytes that are missing.
-  static std::string gap(std::uint64_t missed);
-
-  // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
-  void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
-
- private:
-  friend class Process;
-  static constexpr std::size_t block_size = 65536;
-  bool keeps_only_end(std::size_t size) const noexcept;
-  char* room(std::uint64_t offset, std::size_t& size);
-  void grow_first(std::size_t size);
-  std::size_t position(std::uint64_t offset) const noexcept;
-  std::size_t contiguous(std::size_t position) const noexcept;
-  std::uint64_t tail_begin() const noexcept;
-  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
-  std::string bytes(std::uint64_t begin, std::uint64_t end) const;
-
-  std::size_t max_bytes_ = 0;
-  std::size_t head_size_ = 0;
-  std::uint64_t total_ = 0;
-  std::vector<std::unique_ptr<char[]>> blocks_ = {};
-  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
-};
-
-// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
-// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
-// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
-// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
-// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
-// on with a stream of its own.
-class Redactor {
- public:
-  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
-  // Bytes of all secrets together. Options that take secrets refuse more. A Redactor works with up
-  // to 4 GiB, and takes the memory.
-  static constexpr std::size_t max_total = std::size_t{1} << 20;
-  static constexpr std::string_view mask = "[redacted]";
-
-  // Masks nothing.
-  Redactor() = default;
-  explicit Redactor(const std::vector<std::string>& secrets);
-  bool empty() const noexcept { return !table_; }
-
-  // What is known of the stream so far that was not returned before: `bytes`, after what was held
-  // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call, and as long as `bytes` are: most of it is part of them.
-  std::string_view add(std::string_view bytes);
-  // The rest, at the end of the stream. What is added later begins another.
-  std::string_view finish();
-  // Masks returned so far.
-  std::uint64_t count() const noexcept { return count_; }
-
-  // A whole text at once.
-  std::string redact(std::string_view text) const;
-
- private:
-  struct Table;
-  std::string_view scan(std::string_view piece);
-  void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit, std::string_view piece);
-  void give(std::uint64_t end, std::string_view piece);
-
-  // Offsets count bytes from the start of the stream.
-  std::shared_ptr<const Table> table_ = {};
-  std::size_t state_ = 0;           // of the automaton
-  std::uint64_t position_ = 0;      // bytes taken
-  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
-  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
-  // To be masked, from the first to before the second byte; in order, not overlapping.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
-  std::size_t first_span_ = 0;  // those before it are done
-  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
-  std::string out_ = {};
-  std::uint64_t count_ = 0;
+// A piece of a stream, as read() of a Process, an Execution or Jobs gives it.
+//
+// The text is the output after the first `cursor` bytes, as far as it is still kept. The line
+// "\n... (<n> bytes omitted) ...\n" stands where bytes are missing. A character that has only
+// arrived in part waits for the next call, unless the stream has ended. Begin with cursor 0, then
+// pass `next`. At most the last `max_lines` lines are returned; lines before them count as missed.
+struct OutputChunk {
+  std::string text = {};         // well-formed UTF-8
+  std::uint64_t next = 0;        // the cursor for the next call
+  std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+  std::string file = {};         // the spill file, when there is one
+  std::uint64_t file_bytes = 0;  // in that file
 };
 
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
   std::vector<std::string> argv = {};
-  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a
-  // run that went elsewhere are found by its value.
+  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: its value finds the
+  // processes of the run that left its process group and session.
   std::vector<std::string> environment = {};
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
   int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
-  // On Linux, for root: user and group of the program, which has no other group. -1: this one's.
+  // On Linux, for root: user and group of the program, which has no other groups. -1: those of this
+  // process.
   std::int64_t uid = -1;
   std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
@@ -1437,27 +1292,39 @@ struct ProcessOptions {
   std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
   bool keep_input_open = false;          // for Process::write(), until Process::close_input()
   bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
+  // Makes a terminal of this size the standard streams of the program, which controls its session:
+  // 1 to 200 rows and 1 to 500 columns; both 0: no terminal. Output is one stream, as with
+  // merge_streams; the end of input is typed as ctrl-d; TERM is xterm-256color. Questions of the
+  // program to the terminal are answered. A terminal line takes at most 4 KiB of input until the
+  // program reads it.
+  int terminal_rows = 0;
+  int terminal_cols = 0;
 
-  // What the program is held to. With one that is not off, a supervisor stands between the host and
-  // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
-  // kills all of it when the program ends, and when the host does. It is a process of its own on
-  // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
+  // The sandbox of the program. Unless it is off, a supervisor stands between the host (the process
+  // that uses this library) and the program, on Linux on x86_64 and aarch64. It adopts all
+  // processes that the program leaves behind, and kills them when the program or the host ends.
+  // It is a process that shares the host's memory, so `ps` shows it as codeexec with the host's
+  // size.
   Sandbox sandbox = {};
-  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
-  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
-  // system, an emulator, Linux before 5.2), it has no effect.
+  // With Network::allow of the sandbox: called once, in the thread that starts the program and when
+  // it runs, with a socket that listens on port 61080 of the 127.0.0.1 of its network, for a proxy.
+  Function<void(UniqueFd)> on_listener = {};
+  // The same supervisor without a sandbox: no process of the program outlives the program or the
+  // host. Exceptions are processes of another user (by sudo), and a program that kills the
+  // supervisor. Without support (another system, an emulator, Linux before 5.2) it has no effect.
   bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
-  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
-  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
+  // gets becomes [redacted], also when it arrives in pieces. Values of fewer than 4 bytes are not
+  // masked. With more than 1 MiB of values the start fails. Line ends at the end of a value do not
+  // count.
   std::vector<std::string> secrets = {};
 
-  // Bytes kept per stream, see Capture.
+  // Bytes kept per stream, its head and its tail.
   std::size_t max_output = std::size_t{1} << 20;  // 0: none
   bool keep_end_only = false;                     // all of them from its end, to follow the output
   // When not empty: a stream that outgrows max_output, or spill_above when that is less, goes whole
   // into a new file in this directory (mode 0600, name codeexec-<random>.out or .err), which is the
-  // caller's to delete. It is opened at the start: what takes its place later has no part in it.
+  // caller's to delete. The directory is opened at the start, so replacing it later has no effect.
   std::string spill_dir = {};
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
@@ -1469,6 +1336,8 @@ struct ProcessOptions {
   // Times. Zero or less means at once; no_limit means never. `timeout` counts from the start of the
   // program.
   std::chrono::milliseconds timeout = no_limit;
+  // Stops it like a timeout when neither stream has brought a byte for so long.
+  std::chrono::milliseconds idle_timeout = no_limit;
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   // Once the program has ended, its pipes are read until they are closed everywhere, or `drain`
   // passes without data, or `max_drain` passes in all.
@@ -1504,7 +1373,8 @@ struct ProcessResult {
   Outcome outcome = Outcome::not_started;
   // 0 to 255 when the program left by itself (after a SIGTERM of ours, too), else -1.
   int exit_code = -1;
-  int signal = 0;  // that ended it, or 0
+  int signal = 0;     // that ended it, or 0
+  bool idle = false;  // timed_out for its idle_timeout
   std::string out = {};
   std::string err = {};
   OutputCounts out_counts = {};
@@ -1531,26 +1401,26 @@ struct ProcessResult {
 // any thread; a pthread_cancel() is acted upon after the run. The caller's signal handlers, masks,
 // SIGCHLD disposition and other children are neither used nor changed.
 //
-// The program runs in a session of its own (no terminal), with an empty signal mask, all signals at
-// their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and pass_fd's 3.
-// A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of its
-// descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
-// to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
-// the program ends by itself, its group is killed and, when the pipes are not closed by that, the
-// same processes are. With a supervisor all that the program left is killed in each case. One that
-// does not die within two seconds is given up, and `message` says so.
+// The program runs in a session of its own (no terminal of ours), with an empty signal mask, all
+// signals at their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and
+// pass_fd's 3. A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of
+// its descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also
+// goes to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes.
+// When the program ends by itself, its group is killed; if that does not close the pipes, the same
+// processes are killed, too. With a supervisor, all processes that the program left are killed in
+// each case. A process that does not die within two seconds is given up, and `message` says so.
 ProcessResult run_process(const ProcessOptions& options);
 
-// A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
-// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
-// nothing.
+// A running program. All started programs share one thread of this library. The thread begins with
+// the first Process and has ended when the destructor of the last one returns (in a callback: soon
+// after). Members are safe from any thread (except moving and destroying). In a child that the host
+// makes by fork(2), they do nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
-  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
-  // same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. It is not called
+  // if the start fails. `failure`, when given, then holds all that is known; the error has the same
+  // errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
@@ -1581,9 +1451,12 @@ class Process {
   // End of input, after everything that was queued.
   void close_input() const;
 
-  using Chunk = Capture::Chunk;
-  // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
-  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
+  // What the terminal of the program shows, or showed when it ended.
+  //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
+  Expected<TerminalScreen> screen() const;
+
+  // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
   struct State;  // internal
 
@@ -1595,6 +1468,13 @@ class Process {
   std::shared_ptr<State> state_ = {};
   std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is the thread's end
 };
+
+// proxy/proxy.hpp ---------------------------------------------------------------------------------
+// The names that commands may reach over the network.
+
+// The named sets of LocalOptions::allowed_domains, one a line: the name, then its hosts, with a
+// blank between them.
+std::string_view domain_sets() noexcept;
 
 // executor/executor.hpp ---------------------------------------------------------------------------
 // The one gate that every command passes, and running on this host.
@@ -1626,6 +1506,31 @@ class Session {
   std::shared_ptr<State> state_;
 };
 
+struct Command;
+
+// The question whether a command may run that a policy lets a person decide: see
+// PolicyOptions::ask_commands. The executor fills it; secrets are masked in its texts.
+struct Approval {
+  std::string command = {};  // as in Result, like work_dir
+  std::string work_dir = {};
+  std::string rule = {};     // and message: of the Verdict
+  std::string message = {};  // why it is asked
+  // The command, with the folder and variables of its session: what it runs besides the text, and
+  // its caller. Not masked; valid during the call.
+  const Command* given = nullptr;
+  // For the callback to set, from here on. The command runs; otherwise it is refused.
+  bool allowed = false;
+  // With `allowed`: it runs unasked from now on, with this executor and its copies, as long as all
+  // of this is the same: rule and message, work_dir, command, code, input, interpreter, and the
+  // variables of the command and its Session. The last 1,000 such answers are remembered.
+  bool for_session = false;
+  // Who was asked, for the audit record, of which 1 KiB is kept.
+  std::string asked = {};
+  // Of a command that is not allowed: why there was no answer, as a part of a sentence that the
+  // model reads.
+  std::string problem = {};
+};
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   Command();
@@ -1644,10 +1549,15 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
+  // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
+  // background command.
+  std::optional<std::chrono::milliseconds> idle_timeout = {};
   Variables environment = {};    // wins over everything else
   std::string input = {};        // for standard input; empty: /dev/null
   bool keep_input_open = false;  // start() only: Execution::write() may follow
   bool merge_streams = false;    // both streams in `out`, in their true order
+  int terminal_rows = 0;         // its standard streams are one, see ProcessOptions
+  int terminal_cols = 0;
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
   // greater of the two is kept. A longer stream goes to a file, where files are made.
   std::optional<std::size_t> max_output = {};
@@ -1672,6 +1582,14 @@ struct Command {
   // recorded, just before done() is true and wait() returns. Not called when it was refused or did
   // not start.
   Function<void()> on_end = {};
+
+  // Asks a person, in place of the executor's on_ask. Called in the thread that has called run() or
+  // start(), which wait for it without a bound of their own, when nothing refuses the command and
+  // before it waits for max_concurrent. Calls of several threads come at the same time. It should
+  // return soon when `cancel` is cancelled; whatever it sets then, the command does not start. Not
+  // called in callbacks of started commands, which cannot wait: the command is refused there, as it
+  // is without such a callback.
+  Function<void(Approval&)> on_ask = {};
 
   // The caller, for the audit record. At most 1 KiB of each is recorded.
   std::string tool = "run";
@@ -1699,9 +1617,14 @@ struct Result : ProcessResult {
   std::string work_dir = {};  // canonical; as given when the command was refused before
   // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
   std::string rule = {};
+  // Of a command that a person must approve: who was asked, and the name of the answer, or
+  // "remembered" of one that was given before. Empty: there was no question.
+  std::string asked = {};
+  std::string answer = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
+  std::chrono::milliseconds idle_timeout = no_limit;  // the same of Command::idle_timeout
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
@@ -1709,6 +1632,11 @@ struct Result : ProcessResult {
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
+  // What the command reached for over a network with Network::allow, in the order in which that
+  // ended; null: nothing. Each of at most 100 is {"name","port","verdict","reason"?,"sent",
+  // "received"}: sent and received are bytes, and verdict is "allowed", "refused" (by the list or
+  // for the address), "failed" or "bad request". Of more the last is {"omitted"}, a count.
+  Json connections = Json();
   std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
 
   // One line: how it ended, how long it took, how much it wrote.
@@ -1736,16 +1664,17 @@ struct AuditRecord {
 
 // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
 //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
-//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-//  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
-//  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"redactions"?}.
-// A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
-// code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
+//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
+//  "idle"?,"exit_code","signal"?,
+//  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
+//  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+//  "changed_files"?,"connections"?,"redactions"?}.
+// A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
+// length. rule_begin and rule_end are the offending bytes of the whole command, where the
 // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
 // it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
 // {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-// secrets that were masked in the output.
+// secrets that were masked in the output. peak_memory is in bytes, of the largest process.
 Json to_json(const AuditRecord& record);
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
@@ -1767,10 +1696,12 @@ class Execution {
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 
+  // What its terminal shows, see Process::screen().
+  Expected<TerminalScreen> screen() const;
+
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
-  // Capture::read().
-  Capture::Chunk read(Stream stream, std::uint64_t cursor,
-                      std::size_t max_lines = Capture::all_lines) const;
+  // OutputChunk.
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
   struct State;  // internal
 
@@ -1792,6 +1723,7 @@ struct ExecutorOptions {
   // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
+  std::chrono::milliseconds idle_timeout = no_limit;  // of commands that bring none
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   // How many commands of this executor and its copies run at a time; 0: any number. Others wait in
   // run() or start(), which block meanwhile, and start in the order in which they came. They are
@@ -1819,7 +1751,8 @@ struct ExecutorOptions {
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
   // of them. What the repository or a variable says is stronger.
   bool git_identity = true;
-  std::string agent_id = {};  // for the audit log
+  std::string agent_id = {};              // for the audit log
+  Function<void(Approval&)> on_ask = {};  // see Command::on_ask
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
@@ -1839,7 +1772,8 @@ struct ExecutorOptions {
 // acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
-// guard, in this order. The last two know the files of a command from Policy::judge(): those
+// guard, in this order. If none of them refuses a command that a person must approve, the person is
+// asked. The last two know the files of a command from Policy::judge(): those
 // that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
 class Executor {
@@ -1856,9 +1790,10 @@ class Executor {
   Execution start(const Command& command) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
+  // Asks no person: what must be approved is refused here unless run() could ask.
   Result check(const Command& command) const;
 
-  // The same verdict, with all that was found in the command.
+  // The same verdict, with all that was found in the command. It says what must be approved.
   Judgement judge(const Command& command) const;
 
   // What the delete guard remembers, for tools that read or make files by other means than a
@@ -1879,8 +1814,7 @@ class Executor {
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
   // that is not on this host it is not opened, and not known to exist. `path` becomes its canonical
   // path, also when it may not be used.
-  Expected<OpenDirectory> open_work_dir(std::string_view work_dir,
-                                        std::string* path = nullptr) const;
+  Expected<UniqueFd> open_work_dir(std::string_view work_dir, std::string* path = nullptr) const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
   // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
@@ -1933,6 +1867,12 @@ struct LocalOptions : ExecutorOptions {
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
   SandboxOptions sandbox = SandboxOptions();
+  // For Network::allow of the sandbox, and only then: what commands may reach by a proxy of this
+  // program, to which variables such as HTTPS_PROXY lead them. Each is a name (example.org), all
+  // names below one (*.example.org), an address, with a port (github.com:22) or for the ports 80
+  // and 443; or one of the sets of domain_sets(). Names must lead to public addresses, or to
+  // addresses that are listed, too. What is refused is in a note of the result.
+  std::vector<std::string> allowed_domains = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -1965,7 +1905,8 @@ class LocalExecutor : public Executor {
   // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   //   Errors of the sandbox, besides those of Sandbox::create(): `/` as a root or as the workspace
   //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
-  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have.
+  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have;
+  //   Network::allow without allowed_domains or where no network can be kept from commands.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
   // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a
@@ -2064,20 +2005,17 @@ class PlacePool {
   std::shared_ptr<State> state_ = {};
 };
 
-// Whether the program that has made a place still runs. `unknown`: it is of another machine or
-// user.
-enum class PlaceMaker { unknown, gone, running };
-
 // A place that this library has made, as it was found in an engine.
 struct FoundPlace {
-  std::string name = {};                   // in the engine
-  std::string agent = {};                  // the agent_id of its executor; empty: none
-  std::chrono::seconds age = {};           // less than 0: not known
-  std::string host = {};                   // of the program that has made it
-  std::string pid = {};                    // of that program
-  PlaceMaker maker = PlaceMaker::unknown;  // whether that program runs
-  std::string state = {};                  // in the engine's words
-  bool was_removed = false;                // by the call that found it
+  std::string name = {};          // in the engine
+  std::string agent = {};         // the agent_id of its executor; empty: none
+  std::chrono::seconds age = {};  // less than 0: not known
+  std::string host = {};          // of the program that has made it
+  std::string pid = {};           // of that program
+  // Whether that program still runs. Empty: it is of another machine or user.
+  std::optional<bool> maker_runs = {};
+  std::string state = {};    // in the engine's words
+  bool was_removed = false;  // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -2087,20 +2025,6 @@ enum class PlaceWorkspace {
   copy,    // here, and copied there for the commands
 };
 const char* name(PlaceWorkspace workspace) noexcept;
-
-// Of a workspace that is copied.
-struct PlaceCopyOptions {
-  // On either side, folders included. If there are more, nothing is copied, and a command does not
-  // start. 0: none may be there.
-  std::uint64_t max_files = 100000;
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
-  // Lines as of a .gitignore in the workspace, at most 1,024: these files are not copied, and stay
-  // where they are.
-  std::vector<std::string> exclude = {};
-  // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
-  // 64 KiB of each.
-  bool gitignore = false;
-};
 
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
@@ -2137,7 +2061,16 @@ struct PlaceOptions : ExecutorOptions {
   // changes of the commands that ran. The list takes up to 250 bytes and the path for each file, at
   // each end.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
-  PlaceCopyOptions copy = PlaceCopyOptions();
+  // Of a workspace that is copied, on either side, folders included. If there are more, nothing is
+  // copied, and a command does not start. 0: none may be there.
+  std::uint64_t copy_max_files = 100000;
+  std::uint64_t copy_max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
+  // Lines as of a .gitignore in the workspace, at most 1,024: these files are not copied, and stay
+  // where they are.
+  std::vector<std::string> copy_exclude = {};
+  // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
+  // 64 KiB of each.
+  bool copy_gitignore = false;
   // For results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this
@@ -2322,13 +2255,14 @@ struct JobStatus {
   std::chrono::milliseconds duration{0};  // until now, or until the job ended
 };
 
-// Output after the byte offsets given to Jobs::read(); Chunk::next is the offset for the next call.
-// Chunk::missed counts bytes that the ring has lost and bytes before the last max_lines lines; the
-// text then begins with a line that says so. If `status` has ended, the output is complete.
+// Output after the byte offsets given to Jobs::read(); OutputChunk::next is the offset for the next
+// call. OutputChunk::missed counts bytes that the ring has lost and bytes before the last max_lines
+// lines; the text then begins with a line that says so. If `status` has ended, the output is
+// complete.
 struct JobOutput {
   JobStatus status = JobStatus();
-  Capture::Chunk out = {};
-  Capture::Chunk err = {};
+  OutputChunk out = {};
+  OutputChunk err = {};
 };
 
 // Starts commands through the executor's gate and lets them run in the background, as jobs. Each
@@ -2349,6 +2283,9 @@ class Jobs {
     // only its last 4 KiB are searched again: a longer match may be missed, and `$` matches where
     // the line ends so far. Bytes that the ring has lost are skipped. Empty: wait for the end.
     std::optional<Regex> pattern = {};
+    // Match the lines of the terminal's screen in place of the output's, once there is output after
+    // the offset `out`.
+    bool on_screen = false;
     std::chrono::milliseconds time = no_limit;
     std::optional<CancelToken> cancel = {};  // ends the wait, not the job
   };
@@ -2385,6 +2322,10 @@ class Jobs {
 
   // The output after these byte offsets. Takes time and memory in proportion to what is returned.
   Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
+
+  // What the terminal of the job shows, also after its end.
+  //   Errors: unsupported if it has none: see Command::terminal_rows.
+  Expected<TerminalScreen> screen(std::string_view id) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.
@@ -2468,7 +2409,7 @@ struct CodeOptions {
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
   // Result::command is the command line that was run, or the script. A block that is only saved has
-  // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
+  // no Result; the audit log records it as `save FILE`, and as `save` if it could not be saved.
   std::vector<Result> results = {};
   // The file of each block that was saved and is still there, canonical; the first is the
   // reference's code_file.
@@ -2541,47 +2482,6 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// Files and variables of the user that a container gets. None by default, but for git_identity of
-// ExecutorOptions. Values never stand in an argv, a
-// log, an audit record or an error; they are masked in the output of commands, but for those of
-// fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
-struct CredentialOptions {
-  // Names, each mounted read-only where the container's home has it, and only if it is there:
-  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
-  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
-  // (~/.gemini).
-  std::vector<std::string> mounts = {};
-  std::vector<Mount> additional_mounts = {};
-  // Variables; later ones win over earlier ones: of the file (see parse_env_file), only those
-  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
-  // the host, but for those below; those of the host that env_vars names, as far as they are set.
-  //   Of all of the host, these are left out, which belong to its system, its session and its
-  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
-  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
-  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
-  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
-  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
-  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
-  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
-  //   A line of the file that is none is left out, which on_progress reports.
-  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
-  std::string env_file = {};
-  std::vector<std::string> env_vars_from_file = {};
-  bool pass_all_env = false;
-  std::vector<std::string> env_vars = {};
-};
-
-// Packages that are installed when a container is made, in this order, as they are written, each as
-// one argument: "requests>=2.31.0".
-struct PackageOptions {
-  std::vector<std::string> system = {};                          // by apt-get; needs sudo
-  std::vector<std::string> python = {};                          // by pip
-  std::vector<std::string> npm = {};                             // by npm, globally; needs sudo
-  bool required = false;                                         // a failure fails the container
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // of each of the three
-  bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
-};
-
 // One container and its rights. Hardened unless an option says otherwise: no capabilities, no new
 // privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
@@ -2617,9 +2517,40 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = CredentialOptions();
+  // Files and variables of the user that the container gets. None by default, but for git_identity
+  // of ExecutorOptions. Values never stand in an argv, a log, an audit record or an error; they are
+  // masked in the output of commands, but for those of fewer than 4 bytes, numbers of up to 5
+  // digits and words like true, localhost or production.
+  //   Names, each mounted read-only where the container's home has it, and only if it is there:
+  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
+  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
+  // (~/.gemini).
+  std::vector<std::string> credentials = {};
+  // Variables; later ones win over earlier ones: of the file (see parse_env_file), only those
+  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
+  // the host, but for those below; those of the host that env_vars names, as far as they are set.
+  //   Of all of the host, these are left out, which belong to its system, its session and its
+  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
+  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
+  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
+  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
+  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
+  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
+  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   A line of the file that is none is left out, which on_progress reports.
+  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
+  std::string env_file = {};
+  std::vector<std::string> env_vars_from_file = {};
+  bool pass_all_env = false;
+  std::vector<std::string> env_vars = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = PackageOptions();
+  // Packages that are installed when the container is made, in this order, as they are written,
+  // each as one argument: "requests>=2.31.0".
+  std::vector<std::string> system_packages = {};  // by apt-get; needs sudo
+  std::vector<std::string> python_packages = {};  // by pip
+  std::vector<std::string> npm_packages = {};     // by npm, globally; needs sudo
+  bool packages_required = false;                 // a failure fails the container
+  std::chrono::milliseconds package_timeout = std::chrono::minutes(10);  // of each of the three
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -2658,13 +2589,14 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 Expected<Variables> parse_env_file(std::string_view text,
                                    std::vector<std::string>* skipped = nullptr);
 
-// Options as a configuration file has them. Every key may be left out; one that is not known, or of
+// Sets the options of a container from what a configuration file has. After an error some are set.
+// Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
 //   {"mount": [NAME], "additional_mounts": {SOURCE: {"bind": TARGET, "mode": "ro" or "rw"}},
 //    "env_file": PATH, "env_vars": [NAME], "env_vars_from_file": [NAME], "pass_all_env": BOOL}
-Expected<CredentialOptions> credentials_from_json(const Json& value);
+Expected<void> credentials_from_json(const Json& value, ContainerOptions& options);
 //   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
-Expected<PackageOptions> packages_from_json(const Json& value);
+Expected<void> packages_from_json(const Json& value, ContainerOptions& options);
 
 // A container as its engine describes it. Empty but for the name and the image when there is none.
 struct ContainerInfo {
@@ -2681,17 +2613,15 @@ struct ContainerInfo {
   std::string finished_at = {};
   bool oom_killed = false;
   int pid = 0;  // of its first process, on the engine's machine
-};
-// {"id","name","image","created","status","running","exit_code","error","started_at","finished_at",
-//  "oom_killed","pid"}.
-Json to_json(const ContainerInfo& info);
-// The resources that a container uses at the moment.
-struct ContainerStats {
+  // What it uses at the moment. Only ContainerExecutor::stats() sets it, and these alone.
   double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
   std::uint64_t pids = 0;          // processes and threads
 };
+// {"id","name","image","created","status","running","exit_code","error","started_at","finished_at",
+//  "oom_killed","pid"}.
+Json to_json(const ContainerInfo& info);
 
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
@@ -2726,7 +2656,7 @@ class ContainerExecutor : public Executor {
   // other options. Does nothing when it is known to run. Packages are installed here.
   Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
   Expected<ContainerInfo> info() const;
-  Expected<ContainerStats> stats() const;
+  Expected<ContainerInfo> stats() const;
 
   // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
   Expected<void> stop() const;
@@ -2847,38 +2777,20 @@ class UserContainers {
 
 // The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
 // and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
+// A client of 2026-07-28 with the extension io.modelcontextprotocol/tasks gets a task in place of a
+// result that takes longer than a second; handlers need not know.
 namespace mcp {
 
-// One block of a tool's answer. `block` is the protocol's ContentBlock object; text in it that is
-// not UTF-8 is repaired with U+FFFD when it is sent.
-struct Content {
-  Json block = {};
-
-  static Content text(std::string text);
-  static Content image(std::string_view bytes, std::string mime_type);
-  static Content audio(std::string_view bytes, std::string mime_type);
-  // An embedded resource: its text, or its bytes (sent as base64).
-  static Content resource_text(std::string uri, std::string mime_type, std::string text);
-  static Content resource_blob(std::string uri, std::string mime_type, std::string_view bytes);
-  // A reference the client may fetch by itself. Empty strings are left out.
-  static Content resource_link(std::string uri, std::string name, std::string mime_type = {},
-                               std::string description = {});
-  // Any other block, as it is.
-  static Content raw(Json block);
-};
-
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
-struct ToolResult {
-  std::vector<Content> content = {};
-  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
-  bool is_error = false;
-  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
-
-  static ToolResult text(std::string text);
-  static ToolResult error(std::string message);
-  // The value, and the same value as a text block for clients that show only text.
-  static ToolResult with_structured(Json value);
-};
+// Blocks of a tool's answer: the protocol's ContentBlock objects.
+Json text_block(std::string text);
+Json image_block(std::string_view bytes, std::string mime_type);
+Json audio_block(std::string_view bytes, std::string mime_type);
+// An embedded resource: its text, or its bytes (sent as base64).
+Json resource_text_block(std::string uri, std::string mime_type, std::string text);
+Json resource_blob_block(std::string uri, std::string mime_type, std::string_view bytes);
+// A reference the client may fetch by itself. Empty strings are left out.
+Json resource_link_block(std::string uri, std::string name, std::string mime_type = {},
+                         std::string description = {});
 
 // A JSON-RPC error in place of a result. The model does not see it; the client's program does.
 struct RpcError {
@@ -2887,20 +2799,21 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a handler returns: a ToolResult or an RpcError.
-class ToolReply {
- public:
-  ToolReply(ToolResult result) : result_(std::move(result)) {}
-  ToolReply(RpcError error) : error_(std::move(error)) {}
-  // What an empty handler gives: an empty result.
-  ToolReply() = default;
-  const ToolResult& result() const noexcept { return result_; }
-  // Null when this is a result.
-  const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
+// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+struct ToolResult {
+  // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
+  // with U+FFFD when it is sent.
+  std::vector<Json> content = {};
+  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
+  bool is_error = false;
+  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
+  // When set, it is sent in place of all this, for the client's program: no model sees it.
+  std::optional<RpcError> rpc_error = {};
 
- private:
-  ToolResult result_ = ToolResult();
-  std::optional<RpcError> error_ = {};
+  static ToolResult text(std::string text);
+  static ToolResult error(std::string message);
+  // The value, and the same value as a text block for clients that show only text.
+  static ToolResult with_structured(Json value);
 };
 
 // Any kind but null.
@@ -2938,7 +2851,7 @@ class Call {
   const Json& meta() const noexcept;
   // The id of the request, as JSON.
   const std::string& request_id() const noexcept;
-  // The client's name and version as it tells them, separated by a blank, of at most 256 bytes; or
+  // The client's name and version as it gives them, separated by a blank, of at most 256 bytes; or
   // empty. Nothing vouches for it.
   const std::string& client() const noexcept;
   // Cancelled when the client cancels the call or the server ends. A handler should then return
@@ -2951,8 +2864,28 @@ class Call {
   void progress(double progress, std::optional<double> total = {},
                 std::string_view message = {}) const;
   // Bytes of JSON the result may have. A longer one is replaced by an error that says so, so a
-  // handler with much to tell shortens it by itself.
+  // handler with a long answer shortens it by itself.
   std::size_t max_result_bytes() const noexcept;
+  // Asks the person at the client, and waits for {"action":"accept"|"decline"|"cancel"}. One that
+  // accepts also has "content", an object that fits the schema. `requested_schema` is a JSON Schema
+  // of type object; its properties are strings, numbers, booleans or choices. One question at a
+  // time, and before the handler returns. In revision 2026-07-28 the question is the answer to the
+  // request, and the client makes the call again with what the person says; if it does not in time,
+  // the call is cancelled, as no request waits for its result.
+  //   Blocks:  for `timeout` at the most, and for an hour. Other calls go on meanwhile.
+  //   Errors:  unsupported when the client does not offer this (nor any before 2025-06-18); limit
+  //            with ETIMEDOUT when the time is over, and without when 16 calls ask already; io with
+  //            ECANCELED when the call is cancelled or the session ends; parse when the client
+  //            answers anything else; invalid_argument.
+  Expected<Json> elicit(std::string_view message, const Json& requested_schema,
+                        std::chrono::milliseconds timeout) const;
+  // Returns a function that sends clients that listen the news that `uri` has changed. It may be
+  // kept for longer than the call, which it does not keep, and does nothing after the session. The
+  // uri must begin with ServerOptions::announced. A client of the 2025 revisions that has set a log
+  // level of info or debug gets `data` in notifications/message. One of 2026-07-28 that listens to
+  // this very uri gets notifications/resources/updated. Never waits: a client that does not read
+  // gets none.
+  Function<void(std::string_view uri, const Json& data)> announcer() const;
 
   struct State;  // the server's side of it
 
@@ -2971,7 +2904,7 @@ struct Tool {
   Json input_schema = {};
   // A JSON Schema of type object for ToolResult::structured, or null for none. A result that is no
   // error and breaks its type, enum, const, required, properties, additionalProperties, items or
-  // bounds of numbers is answered with an RpcError that tells where.
+  // bounds of numbers is answered with an RpcError that says where.
   Json output_schema = {};
   // Hints for the client's user interface; those that are not set are left out. The protocol's
   // defaults are: not read-only, destructive, not idempotent, open world.
@@ -2981,7 +2914,7 @@ struct Tool {
   std::optional<bool> open_world = {};
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
   // result with its text.
-  Function<ToolReply(const Call&)> handler = {};
+  Function<ToolResult(const Call&)> handler = {};
 };
 
 struct ServerOptions {
@@ -2989,7 +2922,8 @@ struct ServerOptions {
   std::string title = {};
   std::string version = "0.1.0";
   std::string website = {};
-  std::string instructions = {};  // told to the model at the start
+  std::string instructions = {};  // the model gets them at the start
+  std::string announced = {};     // how the URIs of Call::announce() begin; empty: there are none
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.
@@ -3019,7 +2953,7 @@ class Server {
   //   Errors: invalid_argument (message names the tool and the field).
   Expected<void> add(Tool tool);
 
-  // Answers messages until the input ends, `stop` is cancelled or nobody reads the output any more;
+  // Answers messages until the input ends, `stop` is cancelled or the output has no more readers;
   // all three are success. At the end of input running calls get 300 ms to finish, then all calls
   // are cancelled and get 600 ms, then what is queued is written: it returns within 1.5 s.
   // Changes no signal disposition; a broken pipe raises no SIGPIPE.
@@ -3050,20 +2984,12 @@ class Server {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
-// A judgement as --check prints it, an object: allowed, and rule, message, begin and end of
-// the refusal, which are null when it is allowed; then commands, the simple commands in the order
-// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
-// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+// A judgement as --check prints it, an object: allowed; must_ask, when that is true; rule, message,
+// begin and end of the refusal, which are null when it is allowed; then commands, the simple
+// commands in the order of the script, each with its words, assignments (["NAME=value"]; left out
+// when there are none), begin and end. A word or assignment known only at run time is null.
+// Offsets count bytes.
 Json to_json(const Judgement& judgement);
-
-// Bounds on what one client may have done; both are off by default. What exceeds one is refused
-// with the name of the bound.
-struct FairUse {
-  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
-  // Of all commands of the server together, those in the background included. What is left of it
-  // when a command starts is the longest that it may take.
-  std::chrono::milliseconds running_time = no_limit;
-};
 
 struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
@@ -3073,13 +2999,20 @@ struct ToolOptions {
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
+  // For the answer when a person is asked through the client, see PolicyOptions::ask_commands. As
+  // many calls as max_waiters says wait for answers at a time; more are refused.
+  std::chrono::milliseconds ask_timeout = std::chrono::minutes(5);
   std::vector<CodeLanguage> languages = default_languages();
   // Calls that wait for jobs at a time. More are errors: each holds a thread of the server, and
   // one must be left for those that end a job.
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
-  FairUse fair_use = {};
+  // Bounds on what one client may have done. What exceeds one is refused with its name.
+  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
+  // Of all commands of the server together, those in the background included. What is left of it
+  // when a command starts is the longest that it may take.
+  std::chrono::milliseconds running_time = no_limit;
   std::vector<std::string> disabled_tools = {};  // names
-  // Results with all that to_json(Result) tells. Otherwise what a model learns nothing from is left
+  // Results with all members of to_json(Result). Otherwise what a model learns nothing from is left
   // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
   // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
   // that is longer than 200 bytes stands the beginning. The first seven keys always come.
@@ -3093,15 +3026,16 @@ struct ToolOptions {
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?, stdin?)
+//   max_output?, stdin?, idle_timeout?)
 //     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
-//     `encoding` tells so, and the message that would end stderr is one of the notes. When the
+//     `encoding` says so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,
-//     exit_code null, and shell_id. To a client that wants progress, what is printed comes as
-//     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
-//     Session, which the first makes; the answer ends with session_id and session_work_dir, its
-//     folder now. A server has 100 of them; then the one goes that was not used for the longest.
+//     exit_code null, and shell_id. A client that wants progress gets the seconds and the last line
+//     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
+//     commands of one name share a Session, which the first makes; the answer ends with session_id
+//     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
+//     not used for the longest.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -3154,7 +3088,7 @@ std::string describe(const Executor& executor, const ToolOptions& options = {});
 // The same of a user's container: its directories, and the skills there are.
 std::string describe(const UserContainers& containers);
 
-// The server program: reads the command line (`--help` tells all of it) and the configuration file,
+// The server program: reads the command line (`--help` lists all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
@@ -3168,7 +3102,8 @@ std::string describe(const UserContainers& containers);
 // this one (PR_SET_DUMPABLE). Returns the exit status: 0; 2 when an option, key or value is wrong,
 // after one line on stderr that says which; 1 for other failures; with --run 0 when the command
 // succeeded, 1 when it ran and failed, 125 when it was refused or could not start; with --check 0
-// when it is allowed, 1 when it is refused, 2 when a line of the input is not a command; with
+// when it is allowed, 3 when a person must approve it, 1 when it is refused, 2 when a line of the
+// input is not a command (of several lines: 2, then 1, then 3 is stronger); with
 // --sandbox-report and --doctor 0 when nothing is missing, 1 when something is. 2, too, when a
 // strict sandbox cannot be had.
 int server_main(int argc, char** argv);
@@ -3213,19 +3148,24 @@ int server_main(int argc, char** argv);
 #include <thread>
 #include <variant>
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 #if defined(__APPLE__)
 #include <sys/random.h>
@@ -3240,15 +3180,15 @@ int server_main(int argc, char** argv);
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
-#include <netinet/in.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
@@ -3284,6 +3224,27 @@ class Sha256 {
 };
 
 }  // namespace detail
+
+template <class Signature>
+class FunctionRef;
+
+// A borrowed callable, for callbacks that are used only until the call that takes them returns.
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
+  FunctionRef(F&& callable) noexcept
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, Args... args) -> R {
+          return static_cast<R>(
+              (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...));
+        }) {}
+  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
 
 namespace {
 
@@ -3567,6 +3528,33 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
+// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
+// most, and it is skipped to its end. Nothing is read behind `most` bytes.
+class InputLines {
+ public:
+  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
+      : fd_(fd), longest_(longest), left_(most) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next();
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill();
+
+  int fd_;
+  std::size_t longest_;
+  std::uint64_t left_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  bool ended_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
 // The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
 std::string own_namespace(const char* kind);
 
@@ -3587,7 +3575,7 @@ struct SystemUser {
 std::vector<SystemUser> system_users(const char* path);
 
 // Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
-// invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
+// invalid subpart (at least 1), and `cut` says that the text merely ends inside a sequence.
 struct Utf8Step {
   std::size_t good = 0;
   std::size_t bad = 1;
@@ -4460,7 +4448,7 @@ int CancelToken::descriptor() const {
 }
 
 // base/io.cpp -------------------------------------------------------------------------------------
-// Whole reads and writes, and the time as text.
+// Whole reads and writes, reading by lines, and the time as text.
 
 namespace {
 
@@ -4506,6 +4494,38 @@ int write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return 0;
+}
+
+bool InputLines::next() {
+  line_.clear();
+  too_long_ = false;
+  ended_ = false;
+  bool any = false;
+  for (;;) {
+    if (rest_.empty() && !fill()) return any;
+    any = true;
+    const std::size_t end = rest_.find('\n');
+    const std::string_view piece = rest_.substr(0, end);
+    if (line_.size() + piece.size() > longest_)
+      too_long_ = true;
+    else
+      line_ += piece;
+    rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
+    ended_ = end != std::string_view::npos;
+    if (ended_) return true;
+  }
+}
+
+bool InputLines::fill() {
+  ssize_t size = -1;
+  do
+    size = ::read(fd_, buffer_,
+                  static_cast<std::size_t>(std::min<std::uint64_t>(sizeof buffer_, left_)));
+  while (size < 0 && errno == EINTR);
+  if (size < 0) error_ = errno;
+  rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
+  left_ -= rest_.size();
+  return !rest_.empty();
 }
 
 std::string own_namespace(const char* kind) {
@@ -6035,6 +6055,11 @@ struct Regex::Program {
         return sets[static_cast<std::size_t>(step.value)].contains(code);
     }
   }
+
+  // Sets the bytes that can begin a match: what the first consuming steps take, whatever the
+  // position.
+  void find_first_bytes();
+  void add_first_bytes(const Step& step);
 };
 
 // regex/parser_internal.hpp -----------------------------------------------------------------------
@@ -6043,7 +6068,7 @@ struct Regex::Program {
 // Reads a pattern and writes its program. Used once.
 class Regex::Parser {
  public:
-  Parser(std::string_view pattern, const Options& options);
+  Parser(std::string_view pattern, std::string_view flags);
   Expected<std::shared_ptr<const Program>> parse();
 
  private:
@@ -6107,9 +6132,6 @@ class Regex::Parser {
   bool append_shorthand(char letter);
   bool append_dot();
   bool append_assertion(RegexAssertion assertion);
-  // The bytes that can begin a match: what the first consuming steps take, whatever the position.
-  void find_first_bytes();
-  void add_first_bytes(const Step& step);
 
   // alternatives, sequences, quantifiers ----------------------------------------------------------
 
@@ -6142,7 +6164,6 @@ class Regex::Parser {
   // One character, range or shorthand of the set that began at `set_offset`.
   bool set_item(std::size_t set_offset, std::vector<RegexRange>& ranges);
   bool set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand);
-  static void add_other_case(std::vector<RegexRange>& ranges);
 
   // groups ----------------------------------------------------------------------------------------
 
@@ -6151,7 +6172,7 @@ class Regex::Parser {
   Item comment(std::size_t offset);
   // An escaped character does not end a comment.
   void skip_comment_char();
-  // What stands between (? and the content of a group. `ends` tells that there is no content: flags
+  // What stands between (? and the content of a group. `ends` says that there is no content: flags
   // for the rest of the pattern.
   bool group_head(std::size_t offset, bool& ends);
   bool named_group(std::size_t offset);
@@ -6175,10 +6196,49 @@ class Regex::Parser {
 // alternatives() calls sequence(), that calls take_item() for each item, and this calls
 // alternatives() for a group. Behind an error_ each of them returns at once.
 
-Regex::Parser::Parser(std::string_view pattern, const Options& options) : pattern_(pattern) {
-  flags_.ignore_case = options.ignore_case;
-  flags_.dot_matches_newline = options.dot_matches_newline;
-  flags_.multi_line = options.multi_line;
+// Goes from the first step to all that can be reached without a character. If one of them is the
+// match, a match may be empty and begin anywhere.
+void Regex::Program::find_first_bytes() {
+  std::vector<std::size_t> todo;
+  todo.push_back(0);
+  std::string seen(steps.size(), '\0');
+  can_skip = true;
+  while (!todo.empty()) {
+    const std::size_t at = todo.back();
+    todo.pop_back();
+    if (std::exchange(seen[at], '\1') != '\0') continue;
+    const Step step = steps[at];
+    switch (step.kind) {
+      case Step::Kind::split:
+        todo.push_back(target(at, step.other));
+        todo.push_back(target(at, step.value));
+        break;
+      case Step::Kind::jump:
+        todo.push_back(target(at, step.value));
+        break;
+      case Step::Kind::check:
+        todo.push_back(at + 1);
+        break;
+      case Step::Kind::match:
+        can_skip = false;
+        return;
+      default:
+        add_first_bytes(step);
+    }
+  }
+}
+
+void Regex::Program::add_first_bytes(const Step& step) {
+  for (std::uint32_t code = 0; code < 0x80; ++code)
+    if (consumes(step, code)) first_byte[code] = true;
+  const bool high = step.kind == Step::Kind::set
+                        ? sets[static_cast<std::size_t>(step.value)].has_non_ascii()
+                        : step.value >= 0x80;
+  if (high) std::fill(first_byte.begin() + 0x80, first_byte.end(), true);
+}
+
+Regex::Parser::Parser(std::string_view pattern, std::string_view flags) : pattern_(pattern) {
+  for (const char flag : flags) set_flag(flags_, flag, true);
   common_sets_.fill(-1);
 }
 
@@ -6191,7 +6251,7 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
-  find_first_bytes();
+  program_->find_first_bytes();
   return std::shared_ptr<const Program>(std::move(program_));
 }
 
@@ -6270,48 +6330,6 @@ bool Regex::Parser::append_dot() {
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
   program_->has_assertions = true;
   return append(Kind::check, static_cast<std::int32_t>(assertion));
-}
-
-// Goes from the first step to all that can be reached without a character. If one of them is the
-// match, a match may be empty and begin anywhere.
-void Regex::Parser::find_first_bytes() {
-  std::vector<std::size_t> todo;
-  todo.push_back(0);
-  std::string seen(steps().size(), '\0');
-  program_->can_skip = true;
-  while (!todo.empty()) {
-    const std::size_t at = todo.back();
-    todo.pop_back();
-    if (std::exchange(seen[at], '\1') != '\0') continue;
-    const Step step = steps()[at];
-    switch (step.kind) {
-      case Kind::split:
-        todo.push_back(Program::target(at, step.other));
-        todo.push_back(Program::target(at, step.value));
-        break;
-      case Kind::jump:
-        todo.push_back(Program::target(at, step.value));
-        break;
-      case Kind::check:
-        todo.push_back(at + 1);
-        break;
-      case Kind::match:
-        program_->can_skip = false;
-        return;
-      default:
-        add_first_bytes(step);
-    }
-  }
-}
-
-void Regex::Parser::add_first_bytes(const Step& step) {
-  auto& first = program_->first_byte;
-  for (std::uint32_t code = 0; code < 0x80; ++code)
-    if (program_->consumes(step, code)) first[code] = true;
-  const bool high = step.kind == Kind::set
-                        ? program_->sets[static_cast<std::size_t>(step.value)].has_non_ascii()
-                        : step.value >= 0x80;
-  if (high) std::fill(first.begin() + 0x80, first.end(), true);
 }
 
 // alternatives, sequences, quantifiers -----------------------------------------------------------
@@ -6455,6 +6473,21 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
 //   (?i) (?#...)    group()          nothing, or flags for what follows
 //
 // Python has more escapes and groups. They are refused by name, as no automaton can match them.
+
+namespace {
+
+// Letters match in both cases.
+void add_other_case(std::vector<RegexRange>& ranges) {
+  const std::size_t size = ranges.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    const RegexRange range = ranges[i];
+    for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
+         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
+      if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
+  }
+}
+
+}  // namespace
 
 Regex::Parser::Item Regex::Parser::take_item() {
   const std::size_t offset = at_;
@@ -6627,16 +6660,6 @@ bool Regex::Parser::set_bound(std::size_t set_offset, std::uint32_t& code, char&
   return shorthand || escaped_char(offset, true, code);
 }
 
-void Regex::Parser::add_other_case(std::vector<RegexRange>& ranges) {
-  const std::size_t size = ranges.size();
-  for (std::size_t i = 0; i < size; ++i) {
-    const RegexRange range = ranges[i];
-    for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
-         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
-      if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
-  }
-}
-
 // groups -----------------------------------------------------------------------------------------
 
 Regex::Parser::Item Regex::Parser::group(std::size_t offset) {
@@ -6806,9 +6829,9 @@ class Regex::Matcher {
     any_will_do_ = true;
     return run(0);
   }
-  std::optional<Span> first_match(std::size_t from) {
+  std::optional<std::string_view> first_match(std::size_t from) {
     if (from > text_.size() || !run(from)) return std::nullopt;
-    return best_;
+    return text_.substr(best_.begin, best_.end - best_.begin);
   }
 
  private:
@@ -6826,7 +6849,10 @@ class Regex::Matcher {
   bool whole_ = false;
   bool any_will_do_ = false;
   bool matched_ = false;
-  Span best_ = {};
+  struct {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  } best_ = {};
   std::vector<Thread> arrived_ = {};    // after the last character, the preferred first
   std::vector<Thread> ready_ = {};      // at steps that consume a character
   std::vector<std::size_t> seen_ = {};  // by step: the position + 1 at which it was reached
@@ -6922,10 +6948,11 @@ class Regex::Matcher {
   }
 };
 
-Expected<Regex> Regex::compile(std::string_view pattern) { return compile(pattern, Options()); }
-
-Expected<Regex> Regex::compile(std::string_view pattern, const Options& options) {
-  auto program = Parser(pattern, options).parse();
+Expected<Regex> Regex::compile(std::string_view pattern, std::string_view flags) {
+  if (flags.find_first_not_of("aimsux"sv) != std::string_view::npos)
+    return make_error(ErrorCode::invalid_argument, "flags: % has a letter that is none of aimsux",
+                      {in_quotes(flags)});
+  auto program = Parser(pattern, flags).parse();
   if (!program) return program.failure();
   return Regex(std::move(*program));
 }
@@ -6942,7 +6969,7 @@ bool Regex::search(std::string_view text) const {
   return Matcher(*program_, text).matches_anywhere();
 }
 
-std::optional<Regex::Span> Regex::find(std::string_view text, std::size_t from) const {
+std::optional<std::string_view> Regex::find(std::string_view text, std::size_t from) const {
   return Matcher(*program_, text).first_match(from);
 }
 
@@ -7594,7 +7621,7 @@ class ShellExpansionParser : public ShellWordParser {
   void read_expansion(ShellQuotes quotes) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
-  // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
+  // Shells join lines even in the middle of $name. The only reason to write that is to hide.
   bool joins_lines(std::size_t at);
   static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 
@@ -10395,7 +10422,7 @@ class ShellExpander : ShellFields {
   void assume_operand(const ShellPart& part);
   // ${name=word} of a variable that is not set: the result is its new value, and is split as such.
   void assign_operand(const ShellPart& part);
-  // For the commands in an operand that is not used, as far as the walk can tell.
+  // For the commands in an operand that is not used, as far as the walk knows.
   void walk_operand(const ShellPart& part);
 };
 
@@ -14063,7 +14090,7 @@ struct Form {
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
   // Of find: where it begins, and the names that it looks for. The names have Word::process set, to
-  // tell them apart.
+  // distinguish them.
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse
@@ -14568,6 +14595,8 @@ bool is_risky_acl(std::string_view entries) {
 //   0 ... rule_count - 1   the sanitizer's rules, in their order
 //   blocked_rank           a pattern of the block list matches
 //   allowed_rank           no pattern of the allow list matches
+//   ask_rank + a rule      a question in place of that rule's refusal: PolicyOptions::ask_rules
+//   ask_listed_rank        a pattern of ask_commands matches: a question, too
 //   no_rank                no objection
 
 namespace {
@@ -14593,6 +14622,11 @@ inline std::string shown(std::string_view text) {
   return line;
 }
 
+// The name of the block list, or of that of what is asked about, and its message without the
+// pattern.
+const char* listed_name(bool asks);
+const char* listed_message(bool asks);
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -14600,13 +14634,17 @@ struct Terms {
   bool allow_usual = false;
   const std::list<Regex>& blocked;
   std::string_view allowed_message = {};
+  std::uint32_t ask_rules = 0;  // the bits of those in force that ask
+  const std::list<Regex>& asked;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
 inline constexpr std::size_t allowed_rank = rule_count + 1;
-inline constexpr std::size_t no_rank = rule_count + 2;
+inline constexpr std::size_t ask_rank = rule_count + 2;
+inline constexpr std::size_t ask_listed_rank = ask_rank + rule_count;
+inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
@@ -14634,8 +14672,12 @@ struct Case {
   std::size_t rank_of(Rule rule) const;
   // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
-  // Makes this the verdict. Call it only where wants() is true.
-  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // Makes this the verdict. Call it only where wants() is true. The rank is that of the rule.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+    refuse(rule, rank_of(rule), begin, end, detail);
+  }
+  void refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
+              std::string_view detail);
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
 
@@ -14703,15 +14745,20 @@ RuleTexts texts_of(Rule rule) {
 }
 
 std::size_t Case::rank_of(Rule rule) const {
-  if (terms.rules & bit(rule)) return static_cast<std::size_t>(rule);
-  // A block list would mean nothing if its commands could hide in what is not known.
+  const bool asks = (terms.ask_rules & bit(rule)) != 0;
+  if (!asks && (terms.rules & bit(rule))) return static_cast<std::size_t>(rule);
+  // A block list would mean nothing if its commands could hide in what is not known; nor would the
+  // list of commands to ask about.
   const bool hides = rule == Rule::opaque_shell_input || rule == Rule::unknown_command;
-  return hides && !terms.blocked.empty() ? blocked_rank : no_rank;
+  if (hides && !terms.blocked.empty()) return blocked_rank;
+  if (asks) return ask_rank + static_cast<std::size_t>(rule);
+  return hides && !terms.asked.empty() ? ask_listed_rank : no_rank;
 }
 
-void Case::refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
+                  std::string_view detail) {
   const RuleTexts row = texts_of(rule);
-  refuse_as(rank_of(rule), row.texts[0],
+  refuse_as(new_rank, row.texts[0],
             concat("Potentially dangerous command detected: % (%); %",
                    {row.texts[1], detail, row.texts[3]}),
             begin, end);
@@ -14721,6 +14768,7 @@ void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string me
                      std::size_t begin, std::size_t end) {
   rank = new_rank;
   verdict = refusal(name, std::move(message), begin, end);
+  verdict.must_ask = new_rank >= ask_rank;
 }
 
 std::string_view Case::written(const shell::Word& word) const {
@@ -15416,7 +15464,8 @@ struct Subject {
   // and in a function's definition.
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
   // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
-  void refuse_unknown(const Form& form);
+  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
+  void refuse_unknown(const Form& form, bool for_asking = false);
 
   // Where relative paths of the command begin.
   const PathText& base();
@@ -15539,7 +15588,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 
 // lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
 
-void check_blocked(Subject& subject, const Form& form);
+// The lists of what is blocked and of what is asked about.
+void check_listed(Subject& subject, const Form& form);
 void check_allowed(Subject& subject);
 
 }  // namespace
@@ -15587,13 +15637,15 @@ void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::stri
                 concat("%: %", {shown(judged.written(word)), why}));
 }
 
-void Subject::refuse_unknown(const Form& form) {
+void Subject::refuse_unknown(const Form& form, bool for_asking) {
+  if (for_asking && judged.terms.asked.empty()) return;
   judged.understood = false;
   const shell::Word& word = form.words[0];
-  if (form.code || form.holes || command.defined || !judged.wants(Rule::unknown_command)) return;
+  const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
+  if (form.code || form.holes || command.defined || rank >= judged.rank) return;
   const std::string_view text = judged.written(word);
   if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
-  judged.refuse(Rule::unknown_command, word.begin, word.end, shown(text));
+  judged.refuse(Rule::unknown_command, rank, word.begin, word.end, shown(text));
 }
 
 // paths -------------------------------------------------------------------------------------------
@@ -15818,7 +15870,8 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
   for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !judged.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
-    subject.refuse_unknown(form);
+    return subject.refuse_unknown(form);
+  subject.refuse_unknown(form, true);
 }
 
 // Finds the name of the program. A word that is known in part still shows it when the part behind
@@ -15834,11 +15887,15 @@ void judge_form(Subject& subject, const Form& form) {
     if ((word.split && blocking) || word.process || !known_name)
       return subject.refuse_unknown(form);
     // If $PY is empty, the next word is the command.
-    if (word.split) subject.add_form(form.from(1));
+    if (word.split) {
+      subject.refuse_unknown(form, true);
+      subject.add_form(form.from(1));
+    }
   }
   if (word.glob && is_pattern(name)) {
     // build/* is some file of the workspace, and names no program.
-    if (sweeps(name) && subject.is_own_path(part_of(word))) return;
+    if (sweeps(name) && subject.is_own_path(part_of(word)))
+      return subject.refuse_unknown(form, true);
     return judge_pattern(subject, form, name);
   }
   if (!name.empty()) judge_program(subject, form, name);
@@ -15873,7 +15930,7 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code && !case_.terms.blocked.empty()) check_blocked(subject, form);
+    if (!form.code) check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
@@ -18179,10 +18236,10 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 }  // namespace
 
 // policy/lists.cpp --------------------------------------------------------------------------------
-// The lists of what is blocked and of what is allowed.
+// The lists of what is blocked, of what is asked about, and of what is allowed.
 //
-// The block list looks at each form of a command, with and without the directory of its program:
-// `env /bin/rm x` is `/bin/rm x` and `rm x`, too.
+// The block list, and that of what is asked about, looks at each form of a command, with and
+// without the directory of its program: `env /bin/rm x` is `/bin/rm x` and `rm x`, too.
 //
 // The allow list looks at the command as it stands, and one pattern must match all of it. A word
 // that is not known may come to anything in a run, so the pattern must match with each of some
@@ -18214,19 +18271,44 @@ std::string with_assignments(const shell::Command& command, std::string_view wor
   return text;
 }
 
-bool refuse_blocked(Subject& subject, const std::string& text, const Form& form) {
-  for (const Regex& regex : subject.judged.terms.blocked) {
+bool refuse_listed(Subject& subject, bool asks, const std::string& text, const Form& form) {
+  for (const Regex& regex : asks ? subject.judged.terms.asked : subject.judged.terms.blocked) {
     if (!regex.full_match(text)) continue;
-    std::string message = concat("Command matches blocked pattern: '%'", {regex.pattern()});
+    std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
     if (text != subject.judged.script) append_all(message, " (%)", {shown(text)});
     const bool own = form.level == 0;
     const std::size_t begin = own ? subject.command.begin : form.words[0].begin;
     std::size_t end = own ? subject.command.end : begin;
     for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
-    subject.judged.refuse_as(blocked_rank, "blocked-commands", std::move(message), begin, end);
+    subject.judged.refuse_as(asks ? ask_listed_rank : blocked_rank, listed_name(asks),
+                             std::move(message), begin, end);
     return true;
   }
   return false;
+}
+
+// One of the two lists.
+void check_list(Subject& subject, bool asks, const Form& form) {
+  const Terms& terms = subject.judged.terms;
+  if ((asks ? terms.asked : terms.blocked).empty() ||
+      (asks ? ask_listed_rank : blocked_rank) >= subject.judged.rank)
+    return;
+  const std::string text = join(form);
+  if (refuse_listed(subject, asks, text, form)) return;
+  if (form.level == 0 && !subject.command.assignments.empty() &&
+      refuse_listed(subject, asks, with_assignments(subject.command, text), form))
+    return;
+  const std::string_view name = base_name(form.words[0].text);
+  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+  if (name.size() < form.words[0].text.size() &&
+      refuse_listed(subject, asks, concat({name, rest}), form))
+    return;
+  // Options may stand between the name and the command.
+  Wrapper wrapper;
+  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
+  const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
+  if (i == 1 || i >= form.size) return;
+  refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
 }
 
 // True if it is a command of usual_programs that only reads or prints.
@@ -18326,24 +18408,15 @@ std::string usual_commands() {
   return text;
 }
 
-void check_blocked(Subject& subject, const Form& form) {
-  if (blocked_rank >= subject.judged.rank) return;
-  const std::string text = join(form);
-  if (refuse_blocked(subject, text, form)) return;
-  if (form.level == 0 && !subject.command.assignments.empty() &&
-      refuse_blocked(subject, with_assignments(subject.command, text), form))
-    return;
-  const std::string_view name = base_name(form.words[0].text);
-  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
-  if (name.size() < form.words[0].text.size() &&
-      refuse_blocked(subject, concat({name, rest}), form))
-    return;
-  // Options may stand between the name and the command.
-  Wrapper wrapper;
-  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
-  const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
-  if (i == 1 || i >= form.size) return;
-  refuse_blocked(subject, concat("% %", {name, join(form.from(i))}), form);
+const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-commands"; }
+
+const char* listed_message(bool asks) {
+  return asks ? "Command matches a pattern that a person must approve: "
+              : "Command matches blocked pattern: ";
+}
+
+void check_listed(Subject& subject, const Form& form) {
+  for (const bool asks : {false, true}) check_list(subject, asks, form);
 }
 
 void check_allowed(Subject& subject) {
@@ -18384,9 +18457,9 @@ namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
-                                const Regex::Options& options, std::list<Regex>& compiled) {
+                                std::string_view flags, std::list<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
-    Expected<Regex> regex = Regex::compile(pattern, options);
+    Expected<Regex> regex = Regex::compile(pattern, flags);
     if (!regex) {
       Error error = regex.error();
       error.message = concat("%: invalid pattern %: %", {key, in_quotes(pattern), error.message});
@@ -18397,7 +18470,7 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
   return {};
 }
 
-Expected<void> check_rule_names(const std::vector<std::string>& names) {
+Expected<void> check_rule_names(std::string_view key, const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
@@ -18406,33 +18479,45 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
-      return make_error(ErrorCode::invalid_argument,
-                        "disabled_rules: no rule is called %; there are %",
-                        {in_quotes(wanted), listed});
+      return make_error(ErrorCode::invalid_argument, "%: no rule is called %; there are %",
+                        {key, in_quotes(wanted), listed});
   return {};
 }
 
-std::uint32_t rules_in_force(const PolicyOptions& options) {
-  std::uint32_t rules = 0, next = 1;
-  const auto& disabled = options.disabled_rules;
+// An operator who sets an option relies on it: one that would have no effect is an error.
+Expected<void> check_ask_rules(const PolicyOptions& options) {
+  if (auto names = check_rule_names("ask_rules"sv, options.ask_rules); !names) return names;
   for (const RuleInfo& rule : Policy::rules()) {
-    bool off = false;
-    for (const std::string& name : disabled) off = off || name == rule.name;
-    if (!off) rules |= next;
+    if (!is_one_of(rule.name, options.ask_rules)) continue;
+    const bool off = is_one_of(rule.name, options.disabled_rules);
+    if (off || (options.compat && !rule.compat))
+      return make_error(ErrorCode::invalid_argument, "ask_rules: % %",
+                        {in_quotes(rule.name), off ? "is in disabled_rules, too: leave one out"
+                                                   : "has no pattern in compat mode: use strict"});
+  }
+  return {};
+}
+
+std::uint32_t bits_of(const std::vector<std::string>& names) {
+  std::uint32_t bits = 0, next = 1;
+  for (const RuleInfo& rule : Policy::rules()) {
+    if (is_one_of(rule.name, names)) bits |= next;
     next <<= 1;
   }
-  return options.enable_sudo ? rules & ~lifted_by_sudo : rules;
+  return bits;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
-  PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
+  bool compat = false;
   std::uint32_t rules = 0;          // strict: the bits of those in force
   std::list<Regex> sanitizer = {};  // compat: of those in force
   std::list<Regex> allowed = {};
   bool allow_usual = false;
   std::list<Regex> blocked = {};
+  std::uint32_t ask_rules = 0;  // of `rules`
+  std::list<Regex> asked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
 
@@ -18452,22 +18537,30 @@ struct Policy::Compiled {
     return {};
   }
 
+  // A question stands only where nothing refuses.
   Verdict check_compat(std::string_view script) const {
-    if (Verdict verdict = check_sanitizer(script); !verdict) return verdict;
+    Verdict question;
+    if (Verdict verdict = check_sanitizer(script, question); !verdict) return verdict;
     if (Verdict verdict = check_allowed(script); !verdict) return verdict;
-    return check_blocked(script);
+    if (Verdict verdict = check_list(script, false); !verdict) return verdict;
+    return question ? check_list(script, true) : question;
   }
-  Verdict check_sanitizer(std::string_view script) const {
+  Verdict check_sanitizer(std::string_view script, Verdict& question) const {
     std::string_view texts = all_compat_texts;
     auto regex = sanitizer.begin();
     for (const Rule rule : compat_rules) {
       take_part(texts, '\0');
       const std::string_view message = take_part(texts, '\0');
       if (!(rules & bit(rule))) continue;
-      if (const auto span = regex++->find(script))
-        return refusal(texts_of(rule).texts[0],
-                       concat("Potentially dangerous command detected: %", {message}), span->begin,
-                       span->end);
+      const auto found = regex++->find(script);
+      if (!found) continue;
+      const std::size_t begin = static_cast<std::size_t>(found->data() - script.data());
+      Verdict verdict = refusal(texts_of(rule).texts[0],
+                                concat("Potentially dangerous command detected: %", {message}),
+                                begin, begin + found->size());
+      verdict.must_ask = (ask_rules & bit(rule)) != 0;
+      if (!verdict.must_ask) return verdict;
+      if (question) question = std::move(verdict);
     }
     return {};
   }
@@ -18477,21 +18570,23 @@ struct Policy::Compiled {
       if (regex.match(script)) return {};
     return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
-  Verdict check_blocked(std::string_view script) const {
-    for (const Regex& regex : blocked) {
+  Verdict check_list(std::string_view script, bool asks) const {
+    for (const Regex& regex : asks ? asked : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
-      const auto span = regex.find(script);
-      return refusal("blocked-commands"sv,
-                     concat("Command matches blocked pattern: '%'", {regex.pattern()}), 0,
-                     span ? span->end : script.size());
+      const auto found = regex.find(script);
+      Verdict verdict =
+          refusal(listed_name(asks), concat("%'%'", {listed_message(asks), regex.pattern()}), 0,
+                  found ? found->size() : script.size());
+      verdict.must_ask = asks;
+      return verdict;
     }
     return {};
   }
 
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
                     Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -18553,19 +18648,20 @@ struct Policy::Compiled {
   }
 };
 
-const char* name(PolicyOptions::Mode mode) noexcept {
-  return name_in("strict\0compat\0", static_cast<int>(mode));
-}
-
 Expected<Policy> Policy::create(const PolicyOptions& options) {
-  if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
-  const bool compat = options.mode == PolicyOptions::Mode::compat;
+  auto names = check_rule_names("disabled_rules"sv, options.disabled_rules);
+  if (names) names = check_ask_rules(options);
+  if (!names) return names.failure();
+  const bool compat = options.compat;
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       "allow_usual: compat judges a script by its first words: use strict");
   auto compiled = new_shared<Compiled>();
-  compiled->mode = options.mode;
-  compiled->rules = rules_in_force(options);
+  compiled->compat = compat;
+  compiled->ask_rules = bits_of(options.ask_rules);
+  compiled->rules = ~bits_of(options.disabled_rules);
+  if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
+  compiled->rules |= compiled->ask_rules;
   std::string_view texts = all_compat_texts;
   for (const Rule rule : compat_rules) {
     const std::string_view pattern = take_part(texts, '\0');
@@ -18576,10 +18672,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     compiled->sanitizer.push_back(*std::move(regex));
   }
 
-  Regex::Options how;
-  how.dot_matches_newline = !compat;
+  const std::string_view how = compat ? ""sv : "s"sv;
   auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
   if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
+  if (done) done = compile_patterns("ask_commands"sv, options.ask_commands, how, compiled->asked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
@@ -18599,7 +18695,7 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
-  const bool compat = compiled_->mode == PolicyOptions::Mode::compat;
+  const bool compat = compiled_->compat;
   if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
   if (compat) judgement.verdict = compiled_->check_compat(script);
   return judgement;
@@ -18858,21 +18954,23 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
   return root ? root->permission : Permission::none;
 }
 
-Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
-                                                 std::string_view base) const {
-  return open_found(canonical_path(work_dir.empty() ? "."sv : work_dir, base));
+Expected<UniqueFd> PathRules::open_work_dir(std::string_view work_dir, std::string_view base,
+                                            std::string* path) const {
+  const auto found = canonical_path(work_dir.empty() ? "."sv : work_dir, base);
+  if (found && path) *path = *found;
+  return open_found(found);
 }
 
-Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
+Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
   if (!path) return with_prefix("%", {invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied, "%Path not in allowed directories: %",
                       {invalid, shown});
-  if (!here) return OpenDirectory{std::move(*path), {}};
+  if (!here) return UniqueFd();
   auto directory = open_canonical_directory(*path);
-  if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
+  if (directory) return directory;
   const Error& error = directory.error();
   if (error.system_error == ENOENT)
     return with_message(error, concat("Working directory does not exist: %", {shown}));
@@ -18951,7 +19049,7 @@ std::string_view generated_names(GeneratedScope scope) {
   return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
 }
 
-// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+// `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
   if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
   std::string_view part;
@@ -19201,13 +19299,14 @@ void DeleteGuard::clear() const {
   state_->created = 0;
 }
 
-DeleteGuard::Stats DeleteGuard::stats() const {
+std::size_t DeleteGuard::read_files() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  Stats stats;
-  stats.created_files = state_->created;
-  stats.total_tracked = state_->files.size();
-  stats.read_files = stats.total_tracked - stats.created_files;
-  return stats;
+  return state_->files.size() - state_->created;
+}
+
+std::size_t DeleteGuard::created_files() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->created;
 }
 
 // files/files_internal.hpp ------------------------------------------------------------------------
@@ -19349,7 +19448,7 @@ struct FileMessage {
 };
 
 // Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
-// or tell that it was not reached. All members are safe from any thread.
+// or say that it was not reached. All members are safe from any thread.
 class FilesElsewhere {
  public:
   std::string workspace = {};  // canonical there, as the roots are
@@ -19426,6 +19525,10 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
                                      std::string_view base, Permission wanted) {
+  if (starts_with(path, "~/"sv))
+    return make_error(ErrorCode::invalid_argument,
+                      "%: `~` is not expanded here; give an absolute path, or one relative to %",
+                      {in_quotes(path), in_quotes(base)});
   auto result = canonical_path(path, base);
   if (!result) return result;
   const auto permitted = check_permission(rules, *result, wanted);
@@ -19496,7 +19599,7 @@ class FileReader {
     std::size_t done = 0;
     while (done < size && error_ == 0) {
       const auto at = static_cast<off_t>(offset + done);
-      // No file is longer than an off_t can tell.
+      // No file is longer than an off_t can hold.
       if (at < 0 || static_cast<std::uint64_t>(at) != offset + done) break;
       const ssize_t got = ::pread(fd_, to + done, size - done, at);
       if (got < 0 && errno == EINTR) continue;
@@ -19562,7 +19665,7 @@ void drop_cut_character(std::string& bytes) {
 
 // Reads from content.begin on what the range asks for, and sets bytes, more and cut_line.
 void read_range(FileReader& reader, const FileRange& range, FileContent& content) {
-  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const bool by_lines = !range.by_bytes;
   const std::uint64_t count = range.count;
   // One byte more is read, to see whether there is more.
   std::size_t most = std::min(range.max_bytes, ~std::size_t{0} - 1);
@@ -19599,10 +19702,10 @@ void read_range(FileReader& reader, const FileRange& range, FileContent& content
   if (content.cut_line) drop_cut_character(bytes);
 }
 
-bool is_binary(const FileContent& content, FileRange::Unit unit) {
+bool is_binary(const FileContent& content, bool by_bytes) {
   std::string_view text = content.bytes;
   if (has_nul(text)) return true;
-  if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
+  if (by_bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
   if (content.more) text.remove_suffix(cut_at_end(text));
   return !is_utf8(text);
 }
@@ -19633,7 +19736,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   FileContent content;
   content.path = std::move(*place);
   content.size = static_cast<std::uint64_t>(status.st_size);
-  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const bool by_lines = !range.by_bytes;
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
@@ -19654,7 +19757,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.next = by_lines ? content.next + content.lines : end;
   // What was seen is there, whatever the system says of a size.
   content.size = std::max(content.size, end + (content.more ? 1 : 0));
-  content.binary = is_binary(content, range.unit);
+  content.binary = is_binary(content, range.by_bytes);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
   if (reader.error() != 0) return system_error(reader.error(), "%", {in_quotes(content.path)});
@@ -20008,7 +20111,7 @@ namespace {
 //
 // Its source is read as tokens of logical lines: brackets, strings and lambdas are followed as far
 // as it takes to know where a line ends and which colon ends the head of a definition. A stack of
-// indentations tells in which body a line stands.
+// indentations gives the body that a line stands in.
 
 bool is_python_name_byte(char c) {
   return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
@@ -20613,7 +20716,7 @@ Error FileMessage::error() const {
 
 Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
   FileMessage message(FileMessage::read, path);
-  message.numbers[1] = static_cast<std::uint64_t>(range.unit);
+  message.numbers[1] = range.by_bytes ? 1 : 0;
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count;
   message.numbers[4] = range.max_bytes;
@@ -20641,7 +20744,7 @@ Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_v
   message.numbers[2] = how.only_new;
   message.numbers[3] = how.remove;
   message.extra = how.below;
-  // That there is a byte too many is told there.
+  // With one byte too many, the far end refuses it as too long.
   message.bytes = bytes.substr(0, Files::max_write + 1);
   if (auto ok = ask(message); !ok) return ok.failure();
   return std::move(message.path);
@@ -20680,7 +20783,7 @@ void Files::answer(FileMessage& message) const {
   const std::uint64_t question = std::exchange(*number, 0);
   if (question == FileMessage::read) {
     FileRange range;
-    range.unit = static_cast<FileRange::Unit>(number[1] & 1);
+    range.by_bytes = (number[1] & 1) != 0;
     range.offset = number[2];
     range.count = number[3];
     range.max_bytes = static_cast<std::size_t>(number[4]);
@@ -20721,7 +20824,56 @@ void Files::answer(FileMessage& message) const {
 }
 
 // environment/environment_internal.hpp ------------------------------------------------------------
-// Which of the host's variables are kept.
+// What commands see, as it is computed for each; which of the host's variables are kept.
+
+// What one command gets.
+struct CommandEnvironment {
+  std::vector<std::string> variables = {};  // NAME=value, each name once, in order of the names
+  std::string prefix = {};                  // the command_prefix, or empty
+  std::string venv = {};                    // the venv in use, or empty
+};
+
+// Computes what commands see. Does not change after create(); any thread may use it. Changes
+// nothing in the host.
+class Environment {
+ public:
+  // Copies the host's variables, so that a later setenv() of the host cannot race with a command;
+  // like getenv(), it must not run while another thread changes them. Fails, and names the option,
+  // for names that are empty or have a `=` or NUL in them, values with a NUL, secrets that are not
+  // there or cannot be masked, a venv_path without a `bin` directory or with a `:` (which PATH
+  // cannot hold), a prefix that is blank or has a newline or NUL.
+  static Expected<Environment> create(const EnvironmentOptions& options);
+
+  // The environment of a command in `work_dir`, which must be absolute (or empty: no PWD, no
+  // `.venv` of its own). Looks at the disk each time, so a venv made later is found. Each of these
+  // steps is stronger than the ones before:
+  //   1. what is kept of the host, then `set`
+  //   2. PATH (sbin and bin of /usr/local, /usr and /) and LANG=C.UTF-8 (without LC_ALL), when
+  //      they are missing or empty
+  //   3. PWD is the work_dir
+  //   4. with a venv: VIRTUAL_ENV, its `bin` in front of the PATH so far, no PYTHONHOME
+  //   5. `extra`, of the command itself
+  // The venv is the first that applies: none with a command_prefix, which finds its own; the
+  // venv_path (an error when it has gone); with auto_venv the `.venv` of the work_dir, then of the
+  // workspace, each when it has a `bin` directory. Bad names in `extra` are errors. There is no
+  // limit on the size; the kernel's (E2BIG) is an error when the command starts.
+  Expected<CommandEnvironment> resolve(std::string_view work_dir,
+                                       const Variables& extra = {}) const;
+
+  // The values of the secret variables, in the order of the option.
+  const std::vector<std::string>& secrets() const noexcept { return secrets_; }
+
+ private:
+  Expected<void> set_up(const EnvironmentOptions& options);
+  Expected<std::string> find_venv(std::string_view work_dir) const;
+
+  Variables variables_ = {};  // after steps 1 and 2
+  std::vector<std::string> secrets_ = {};
+  std::string venv_path_ = {};
+  std::string workspace_ = {};
+  std::string prefix_ = {};
+  bool auto_venv_ = true;
+};
 
 namespace {
 
@@ -21030,6 +21182,11 @@ inline namespace v0_1 {}  // namespace v0_1
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
 
+// Whether commands have a network namespace of their own.
+inline bool has_own_network(Network network) {
+  return network == Network::loopback || network == Network::allow;
+}
+
 // The most file systems on which Limits::disk counts.
 inline constexpr std::size_t most_disk_roots = 8;
 
@@ -21072,6 +21229,7 @@ struct SandboxPlan {
   const char* uid_map = nullptr;
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
+  bool proxied = false;     // hand this program a listening socket of it
   bool mount_proc = false;  // a /proc of the new process table
   // Everything is mounted read-only but `writable`; in these again what is `guarded`.
   bool read_only = false;
@@ -21169,7 +21327,7 @@ inline constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
-// What a report tells of, in its order, where a sandbox is asked for.
+// The features that a report lists, in its order, where a sandbox is asked for.
 inline constexpr const char* sandbox_features[] = {
     "filesystem",       "rename",       "truncate",   "devices", "signals",
     "abstract_sockets", "system_calls", "privileges", "network", "containment"};
@@ -21250,7 +21408,7 @@ const char* name(SandboxMode mode) noexcept {
 }
 
 const char* name(Network network) noexcept {
-  return name_in("host\0none\0loopback\0", static_cast<int>(network));
+  return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
 }
 
 namespace {
@@ -21599,7 +21757,7 @@ enum class ConfineStep : int {
 };
 
 // In the command's process, after it has entered its directory and before its descriptors are
-// closed. 0 or a negative errno; `step`, when given, then tells what failed.
+// closed. Returns 0 or a negative errno; `step`, when given, then names what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
 
 // The very last step before execve: from here on the filter holds what this child does, too.
@@ -21929,6 +22087,99 @@ CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
 }
 
 }  // namespace
+
+#endif
+
+// sandbox/listener_internal.hpp -------------------------------------------------------------------
+// A listening socket of a command's own network, which this program is handed.
+
+namespace {
+
+// The port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
+inline constexpr unsigned proxy_port = 61080;
+
+}  // namespace
+
+#if CODEEXEC_HAS_SANDBOX
+
+// Brings the socket over: the first process of the new network makes it and sends its descriptor,
+// and this program takes it. Both ends of the way are closed on exec, and the sender keeps no copy.
+//
+//   prepare()  before the start;  pass()  in the child;  take()  when the start has returned
+class ListenerPass {
+ public:
+  ListenerPass() = default;
+  ListenerPass(const ListenerPass&) = delete;
+  ListenerPass& operator=(const ListenerPass&) = delete;
+
+  int prepare();  // 0 or errno
+  // 0 or a negative errno.
+  CODEEXEC_IN_CHILD long pass() const;
+  // The last one that was sent, as a start may be tried again; none: nothing was sent.
+  UniqueFd take();
+
+ private:
+  UniqueFd ours_ = {};
+  UniqueFd theirs_ = {};
+  // What pass() gives to the kernel, in the memory that it shares with this program.
+  int channel_ = -1;
+  sockaddr_in address_ = {};
+  char byte_ = 0;
+  iovec text_ = {};
+  msghdr message_ = {};
+  int* descriptor_ = nullptr;  // in `control_`
+  alignas(cmsghdr) char control_[64] = {};
+};
+
+#endif
+
+// sandbox/listener.cpp ----------------------------------------------------------------------------
+// A listening socket of a command's own network is sent to this program.
+
+#if CODEEXEC_HAS_SANDBOX
+
+int ListenerPass::prepare() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
+  ours_.reset(above_standard_streams(ends[0]));
+  theirs_.reset(above_standard_streams(ends[1]));
+  if (!ours_ || !theirs_) return EMFILE;
+  channel_ = theirs_.get();
+  address_.sin_family = AF_INET;
+  address_.sin_port = htons(static_cast<std::uint16_t>(proxy_port));
+  address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  text_ = {&byte_, 1};
+  message_.msg_iov = &text_;
+  message_.msg_iovlen = 1;
+  static_assert(CMSG_SPACE(sizeof(int)) <= sizeof control_);
+  message_.msg_control = control_;
+  message_.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* const header = CMSG_FIRSTHDR(&message_);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  descriptor_ = reinterpret_cast<int*>(CMSG_DATA(header));
+  return 0;
+}
+
+CODEEXEC_IN_CHILD long ListenerPass::pass() const {
+  constexpr int backlog = 512;
+  const long fd = raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  long result = raw(SYS_bind, fd, &address_, sizeof address_);
+  if (result == 0) result = raw(SYS_listen, fd, backlog);
+  *descriptor_ = static_cast<int>(fd);
+  if (result == 0) result = raw(SYS_sendmsg, channel_, &message_, MSG_NOSIGNAL);
+  raw(SYS_close, fd);
+  return result < 0 ? result : 0;
+}
+
+UniqueFd ListenerPass::take() {
+  UniqueFd last;
+  while (::recvmsg(ours_.get(), &message_, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1)
+    if (CMSG_FIRSTHDR(&message_)) last.reset(above_standard_streams(*descriptor_));
+  return last;
+}
 
 #endif
 
@@ -22424,7 +22675,7 @@ CODEEXEC_IN_CHILD bool loopback_works() {
 
 // Whether there is a route to the world. Connecting a datagram socket sends nothing.
 CODEEXEC_IN_CHILD bool has_way_out() {
-  constexpr std::uint32_t documentation = 0xc0000201;  // 192.0.2.1, which nobody has
+  constexpr std::uint32_t documentation = 0xc0000201;  // 192.0.2.1, which no host has
   const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   sockaddr_in address;
@@ -22441,7 +22692,7 @@ CODEEXEC_IN_CHILD unsigned try_network(const Trial& trial) {
   if (!trial.unix_sockets &&
       (can_make_socket(AF_UNIX, SOCK_STREAM) || can_make_socket(AF_UNIX, SOCK_DGRAM)))
     breaches |= breach_unix;
-  if (trial.network == Network::loopback) {
+  if (has_own_network(trial.network)) {
     if (!loopback_works()) breaches |= breach_loopback;
     if (has_way_out()) breaches |= breach_outside;
     return breaches;
@@ -23951,7 +24202,8 @@ void SandboxPlanner::plan_trial(bool user_namespace) {
 void SandboxPlanner::choose_namespaces(bool user_namespace) {
   SandboxPlan& plan = state_.plan;
   plan.clone_flags = 0;
-  plan.loopback = network == Network::loopback;
+  plan.loopback = has_own_network(network);
+  plan.proxied = network == Network::allow;
   plan.mount_proc = processes;
   plan.read_only = mounts;
   if (mounts) plan.clone_flags |= CLONE_NEWNS;
@@ -24019,7 +24271,7 @@ void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t i
 }
 
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {
-  gaps_.add("network", "loopback cannot be had (%); commands have none", {why});
+  gaps_.add("network", "% cannot be had (%); commands have none", {name(network), why});
   network = Network::none;
   // The ruleset depends on the network, so it is made again.
   return landlock_abi > 0 ? build_ruleset() : Expected<void>();
@@ -24097,7 +24349,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
     if (leave_out_step(trial.step, static_cast<int>(-error))) return Next::try_again;
     return system_error(static_cast<int>(-error), "sandbox: limits");
   }
-  if ((trial.breaches & breach_loopback) != 0 && planner_.network == Network::loopback) {
+  if ((trial.breaches & breach_loopback) != 0 && has_own_network(planner_.network)) {
     if (auto left = planner_.drop_loopback("127.0.0.1 does not work in it"sv); !left)
       return left.failure();
     return Next::try_again;
@@ -24382,6 +24634,883 @@ Expected<void> Sandbox::check_grants() const {
   return {};
 }
 
+// terminal/terminal_internal.hpp ------------------------------------------------------------------
+// The emulator of a terminal: VT100 and what xterm has beyond it, as far as text shows it.
+//
+// Programs are started with TERM=xterm-256color, and send what that name promises.
+//
+//            printable, control, UTF-8
+//             .------------------.
+//             v                  |      ESC from any state; CAN and SUB lead back to ground
+//          ground ---------------'
+//             |  ESC
+//             v            [                                      @ to ~
+//          escape -----------------------> sequence (CSI) ----------------------> ground
+//             |  ] P X ^ _                  digits ; : < = > ? and ' ' to / are collected
+//             +--------------------------> text (OSC, DCS ...), skipped
+//             |                              BEL (of OSC), ESC \, or 1 MiB -----> ground
+//             |  ' ' to /
+//             +--------------------------> designation ( ( ) # % ) -- 0 to ~ ---> ground
+//             |  others: 7 8 c D E H M Z
+//             '--------------------------------------------------------------->  ground
+//
+// Control bytes within a sequence act at once, as on a real terminal.
+
+namespace {
+
+// The cells that a character takes: 0 for one that is drawn over the one before it, -1 for none (a
+// control character).
+int cell_width(std::uint32_t code);
+
+// The name of the terminal for programs.
+inline constexpr char terminal_variable[] = "TERM=xterm-256color";
+
+}  // namespace
+
+// The size of a terminal in cells.
+struct TerminalSize {
+  static constexpr int max_rows = 200;
+  static constexpr int max_cols = 500;
+  int rows = 0;
+  int cols = 0;
+};
+
+// The cells of a screen. Rows are moved by their numbers, so that scrolling costs no copy of cells.
+class ScreenCells {
+ public:
+  // A character, and up to two that are drawn over it, in 21 bits each. The second cell of a wide
+  // character is `wide_end`.
+  using Cell = std::uint64_t;
+  static constexpr Cell blank = 0;
+  static constexpr Cell wide_end = Cell{1} << 63;
+
+  ScreenCells() = default;
+  explicit ScreenCells(TerminalSize size);
+
+  Cell* row(int number) { return cells_.data() + rows_[number] * size_.cols; }
+  // Blanks the cells from column `first` to before `last`, and the other half of a wide character
+  // that this cuts.
+  void erase(int row, int first, int last);
+  // Moves the rest of a row from column `first` by `count` columns to the right, or to the left
+  // when that is negative. Blanks come in.
+  void shift(int row, int first, int count);
+  // Moves the rows from `top` to `bottom` up by `count`, or down when that is negative.
+  void scroll(int top, int bottom, int count);
+  // Adds a character that takes no cell of its own to the one at this place.
+  void add_mark(int row, int col, std::uint32_t code);
+  // Blanks the halves of wide characters that end before `first` or begin before `last`.
+  void split_wide(int row, int first, int last);
+  std::string text();
+
+ private:
+  TerminalSize size_ = {};
+  unsigned char rows_[TerminalSize::max_rows] = {};  // where each row lies
+  std::vector<Cell> cells_ = {};
+};
+
+// A terminal without a device: takes what programs print, and gives the screen and the answers to
+// questions of programs. Linear in the bytes; memory is bounded by the size, at 8 bytes a cell, and
+// twice that with the alternate screen. Not thread-safe.
+class TerminalEmulator {
+ public:
+  explicit TerminalEmulator(TerminalSize size);
+  void add(std::string_view bytes);
+  TerminalScreen screen();
+  // What the terminal answers since the last call, for the program's input. At most 4 KiB: a
+  // program that asks and does not read gets no more.
+  std::string take_answers() { return std::exchange(answers_, {}); }
+
+ private:
+  enum class State { ground, escape, designation, sequence, text };
+
+  // What ESC 7 saves.
+  struct Cursor {
+    int row = 0;
+    int col = 0;
+    bool wraps = false;  // the last column is written: the next character begins a new line
+    bool origin = false;
+    bool graphics[2] = {false, false};  // G0 and G1 have line drawing in place of letters
+    bool shifted = false;               // G1 is in use
+  };
+
+  std::size_t print(std::string_view bytes);
+  std::size_t skip_text(std::string_view bytes);
+  void control(char c);
+  void escape(char c);
+  void designate(char c);
+  void collect(char c);
+  void end_sequence(char final);
+  bool move_cursor(char final);
+  void edit(char final);
+  void report(char final);
+  void set_modes(bool on);
+  void set_private_mode(int mode, bool on);
+  void set_margins();
+  void set_usual_tabs();
+  void set_tabs(char final);
+  void put(std::uint32_t code);
+  void put_plain(std::string_view text);
+  void wrap();
+  void go_to(int row, int col);
+  void line_feed();
+  void reverse_line_feed();
+  void tab(int count);
+  void erase_display(int kind);
+  void use_alternate(bool on);
+  void save() { saved_[alternate_ ? 1 : 0] = cursor_; }
+  void restore();
+  void soft_reset();
+  void reset();
+  void answer(Pieces pieces);
+  // A number of the sequence; 0 and one that is left out count as `otherwise`.
+  int parameter(std::size_t index, int otherwise) const;
+
+  TerminalSize size_;
+  ScreenCells cells_;
+  ScreenCells normal_ = {};  // while the alternate screen is shown
+  Cursor cursor_ = {};
+  Cursor saved_[2] = {};  // of the normal and of the alternate screen
+  int top_ = 0;           // the margins, which scroll
+  int bottom_;
+  bool alternate_ = false;
+  bool auto_wrap_ = true;
+  bool insert_ = false;
+  bool new_line_ = false;  // a line feed begins the line, too
+  bool cursor_visible_ = true;
+  bool application_cursor_ = false;
+  bool tabs_[TerminalSize::max_cols] = {};
+  std::uint32_t last_ = 0;  // the last character, which can be repeated
+
+  // The sequence that is being read.
+  static constexpr std::size_t most_parameters = 16;
+  static constexpr int largest_parameter = 9999;
+  State state_ = State::ground;
+  int parameters_[most_parameters] = {};
+  std::size_t parameter_count_ = 0;
+  char prefix_ = '\0';        // one of < = > ?
+  char intermediate_ = '\0';  // the last one
+  bool ends_with_bell_ = false;
+  std::size_t text_left_ = 0;   // bytes that are still skipped
+  unsigned char held_[4] = {};  // the beginning of a character in UTF-8
+  std::size_t held_count_ = 0;
+  std::string answers_ = {};
+};
+
+// terminal/widths.cpp -----------------------------------------------------------------------------
+// How many cells a character takes (Unicode 17: general categories and East_Asian_Width).
+
+namespace {
+
+// Drawn over the character before them (Mn, Me, Cf, and the later parts of Hangul syllables): the
+// first code point, and how many more follow it.
+// clang-format off
+constexpr std::uint32_t combining_marks[] = {
+    0x300'6f, 0x483'06, 0x591'2c, 0x5bf'00, 0x5c1'01, 0x5c4'01, 0x5c7'02, 0x610'0a, 0x61c'00,
+    0x64b'14, 0x670'00, 0x6d6'06, 0x6df'05, 0x6e7'01, 0x6ea'03, 0x711'00, 0x730'1a, 0x7a6'0a,
+    0x7eb'08, 0x7fd'00, 0x816'03, 0x81b'08, 0x825'02, 0x829'04, 0x859'02, 0x897'08, 0x8ca'17,
+    0x8e3'1f, 0x93a'00, 0x93c'00, 0x941'07, 0x94d'00, 0x951'06, 0x962'01, 0x981'00, 0x9bc'00,
+    0x9c1'03, 0x9cd'00, 0x9e2'01, 0x9fe'04, 0xa3c'00, 0xa41'10, 0xa70'01, 0xa75'00, 0xa81'01,
+    0xabc'00, 0xac1'07, 0xacd'00, 0xae2'01, 0xafa'07, 0xb3c'00, 0xb3f'00, 0xb41'03, 0xb4d'09,
+    0xb62'01, 0xb82'00, 0xbc0'00, 0xbcd'00, 0xc00'00, 0xc04'00, 0xc3c'00, 0xc3e'02, 0xc46'10,
+    0xc62'01, 0xc81'00, 0xcbc'00, 0xcbf'00, 0xcc6'00, 0xccc'01, 0xce2'01, 0xcf3'0e, 0xd3b'01,
+    0xd41'03, 0xd4d'00, 0xd62'01, 0xd81'00, 0xdca'00, 0xdd2'04, 0xe31'00, 0xe34'06, 0xe47'07,
+    0xeb1'00, 0xeb4'08, 0xec8'06, 0xf18'01, 0xf35'00, 0xf37'00, 0xf39'00, 0xf71'0d, 0xf80'04,
+    0xf86'01, 0xf8d'2f, 0xfc6'00, 0x102d'03, 0x1032'05, 0x1039'01, 0x103d'01, 0x1058'01, 0x105e'02,
+    0x1071'03, 0x1082'00, 0x1085'01, 0x108d'00, 0x109d'00, 0x1160'9f, 0x135d'02, 0x1712'02,
+    0x1732'01, 0x1752'01, 0x1772'01, 0x17b4'01, 0x17b7'06, 0x17c6'00, 0x17c9'0a, 0x17dd'00,
+    0x180b'04, 0x1885'01, 0x18a9'00, 0x1920'02, 0x1927'01, 0x1932'00, 0x1939'02, 0x1a17'01,
+    0x1a1b'00, 0x1a56'00, 0x1a58'08, 0x1a62'00, 0x1a65'07, 0x1a73'0c, 0x1ab0'53, 0x1b34'00,
+    0x1b36'04, 0x1b3c'00, 0x1b42'00, 0x1b6b'08, 0x1b80'01, 0x1ba2'03, 0x1ba8'01, 0x1bab'02,
+    0x1be6'00, 0x1be8'01, 0x1bed'00, 0x1bef'02, 0x1c2c'07, 0x1c36'01, 0x1cd0'02, 0x1cd4'0c,
+    0x1ce2'06, 0x1ced'00, 0x1cf4'00, 0x1cf8'01, 0x1dc0'3f, 0x200b'04, 0x2028'06, 0x2060'0f,
+    0x20d0'20, 0x2cef'02, 0x2d7f'00, 0x2de0'1f, 0x302a'03, 0x3099'01, 0x3164'00, 0xa66f'03,
+    0xa674'09, 0xa69e'01, 0xa6f0'01, 0xa802'00, 0xa806'00, 0xa80b'00, 0xa825'01, 0xa82c'00,
+    0xa8c4'01, 0xa8e0'11, 0xa8ff'00, 0xa926'07, 0xa947'0a, 0xa980'02, 0xa9b3'00, 0xa9b6'03,
+    0xa9bc'01, 0xa9e5'00, 0xaa29'05, 0xaa31'01, 0xaa35'01, 0xaa43'00, 0xaa4c'00, 0xaa7c'00,
+    0xaab0'00, 0xaab2'02, 0xaab7'01, 0xaabe'01, 0xaac1'00, 0xaaec'01, 0xaaf6'00, 0xabe5'00,
+    0xabe8'00, 0xabed'00, 0xd7b0'4f, 0xfb1e'00, 0xfe00'0f, 0xfe20'0f, 0xfeff'00, 0xffa0'00,
+    0xfff0'0b, 0x101fd'00, 0x102e0'00, 0x10376'04, 0x10a01'0e, 0x10a38'07, 0x10ae5'01, 0x10d24'03,
+    0x10d69'04, 0x10eab'01, 0x10ecb'34, 0x10f46'0a, 0x10f82'03, 0x11001'00, 0x11038'0e, 0x11070'00,
+    0x11073'01, 0x1107f'02, 0x110b3'03, 0x110b9'01, 0x110c2'00, 0x11100'02, 0x11127'04, 0x1112d'07,
+    0x11173'00, 0x11180'01, 0x111b6'08, 0x111c9'03, 0x111cf'00, 0x1122f'02, 0x11234'00, 0x11236'01,
+    0x1123e'03, 0x112df'00, 0x112e3'07, 0x11300'01, 0x1133b'01, 0x11340'00, 0x11366'0e, 0x113b8'2a,
+    0x11438'07, 0x11442'02, 0x11446'00, 0x1145e'00, 0x114b3'05, 0x114ba'00, 0x114bf'01, 0x114c2'01,
+    0x115b2'03, 0x115bc'01, 0x115bf'01, 0x115dc'01, 0x11633'07, 0x1163d'00, 0x1163f'01, 0x116ab'00,
+    0x116ad'00, 0x116b0'05, 0x116b7'00, 0x1171d'02, 0x11722'03, 0x11727'04, 0x1182f'08, 0x11839'01,
+    0x1193b'01, 0x1193e'00, 0x11943'00, 0x119d4'07, 0x119e0'00, 0x11a01'09, 0x11a33'05, 0x11a3b'03,
+    0x11a47'00, 0x11a51'05, 0x11a59'02, 0x11a8a'0c, 0x11a98'01, 0x11b60'07, 0x11c30'0d, 0x11c3f'00,
+    0x11c92'15, 0x11caa'06, 0x11cb2'01, 0x11cb5'01, 0x11d31'14, 0x11d47'00, 0x11d90'01, 0x11d95'00,
+    0x11d97'00, 0x11df0'00, 0x11ef3'01, 0x11f00'5a, 0x13430'25, 0x1611e'11, 0x16af0'04, 0x16b30'06,
+    0x16f4f'00, 0x16f8f'03, 0x16fe4'00, 0x1bc9d'01, 0x1bca0'03, 0x1cf00'46, 0x1d127'01, 0x1d167'02,
+    0x1d173'0f, 0x1d185'06, 0x1d1aa'03, 0x1d242'02, 0x1d250'31, 0x1da00'36, 0x1da3b'31, 0x1da75'00,
+    0x1da84'00, 0x1da9b'14, 0x1e000'2a, 0x1e08f'00, 0x1e130'06, 0x1e2ae'00, 0x1e2ec'03, 0x1e4ec'03,
+    0x1e5ee'01, 0x1e6e3'12, 0x1e8d0'06, 0x1e944'06,
+};
+
+// From Asian scripts, and pictures: first and last code point.
+constexpr std::uint32_t wide_characters[][2] = {
+    {0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0},
+    {0x23f3, 0x23f3}, {0x25fd, 0x25fe}, {0x2614, 0x2615}, {0x2630, 0x2637}, {0x2648, 0x2653},
+    {0x267f, 0x267f}, {0x268a, 0x268f}, {0x2693, 0x2693}, {0x26a1, 0x26a1}, {0x26aa, 0x26ab},
+    {0x26bd, 0x26be}, {0x26c4, 0x26c5}, {0x26ce, 0x26ce}, {0x26d4, 0x26d4}, {0x26ea, 0x26ea},
+    {0x26f2, 0x26f3}, {0x26f5, 0x26f5}, {0x26fa, 0x26fa}, {0x26fd, 0x26fd}, {0x2705, 0x2705},
+    {0x270a, 0x270b}, {0x2728, 0x2728}, {0x274c, 0x274c}, {0x274e, 0x274e}, {0x2753, 0x2755},
+    {0x2757, 0x2757}, {0x2795, 0x2797}, {0x27b0, 0x27b0}, {0x27bf, 0x27bf}, {0x2b1b, 0x2b1c},
+    {0x2b50, 0x2b50}, {0x2b55, 0x2b55}, {0x2e80, 0x3029}, {0x3030, 0x303e}, {0x3041, 0x3096},
+    {0x309b, 0x3163}, {0x3165, 0x3247}, {0x3250, 0xa4c6}, {0xa960, 0xa97c}, {0xac00, 0xd7a3},
+    {0xf900, 0xfaff}, {0xfe10, 0xfe19}, {0xfe30, 0xfe6b}, {0xff01, 0xff60}, {0xffe0, 0xffe6},
+    {0x16fe0, 0x16fe3}, {0x16ff2, 0x18d20}, {0x18d80, 0x191d2}, {0x1aff0, 0x1b2fb},
+    {0x1d300, 0x1d376}, {0x1f004, 0x1f004}, {0x1f0cf, 0x1f0cf}, {0x1f18e, 0x1f18e},
+    {0x1f191, 0x1f19a}, {0x1f1ae, 0x1f265}, {0x1f300, 0x1f320}, {0x1f32d, 0x1f335},
+    {0x1f337, 0x1f37c}, {0x1f37e, 0x1f393}, {0x1f3a0, 0x1f3ca}, {0x1f3cf, 0x1f3d3},
+    {0x1f3e0, 0x1f3f0}, {0x1f3f4, 0x1f3f4}, {0x1f3f8, 0x1f43e}, {0x1f440, 0x1f440},
+    {0x1f442, 0x1f4fc}, {0x1f4ff, 0x1f53d}, {0x1f54b, 0x1f54e}, {0x1f550, 0x1f567},
+    {0x1f57a, 0x1f57a}, {0x1f595, 0x1f596}, {0x1f5a4, 0x1f5a4}, {0x1f5fb, 0x1f64f},
+    {0x1f680, 0x1f6c5}, {0x1f6cc, 0x1f6cc}, {0x1f6d0, 0x1f6d2}, {0x1f6d5, 0x1f6df},
+    {0x1f6eb, 0x1f6ec}, {0x1f6f4, 0x1f6fc}, {0x1f7da, 0x1f7f0}, {0x1f90c, 0x1f93a},
+    {0x1f93c, 0x1f945}, {0x1f947, 0x1f9ff}, {0x1fa70, 0x1fafa}, {0x20000, 0x3fffd},
+};
+// clang-format on
+
+// The first entry of a sorted table that is greater, from 1 on; 0: none is less or equal.
+template <class Table, class First>
+std::size_t entries_up_to(const Table& table, std::uint32_t code, First first) {
+  std::size_t low = 0;
+  std::size_t high = std::size(table);
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (first(table[middle]) <= code)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+namespace {
+
+int cell_width(std::uint32_t code) {
+  if (code < 0x300) return code < 0x20 || (code >= 0x7f && code < 0xa0) ? -1 : 1;
+  std::size_t found =
+      entries_up_to(combining_marks, code, [](std::uint32_t entry) { return entry >> 8; });
+  if (found > 0 && code - (combining_marks[found - 1] >> 8) <= (combining_marks[found - 1] & 0xff))
+    return 0;
+  if (code >> 12 == 0xe0) return 0;  // tags and selectors of variants
+  found =
+      entries_up_to(wide_characters, code, [](const std::uint32_t(&entry)[2]) { return entry[0]; });
+  return found > 0 && code <= wide_characters[found - 1][1] ? 2 : 1;
+}
+
+}  // namespace
+
+// terminal/screen.cpp -----------------------------------------------------------------------------
+// The cells of a terminal's screen.
+
+ScreenCells::ScreenCells(TerminalSize size)
+    : size_(size),
+      cells_(static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols), blank) {
+  for (int row = 0; row < size.rows; ++row) rows_[row] = static_cast<unsigned char>(row);
+}
+
+void ScreenCells::split_wide(int row, int first, int last) {
+  Cell* const cells = this->row(row);
+  if (first > 0 && first < size_.cols && cells[first] == wide_end) cells[first - 1] = blank;
+  if (last < size_.cols && cells[last] == wide_end) cells[last] = blank;
+}
+
+void ScreenCells::erase(int row, int first, int last) {
+  if (first >= last) return;
+  split_wide(row, first, last);
+  Cell* const cells = this->row(row);
+  std::fill(cells + first, cells + last, blank);
+}
+
+void ScreenCells::shift(int row, int first, int count) {
+  Cell* const cells = this->row(row);
+  const int width = size_.cols - first;
+  const int moved = std::max(0, width - std::abs(count));
+  const int kept = count < 0 ? first - count : first + moved;  // the other edge of what goes
+  if (cells[first] == wide_end) cells[first - 1] = cells[first] = blank;
+  if (moved > 0 && kept < size_.cols && cells[kept] == wide_end)
+    cells[count < 0 ? kept : kept - 1] = blank;
+  if (count < 0) {
+    std::copy(cells + size_.cols - moved, cells + size_.cols, cells + first);
+    std::fill(cells + first + moved, cells + size_.cols, blank);
+  } else {
+    std::copy_backward(cells + first, cells + first + moved, cells + size_.cols);
+    std::fill(cells + first, cells + size_.cols - moved, blank);
+  }
+}
+
+void ScreenCells::scroll(int top, int bottom, int count) {
+  const int height = bottom - top + 1;
+  const int blanked = std::min(std::abs(count), height);
+  const auto up = static_cast<std::size_t>(count < 0 ? height - blanked : blanked);
+  const auto rest = static_cast<std::size_t>(height) - up;
+  unsigned char moved[TerminalSize::max_rows];
+  std::memcpy(moved, rows_ + top + up, rest);
+  std::memcpy(moved + rest, rows_ + top, up);
+  std::memcpy(rows_ + top, moved, rest + up);
+  const int first = count < 0 ? top : bottom + 1 - blanked;
+  for (int row = first; row < first + blanked; ++row)
+    std::fill(this->row(row), this->row(row) + size_.cols, blank);
+}
+
+void ScreenCells::add_mark(int row, int col, std::uint32_t code) {
+  Cell* cell = this->row(row) + col;
+  if (*cell == wide_end && col > 0) --cell;
+  if (*cell == blank) *cell = ' ';
+  for (const int at : {21, 42}) {
+    if (*cell >> at != 0) continue;
+    *cell |= Cell{code} << at;
+    return;
+  }
+}
+
+std::string ScreenCells::text() {
+  std::string text;
+  std::size_t end = 0;  // of the last line that is not empty
+  for (int row = 0; row < size_.rows; ++row) {
+    if (row > 0) text += '\n';
+    const Cell* const cells = this->row(row);
+    int used = size_.cols;
+    while (used > 0 && (cells[used - 1] == blank || cells[used - 1] == ' ')) --used;
+    for (int col = 0; col < used; ++col) {
+      if (cells[col] == wide_end) continue;
+      Cell rest = cells[col] == blank ? ' ' : cells[col];
+      for (; rest != 0; rest >>= 21) append_utf8(static_cast<std::uint32_t>(rest & 0x1fffff), text);
+    }
+    if (used > 0) end = text.size();
+  }
+  text.resize(end);
+  return text;
+}
+
+// terminal/sequences.cpp --------------------------------------------------------------------------
+// What a terminal does with what programs print; terminal_internal.hpp draws the states.
+
+namespace {
+
+constexpr char escape_byte = '\x1b';
+constexpr char cancel_byte = '\x18';
+constexpr char substitute_byte = '\x1a';
+
+// A char may be signed or not.
+bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
+bool is_plain(char c) { return c >= ' ' && c < '\x7f'; }
+
+// What stands in place of ` to ~ in the character set for lines and boxes.
+constexpr std::uint16_t line_drawing[] = {
+    0x25c6, 0x2592, 0x2409, 0x240c, 0x240d, 0x240a, 0xb0,   0xb1,   0x2424, 0x240b, 0x2518,
+    0x2510, 0x250c, 0x2514, 0x253c, 0x23ba, 0x23bb, 0x2500, 0x23bc, 0x23bd, 0x251c, 0x2524,
+    0x2534, 0x252c, 0x2502, 0x2264, 0x2265, 0x3c0,  0x2260, 0xa3,   0xb7};
+
+}  // namespace
+
+TerminalEmulator::TerminalEmulator(TerminalSize size)
+    : size_(size), cells_(size), bottom_(size.rows - 1) {
+  set_usual_tabs();
+}
+
+void TerminalEmulator::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::size_t used = 1;
+    const char c = bytes[0];
+    if (state_ == State::ground)
+      used = print(bytes);
+    else if (state_ == State::text)
+      used = skip_text(bytes);
+    else if (is_control(c))
+      control(c);
+    else if (state_ == State::sequence)
+      collect(c);
+    else if (state_ == State::escape)
+      escape(c);
+    else
+      designate(c);
+    bytes.remove_prefix(used);
+  }
+}
+
+// Returns the number of bytes that it has taken, which is 0 if they end a character that came
+// before and was not whole.
+std::size_t TerminalEmulator::print(std::string_view bytes) {
+  if (held_count_ == 0) {
+    std::size_t size = 0;
+    while (size < bytes.size() && is_plain(bytes[size])) ++size;
+    if (size > 0) put_plain(bytes.substr(0, size));
+    if (size > 0) return size;
+    if (is_ascii(bytes[0])) {
+      control(bytes[0]);
+      return 1;
+    }
+  }
+  held_[held_count_++] = static_cast<unsigned char>(bytes[0]);
+  const Utf8Step step = utf8_step(held_, held_count_);
+  if (step.good == 0 && step.cut) return 1;
+  std::uint32_t code = 0xfffd;
+  if (step.good > 0) {
+    code = held_[0] & (0x7fu >> step.good);
+    for (std::size_t i = 1; i < step.good; ++i) code = code << 6 | (held_[i] & 0x3f);
+  }
+  const std::size_t used = step.good > 0 || held_count_ == 1 ? 1 : 0;
+  held_count_ = 0;
+  put(code);
+  return used;
+}
+
+std::size_t TerminalEmulator::skip_text(std::string_view bytes) {
+  const std::string_view piece = bytes.substr(0, text_left_);
+  std::size_t end = 0;
+  while (end < piece.size() && piece[end] != escape_byte && piece[end] != cancel_byte &&
+         piece[end] != substitute_byte && (piece[end] != '\a' || !ends_with_bell_))
+    ++end;
+  text_left_ -= end;
+  if (end == bytes.size() && text_left_ > 0) return end;
+  // The backslash of ESC \ does nothing by itself.
+  state_ = end < piece.size() && piece[end] == escape_byte ? State::escape : State::ground;
+  return end + (end < piece.size() ? 1 : 0);
+}
+
+// Control bytes -----------------------------------------------------------------------------------
+
+void TerminalEmulator::control(char c) {
+  if (c == '\b' || c == '\r') {
+    cursor_.wraps = false;
+    cursor_.col = c == '\r' ? 0 : std::max(0, cursor_.col - 1);
+  }
+  if (c == '\t') tab(1);
+  if (c >= '\n' && c <= '\f') {
+    line_feed();
+    if (new_line_) cursor_.col = 0;
+  }
+  if (c == '\x0e' || c == '\x0f') cursor_.shifted = c == '\x0e';
+  if (c == cancel_byte || c == substitute_byte) state_ = State::ground;
+  if (c == escape_byte) state_ = State::escape;
+}
+
+void TerminalEmulator::line_feed() {
+  cursor_.wraps = false;
+  if (cursor_.row == bottom_)
+    cells_.scroll(top_, bottom_, 1);
+  else if (cursor_.row < size_.rows - 1)
+    ++cursor_.row;
+}
+
+void TerminalEmulator::reverse_line_feed() {
+  cursor_.wraps = false;
+  if (cursor_.row == top_)
+    cells_.scroll(top_, bottom_, -1);
+  else if (cursor_.row > 0)
+    --cursor_.row;
+}
+
+void TerminalEmulator::tab(int count) {
+  const int step = count < 0 ? -1 : 1;
+  int& col = cursor_.col;
+  const int last = step < 0 ? 0 : size_.cols - 1;
+  if (step < 0) cursor_.wraps = false;
+  for (; count != 0 && col != last; count -= step) do
+      col += step;
+    while (col != last && !tabs_[col]);
+}
+
+// Characters --------------------------------------------------------------------------------------
+
+void TerminalEmulator::wrap() {
+  line_feed();
+  cursor_.col = 0;
+}
+
+void TerminalEmulator::put_plain(std::string_view text) {
+  if (insert_ || !auto_wrap_ || cursor_.graphics[cursor_.shifted ? 1 : 0]) {
+    for (const char c : text) put(static_cast<unsigned char>(c));
+    return;
+  }
+  last_ = static_cast<unsigned char>(text.back());
+  while (!text.empty()) {
+    if (cursor_.wraps) wrap();
+    const int first = cursor_.col;
+    const int count = static_cast<int>(
+        std::min<std::size_t>(text.size(), static_cast<std::size_t>(size_.cols - first)));
+    cells_.split_wide(cursor_.row, first, first + count);
+    ScreenCells::Cell* const cells = cells_.row(cursor_.row) + first;
+    for (int i = 0; i < count; ++i)
+      cells[i] = static_cast<unsigned char>(text[static_cast<std::size_t>(i)]);
+    cursor_.wraps = first + count == size_.cols;
+    cursor_.col = first + count - (cursor_.wraps ? 1 : 0);
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void TerminalEmulator::put(std::uint32_t code) {
+  if (code >= '`' && code <= '~' && cursor_.graphics[cursor_.shifted ? 1 : 0])
+    code = line_drawing[code - '`'];
+  int width = cell_width(code);
+  if (width < 0) return;
+  if (width == 0) {
+    const int col = cursor_.wraps ? cursor_.col : cursor_.col - 1;
+    if (col >= 0) cells_.add_mark(cursor_.row, col, code);
+    return;
+  }
+  if (width > size_.cols) width = 1;
+  if (cursor_.wraps) wrap();
+  if (cursor_.col + width > size_.cols) {
+    if (auto_wrap_)
+      wrap();
+    else
+      cursor_.col = size_.cols - width;
+  }
+  const int first = cursor_.col;
+  if (insert_) cells_.shift(cursor_.row, first, width);
+  cells_.split_wide(cursor_.row, first, first + width);
+  ScreenCells::Cell* const cells = cells_.row(cursor_.row) + first;
+  cells[0] = code;
+  if (width == 2) cells[1] = ScreenCells::wide_end;
+  last_ = code;
+  const bool at_end = first + width >= size_.cols;
+  cursor_.wraps = at_end && auto_wrap_;
+  cursor_.col = at_end ? size_.cols - 1 : first + width;
+}
+
+// Escape sequences --------------------------------------------------------------------------------
+
+void TerminalEmulator::escape(char c) {
+  state_ = State::ground;
+  if (c == '[') {
+    state_ = State::sequence;
+    std::memset(parameters_, 0, sizeof parameters_);
+    parameter_count_ = 0;
+    prefix_ = intermediate_ = '\0';
+  } else if (c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_') {
+    state_ = State::text;
+    ends_with_bell_ = c == ']';
+    text_left_ = std::size_t{1} << 20;
+  } else if (c >= ' ' && c <= '/') {
+    state_ = State::designation;
+    intermediate_ = c;
+  }
+  if (c == '7') save();
+  if (c == '8') restore();
+  if (c == 'D') line_feed();
+  if (c == 'E') wrap();
+  if (c == 'H') tabs_[cursor_.col] = true;
+  if (c == 'M') reverse_line_feed();
+  if (c == 'Z') report('c');
+  if (c == 'c') reset();
+}
+
+// But for the answers that wait.
+void TerminalEmulator::reset() {
+  use_alternate(false);
+  soft_reset();
+  new_line_ = false;
+  last_ = 0;
+  saved_[1] = Cursor();
+  set_usual_tabs();
+  erase_display(2);
+  go_to(0, 0);
+}
+
+// ESC ( and ) choose the character sets, ESC # 8 fills the screen to adjust it.
+void TerminalEmulator::designate(char c) {
+  if (c >= ' ' && c <= '/') return;
+  state_ = State::ground;
+  if (intermediate_ == '(' || intermediate_ == ')')
+    cursor_.graphics[intermediate_ == ')' ? 1 : 0] = c == '0';
+  if (intermediate_ != '#' || c != '8') return;
+  top_ = 0;
+  bottom_ = size_.rows - 1;
+  for (int row = 0; row < size_.rows; ++row)
+    std::fill(cells_.row(row), cells_.row(row) + size_.cols, ScreenCells::Cell{'E'});
+  go_to(0, 0);
+}
+
+void TerminalEmulator::collect(char c) {
+  int& number = parameters_[std::min(parameter_count_, most_parameters - 1)];
+  if (is_digit(c)) {
+    if (parameter_count_ < most_parameters)
+      number = std::min(number * 10 + (c - '0'), largest_parameter);
+  } else if (c == ';' || c == ':') {
+    parameter_count_ = std::min(parameter_count_ + 1, most_parameters);
+  } else if (c >= '<' && c <= '?') {
+    prefix_ = c;
+  } else if (c >= ' ' && c <= '/') {
+    intermediate_ = c;
+  } else {
+    state_ = State::ground;
+    if (c >= '@' && c <= '~') end_sequence(c);
+  }
+}
+
+int TerminalEmulator::parameter(std::size_t index, int otherwise) const {
+  return parameters_[index] == 0 ? otherwise : parameters_[index];
+}
+
+void TerminalEmulator::end_sequence(char final) {
+  if (intermediate_ != '\0') {
+    if (intermediate_ == '!' && final == 'p') soft_reset();
+    return;
+  }
+  if (final == 'c' || final == 'n') return report(final);
+  const bool is_private = prefix_ == '?';
+  if (final == 'h' || final == 'l') return set_modes(final == 'h');
+  // ESC [ ? J and K erase as well; other private sequences are none of these.
+  if (prefix_ != '\0' && !(is_private && (final == 'J' || final == 'K'))) return;
+  if (move_cursor(final)) return;
+  edit(final);
+  if (final == 'r') set_margins();
+  if (final == 's') save();
+  if (final == 'u') restore();
+  if (final == 'g' || final == 'I' || final == 'Z') set_tabs(final);
+  if (final == 't' && parameters_[0] == 18) answer({"\x1b[8;", size_.rows, ";", size_.cols, "t"});
+}
+
+void TerminalEmulator::go_to(int row, int col) {
+  const int first = cursor_.origin ? top_ : 0;
+  const int last = cursor_.origin ? bottom_ : size_.rows - 1;
+  cursor_.row = std::clamp(row + first, first, last);
+  cursor_.col = std::clamp(col, 0, size_.cols - 1);
+  cursor_.wraps = false;
+}
+
+// False: it moves nothing.
+bool TerminalEmulator::move_cursor(char final) {
+  const int count = parameter(0, 1);
+  const int first = cursor_.origin ? top_ : 0;  // go_to() adds it
+  int row = cursor_.row - first;
+  int col = cursor_.col;
+  // Up and down stop at a margin, unless the cursor is beyond it already.
+  if (final == 'A' || final == 'F')
+    row = std::max(cursor_.row - count, cursor_.row >= top_ ? top_ : 0) - first;
+  else if (final == 'B' || final == 'e' || final == 'E')
+    row = std::min(cursor_.row + count, cursor_.row <= bottom_ ? bottom_ : size_.rows - 1) - first;
+  else if (final == 'H' || final == 'f' || final == 'd')
+    row = count - 1;
+  else if (final == 'C' || final == 'a')
+    col += count;
+  else if (final == 'D')
+    col -= count;
+  else if (final == 'G' || final == '`')
+    col = count - 1;
+  else
+    return false;
+  if (final == 'E' || final == 'F') col = 0;
+  if (final == 'H' || final == 'f') col = parameter(1, 1) - 1;
+  go_to(row, col);
+  return true;
+}
+
+void TerminalEmulator::edit(char final) {
+  const int count = parameter(0, 1);
+  const int kind = parameters_[0];
+  const int row = cursor_.row;
+  const int col = cursor_.col;
+  if (final == '@') cells_.shift(row, col, count);
+  if (final == 'P') cells_.shift(row, col, -count);
+  if (final == 'X') cells_.erase(row, col, std::min(col + count, size_.cols));
+  if (final == 'J') erase_display(kind);
+  if (final == 'K' && kind <= 2)
+    cells_.erase(row, kind == 0 ? col : 0, kind == 1 ? col + 1 : size_.cols);
+  if (final == 'S') cells_.scroll(top_, bottom_, count);
+  // With more parameters it is about the mouse.
+  if (final == 'T' && parameter_count_ == 0) cells_.scroll(top_, bottom_, -count);
+  if ((final == 'L' || final == 'M') && row >= top_ && row <= bottom_) {
+    cells_.scroll(row, bottom_, final == 'L' ? -count : count);
+    cursor_.col = 0;
+  }
+  if (std::strchr("@PXJKLM", final)) cursor_.wraps = false;
+  for (int i = 0; final == 'b' && last_ != 0 && i < count; ++i) put(last_);
+}
+
+// From the cursor to the end, from the begin to the cursor, or all. 3 is what has scrolled out.
+void TerminalEmulator::erase_display(int kind) {
+  if (kind > 2) return;
+  if (kind != 2)
+    cells_.erase(cursor_.row, kind == 0 ? cursor_.col : 0,
+                 kind == 0 ? size_.cols : cursor_.col + 1);
+  const int first = kind == 0 ? cursor_.row + 1 : 0;
+  const int last = kind == 1 ? cursor_.row : size_.rows;
+  for (int row = first; row < last; ++row) cells_.erase(row, 0, size_.cols);
+}
+
+void TerminalEmulator::set_margins() {
+  const int top = parameter(0, 1) - 1;
+  const int bottom = std::min(parameter(1, size_.rows), size_.rows) - 1;
+  if (top >= bottom) return;
+  top_ = top;
+  bottom_ = bottom;
+  go_to(0, 0);
+}
+
+void TerminalEmulator::set_usual_tabs() {
+  for (int col = 0; col < TerminalSize::max_cols; ++col) tabs_[col] = col % 8 == 0;
+}
+
+void TerminalEmulator::set_tabs(char final) {
+  if (final == 'I') return tab(parameter(0, 1));
+  if (final == 'Z') return tab(-parameter(0, 1));
+  if (parameters_[0] == 0) tabs_[cursor_.col] = false;
+  if (parameters_[0] == 3) std::memset(tabs_, 0, sizeof tabs_);
+}
+
+// Modes and questions -----------------------------------------------------------------------------
+
+void TerminalEmulator::set_modes(bool on) {
+  for (std::size_t i = 0; i <= parameter_count_ && i < most_parameters; ++i) {
+    if (prefix_ == '?') set_private_mode(parameters_[i], on);
+    if (prefix_ != '\0') continue;
+    if (parameters_[i] == 4) insert_ = on;
+    if (parameters_[i] == 20) new_line_ = on;
+  }
+}
+
+void TerminalEmulator::set_private_mode(int mode, bool on) {
+  if (mode == 1) application_cursor_ = on;
+  if (mode == 6) cursor_.origin = on;
+  if (mode == 6) go_to(0, 0);
+  if (mode == 7) auto_wrap_ = on;
+  if (mode == 7 && !on) cursor_.wraps = false;
+  if (mode == 25) cursor_visible_ = on;
+  if ((mode == 1048 || (mode == 1049 && !alternate_)) && on) save();
+  const bool leaves = mode == 1049 && alternate_ && !on;
+  if (mode == 47 || mode == 1047 || mode == 1049) use_alternate(on);
+  if ((mode == 1048 && !on) || leaves) restore();
+}
+
+// The alternate screen begins empty.
+void TerminalEmulator::use_alternate(bool on) {
+  if (on == alternate_) return;
+  alternate_ = on;
+  if (on)
+    normal_ = std::exchange(cells_, ScreenCells(size_));
+  else
+    cells_ = std::exchange(normal_, ScreenCells());
+}
+
+void TerminalEmulator::restore() {
+  cursor_ = saved_[alternate_ ? 1 : 0];
+  // The margins may be others now.
+  if (cursor_.origin) cursor_.row = std::clamp(cursor_.row, top_, bottom_);
+}
+
+void TerminalEmulator::soft_reset() {
+  const int row = cursor_.row;
+  const int col = cursor_.col;
+  cursor_ = Cursor();
+  save();
+  cursor_.row = row;
+  cursor_.col = col;
+  top_ = 0;
+  bottom_ = size_.rows - 1;
+  auto_wrap_ = cursor_visible_ = true;
+  insert_ = application_cursor_ = false;
+}
+
+void TerminalEmulator::answer(Pieces pieces) {
+  constexpr std::size_t most = 4096;
+  const std::string text = concat(pieces);
+  if (answers_.size() + text.size() <= most) answers_ += text;
+}
+
+// Says that this is a VT100 with its advanced video option, that all is well, and where the cursor
+// is. Programs wait for these.
+void TerminalEmulator::report(char final) {
+  const int row = cursor_.row - (cursor_.origin ? top_ : 0) + 1;
+  if (final == 'c') {
+    if (prefix_ == '>') answer({"\x1b[>0;10;0c"});
+    if (prefix_ == '\0') answer({"\x1b[?1;2c"});
+  } else if (parameters_[0] == 5 && prefix_ == '\0') {
+    answer({"\x1b[0n"});
+  } else if (parameters_[0] == 6 && (prefix_ == '\0' || prefix_ == '?')) {
+    answer({prefix_ == '?' ? "\x1b[?" : "\x1b[", row, ";", cursor_.col + 1, "R"});
+  }
+}
+
+TerminalScreen TerminalEmulator::screen() {
+  TerminalScreen screen;
+  screen.text = cells_.text();
+  screen.cursor_row = cursor_.row + 1;
+  screen.cursor_col = cursor_.col + 1;
+  screen.cursor_visible = cursor_visible_;
+  screen.alternate = alternate_;
+  screen.application_cursor = application_cursor_;
+  return screen;
+}
+
+// terminal/keys.cpp -------------------------------------------------------------------------------
+// The bytes of keys.
+
+namespace {
+
+// As xterm sends them. Those of three bytes that begin with ESC [ have O in place of [ when the
+// program wants so.
+constexpr std::string_view named_keys =
+    "enter=\r;tab=\t;shift-tab=\x1b[Z;escape=\x1b;esc=\x1b;space= ;backspace=\x7f;up=\x1b[A;"
+    "down=\x1b[B;right=\x1b[C;left=\x1b[D;home=\x1b[H;end=\x1b[F;pageup=\x1b[5~;pagedown=\x1b[6~;"
+    "insert=\x1b[2~;delete=\x1b[3~;f1=\x1bOP;f2=\x1bOQ;f3=\x1bOR;f4=\x1bOS;f5=\x1b[15~;f6=\x1b[17~;"
+    "f7=\x1b[18~;f8=\x1b[19~;f9=\x1b[20~;f10=\x1b[21~;f11=\x1b[23~;f12=\x1b[24~"sv;
+
+bool is_one_character(std::string_view text) {
+  return !text.empty() &&
+         utf8_step(reinterpret_cast<const unsigned char*>(text.data()), text.size()).good ==
+             text.size();
+}
+
+// Empty: there is no such key.
+std::string bytes_of_key(std::string_view key, bool application_cursor) {
+  if (is_one_character(key)) return std::string(key);
+  const std::string name = in_lower_case(key);
+  if (starts_with(name, "alt-"sv) && !starts_with(name, "alt-alt-"sv)) {
+    const std::string rest = bytes_of_key(key.substr(4), application_cursor);
+    return rest.empty() ? rest : "\x1b" + rest;
+  }
+  if (name == "ctrl-space") return std::string(1, '\0');
+  // The letters, and @ [ \ ] ^ _ beside them in ASCII.
+  if (name.size() == 6 && starts_with(name, "ctrl-"sv)) {
+    const char c = is_letter(name[5]) ? static_cast<char>(name[5] - 'a' + 'A') : name[5];
+    if (c == '?') return "\x7f";
+    if (c >= '@' && c <= '_') return std::string(1, static_cast<char>(c - '@'));
+  }
+  std::string_view rest = named_keys;
+  while (!rest.empty()) {
+    std::string_view bytes = take_part(rest, ';');
+    if (take_part(bytes, '=') != name) continue;
+    std::string result(bytes);
+    if (application_cursor && result.size() == 3 && result[1] == '[' && result[2] != 'Z')
+      result[1] = 'O';
+    return result;
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<std::string> key_bytes(const std::vector<std::string>& keys,
+                                const TerminalScreen& screen) {
+  std::string bytes;
+  for (const std::string& key : keys) {
+    const std::string found = bytes_of_key(key, screen.application_cursor);
+    if (found.empty()) {
+      std::string known;
+      std::string_view rest = named_keys;
+      while (!rest.empty()) {
+        std::string_view entry = take_part(rest, ';');
+        append_all(known, "%, ", {take_part(entry, '=')});
+      }
+      return make_error(ErrorCode::invalid_argument,
+                        "there is no key %: keys are %ctrl-a to ctrl-z, ctrl-space, alt- before "
+                        "another key, and single characters",
+                        {in_quotes(key), known});
+    }
+    bytes += found;
+  }
+  return bytes;
+}
+
 // process/plan_internal.hpp -----------------------------------------------------------------------
 // What a child needs to start, prepared by the host; the supervisor's shared state.
 //
@@ -24401,8 +25530,8 @@ Expected<void> Sandbox::check_grants() const {
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// What cannot be reached from here is a process that left the group, whose parents are dead, and
-// that has closed our pipes. A supervisor holds that, where there is one; see below.
+// One kind of process cannot be found from here: it left the group, its parents are dead, and it
+// closed our pipes. A supervisor is the parent of such a process, and kills it; see below.
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
 enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
@@ -24425,7 +25554,8 @@ struct ChildPlan {
   int output = -1;
   int error_output = -1;
   int pass_fd = -1;
-  long uid = -1;  // to become; -1: as it is
+  bool terminal = false;  // `input` is one, to control the session
+  long uid = -1;          // to become; -1: as it is
   long gid = -1;
   long pid = 0;              // of the child, which writes it
   std::uint32_t in_use = 0;  // until it has executed its program or ended: the kernel makes it 0
@@ -24435,6 +25565,7 @@ struct ChildPlan {
   bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
+  const ListenerPass* listener = nullptr;  // what a supervisor makes in its network; or null
   long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
 #endif
   bool handlers_cleared = false;
@@ -24459,10 +25590,10 @@ struct SupervisorReport {
   rusage usage;
 };
 
-// The memory of a supervisor, in pages of its own. It reports through it that the command runs or
-// why it does not, which is waited for, and how it ended, which is read when it is gone. What comes
-// first is needed at the start and at the end, and goes back to the system in between, so that a
-// command that runs for more than a moment costs the last page.
+// The memory of a supervisor, in pages of its own. In it the supervisor reports that the command
+// runs or why it does not (the host waits for that), and how it ended (the host reads that when the
+// supervisor is gone). The first pages are needed at the start and at the end, and go back to the
+// system in between, so that a command that runs for more than a moment costs only the last page.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
@@ -24481,7 +25612,7 @@ struct Supervision {
   std::size_t page_size = 0;
   std::size_t found_count = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
-  // Another one. The kernel makes it 0 when the supervisor ends, however that comes.
+  // Another one. The kernel sets it to 0 when the supervisor ends for any reason.
   enum Life : std::uint32_t { gone, starting, watching };
   std::uint32_t life = starting;
   bool told_start = false;  // what `report` has of it is there
@@ -24531,7 +25662,7 @@ struct Spawned : ChildHandle {
   bool no_supervisor = false;  // there can be none here; no command has been started
 };
 
-// Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
+// Blocks pthread_cancel() while a run is driven; a cancel takes effect afterwards.
 class CancellationPause {
  public:
   CancellationPause() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -24570,7 +25701,8 @@ std::vector<std::string> own_variables();
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
 #if defined(__linux__)
-// A process, and not another that gets its number later; -1 before Linux 5.3.
+// A descriptor of a process, which never means another one that gets its pid later. -1 before Linux
+// 5.3.
 int open_pidfd(pid_t pid);
 #endif
 
@@ -24579,7 +25711,7 @@ void set_nonblocking(const UniqueFd& fd);
 // Of the file system that a directory lies on, for users without privileges; 0 if it is not known.
 std::uint64_t free_bytes(const UniqueFd& directory);
 
-// Its value is another for each run, so that the processes of a run can be found by it.
+// Its value is different for each run, so that the processes of a run can be found by it.
 inline constexpr std::string_view run_variable_name = "CODEEXEC_RUN_ID=";
 
 // Everything a child needs that takes memory, made before it exists.
@@ -24595,7 +25727,7 @@ class Launch {
     }
     // No pointer moves: there is room for all of them.
     pointers_ = std::vector<char*>(candidates_.size() + 2 * options.argv.size() +
-                                   options.environment.size() + 6);
+                                   options.environment.size() + 7);
     next_ = pointers_.data();
     plan.paths = next_;
     add(candidates_, 0);
@@ -24607,8 +25739,12 @@ class Launch {
     *next_++ = nullptr;
     add(options.argv, 1);
     plan.environment = next_;
+    plan.terminal = options.terminal_rows > 0;
     for (const std::string& variable : options.environment)
-      if (!starts_with(variable, run_variable_name)) add(variable);
+      if (!starts_with(variable, run_variable_name) &&
+          !(plan.terminal && starts_with(variable, "TERM="sv)))
+        add(variable);
+    if (plan.terminal) *next_++ = const_cast<char*>(terminal_variable);
     add(run_variable);
     *next_ = nullptr;
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
@@ -24679,8 +25815,8 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument);
 
 int watch_by_thread(Spawned& child);
 
-// Reads what a child has written to its pipe. False when there is nothing, or not all of it. Tries
-// again what has failed: without a report it is not known whether a program runs.
+// Reads the report of a child from its pipe. False: there is none, or only a part. Retries reads
+// that fail: without a report it is not known whether a program runs.
 template <class Record>
 bool read_record(const UniqueFd& pipe, Record& record) {
   constexpr int most_failures = 10;
@@ -24720,7 +25856,7 @@ inline constexpr SandboxPlan no_sandbox = {false};
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
 #endif
 
-// Both failures pass by themselves: a system that is out of processes for a moment, and a program
+// Two failures are temporary: a system that is out of processes for a moment, and a program
 // that another thread's fork still holds open for writing.
 Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor);
 
@@ -24839,7 +25975,7 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
+  // Without a descriptor this polls: the system lacks descriptors only for a moment.
   const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
   std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
   if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
@@ -24981,8 +26117,9 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 namespace {
 
 #if CODEEXEC_HAS_CLONE
-// Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
-// ends. The kernel cannot be asked for all of them at once; the 62 questions take 5 to 10 us.
+// Sets all signals to their defaults. Ignored signals would stay ignored in the program, and with
+// SIGPIPE ignored `yes | head` never ends. No system call asks for all at once; the 62 calls take
+// 5 to 10 us.
 CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
   unsigned long current[8] = {};
@@ -24998,8 +26135,8 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   }
 }
 
-// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
-// Linux before 5.9.
+// Closes all descriptors from `first` on but `keep`, which becomes close-on-exec. Needed on Linux
+// before 5.9.
 CODEEXEC_IN_CHILD void close_each(int first, int keep) {
   if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
@@ -25024,8 +26161,8 @@ CODEEXEC_IN_CHILD void close_each(int first, int keep) {
 CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
   if (plan.work_dir_fd < 0) return plan.work_dir ? raw(SYS_chdir, plan.work_dir) : 0;
 #if CODEEXEC_HAS_SANDBOX
-  // The descriptor belongs to the host's mounts. Among mounts of its own the program needs the
-  // directory of that path there, which must be the same.
+  // The descriptor belongs to the host's mounts. A program with mounts of its own needs the
+  // directory at the same path among those, and it must be the same directory.
   if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
     const long entered = raw(SYS_chdir, plan.work_dir);
     if (entered < 0) return entered;
@@ -25041,8 +26178,8 @@ CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
 }
 
 #if CODEEXEC_HAS_SANDBOX
-// All of it but the filter, which would keep the next steps from being taken. 0 or a negative
-// errno.
+// Enters all of the sandbox but the system call filter, which would refuse the next steps. Returns
+// 0 or a negative errno.
 CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   if (!plan.sandbox) return 0;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
@@ -25051,8 +26188,8 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   }
   const long result = confine(*plan.sandbox);
   if (result < 0 || plan.supervisor == 0) return result;
-  // Should the supervisor be killed, by whomever, the program dies with it; what it has started
-  // until then is found by its marks.
+  // If the supervisor is killed, by any process, the kernel kills the program with it. What the
+  // program has started until then is found by its marks.
   raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   return raw(SYS_getppid) == plan.supervisor ? 0 : -ESRCH;
 }
@@ -25075,8 +26212,9 @@ CODEEXEC_IN_CHILD long become_user(const ChildPlan& plan) {
 // Returns only if a step fails.
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
-  // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  // A new session leaves the host's terminal: a prompt for a password then fails at once instead of
+  // waiting for ever. If a filter refuses setsid(), the program at least needs a process group of
+  // its own, which can be killed.
   if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
   // All sources are above 2, so that none is overwritten before its turn.
   const int streams[3] = {plan.input, plan.output, plan.error_output};
@@ -25084,7 +26222,9 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     const long result = raw(SYS_dup3, streams[fd], fd, 0);
     if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  long result = become_user(plan);
+  long result = plan.terminal ? raw(SYS_ioctl, 0, TIOCSCTTY, 0) : 0;
+  if (result < 0) return failed_at(SpawnStep::stdio, result);
+  result = become_user(plan);
   if (result < 0) return failed_at(SpawnStep::setup, result);
   result = enter_work_dir(plan);
   if (result < 0) return failed_at(SpawnStep::work_dir, result);
@@ -25239,6 +26379,7 @@ SpawnStep become_program_after_fork(ChildPlan& plan) {
   ::setsid();
   if (::dup2(plan.input, 0) < 0 || ::dup2(plan.output, 1) < 0 || ::dup2(plan.error_output, 2) < 0)
     return SpawnStep::stdio;
+  if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return SpawnStep::stdio;
   if (plan.work_dir_fd >= 0) {
     if (::fchdir(plan.work_dir_fd) != 0) return SpawnStep::work_dir;
   } else if (plan.work_dir) {
@@ -25320,17 +26461,18 @@ namespace {
 
 // supervising -------------------------------------------------------------------------------------
 //
-// A supervised command is the child of a supervisor, and that is ours: a process on this program's
-// memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
-// whatever the command starts, in whichever session, becomes its child when its own parents die.
-// So it can kill all of them when the command ends, when it is told to, and when this program is
-// gone, however that came; and it knows that nobody is left when it has no more children.
+// A supervised command is the child of a supervisor, which is a child of this program. The
+// supervisor shares this program's memory and never calls exec, so it costs only a clone. It is a
+// subreaper: each process that the command starts, in any session, becomes its child when its own
+// parents die.
+// So it can kill all of them when the command ends, when this program orders it, and when this
+// program is gone for any reason. When it has no more children, no process of the command is left.
 //
-// It shares the memory with threads that go on running: it may use nothing but raw system calls and
-// what lies in its Supervision, which must stay until it has ended.
+// Threads of this program go on running in the same memory. So the supervisor uses only raw system
+// calls and the data in its Supervision, which must stay until it has ended.
 
-// Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
-// command is given anew.
+// Where the supervisor keeps its descriptors, in a table of its own: in place of the standard
+// streams. The command gets new ones.
 enum SupervisorDescriptor : int { orders_fd, host_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
@@ -25339,8 +26481,8 @@ CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
   raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
 }
 
-// Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
-// 0 or a negative errno.
+// Moves the host's descriptors that the supervisor needs to these numbers. This can fail, so it is
+// done before the command is started. Returns 0 or a negative errno.
 CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
   const int kept[] = {run.orders, run.host};
   for (int i = 0; i < first_other_fd; ++i) {
@@ -25368,7 +26510,7 @@ CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
   run.path[size] = '\0';
 }
 
-// Adds the processes of such a list to those that were found. False: it cannot be read.
+// Adds the processes that a file of children lists to those found. False: it cannot be read.
 CODEEXEC_IN_CHILD bool find_children(Supervision& run, const char* path) {
   const long list = raw(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
   if (list < 0) return false;
@@ -25408,12 +26550,13 @@ CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
   raw(SYS_close, threads);
 }
 
-// Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
-// others meanwhile. None is reaped during that, and so no number becomes another's. What came in
-// between is there for the next time. False: they cannot be found, or not be killed.
+// Kills all descendants. Each is stopped before its children are listed, so that it cannot make
+// more meanwhile. None is reaped during that, so no pid is used again. A process that appears in
+// between is found on the next pass. False: they cannot be found, or cannot be killed.
 CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   if (run.own_table) {
-    // To everybody in that table but itself; elsewhere it would be everybody of the user.
+    // As pid 1 of its own process table, -1 means all processes in that table but itself. In any
+    // other table it would mean all processes of the user.
     if (raw(SYS_getpid) == 1) raw(SYS_kill, -1, SIGKILL);
     return true;
   }
@@ -25435,7 +26578,7 @@ CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
   return set;
 }
 
-// Takes a process away, if it has ended, and notes how the command did.
+// Reaps a process if it has ended. If it is the command, records how it ended.
 CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   SupervisorReport& report = run.report;
   const bool is_command = pid == report.pid && !report.known;
@@ -25452,7 +26595,7 @@ CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   report.value = run.info.si_status;
 }
 
-// Takes away all that has ended. False: there is none left.
+// Reaps all processes that have ended. False: no child is left.
 CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   if (!run.report.known) take_away(run, run.report.pid);
   for (;;) {
@@ -25465,9 +26608,9 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   }
 }
 
-// Until none is left, however long some take to die. The end of a process that another one traces
-// comes only when that one has gone, so that nobody is waited for alone. False: there are some that
-// cannot be found or killed, after a second.
+// Kills children until none is left, however long some take to die. A process that another one
+// traces ends only when its tracer is gone, so this never waits for a single child. False: after a
+// second there are still some that cannot be found or killed.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
   const KernelSigset child_ended = only_child_ended();
@@ -25481,7 +26624,7 @@ CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   return true;
 }
 
-// Takes away daemons of the command that have ended before it; nobody else would.
+// Reaps daemons of the command that have ended before it: only their parent, this process, can.
 CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   for (;;) {
     run.info.si_pid = 0;
@@ -25492,7 +26635,7 @@ CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   }
 }
 
-// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+// Gives back the pages that the start needed, but not the stack that this and its callers use.
 CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
   constexpr std::uintptr_t most_used_from_here = 1024;
   volatile char here = 0;
@@ -25501,16 +26644,17 @@ CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
   raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
 }
 
-// What is worth its while for a command that runs for long.
+// Prepares for a command that runs for long: gives back memory, and watches for orphans that end.
+// For a short command these calls would cost more than they save.
 CODEEXEC_IN_CHILD void settle_down(Supervision& run) {
   give_back_memory(run);
-  // One that came before is still there, as it is blocked here.
+  // A SIGCHLD that came before is still pending, as it is blocked here.
   const KernelSigset child_ended = only_child_ended();
   run.child_ended = static_cast<int>(
       raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
 }
 
-// Waits until the command has ended, or is to end.
+// Waits until the command has ended or an order to end it arrives.
 CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
   long time_left[2] = {0, 20000000};  // until it counts as one that runs for long
   bool settled = false;
@@ -25561,18 +26705,19 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
 
 CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
-  // Who kills the host's group must not kill this, too.
+  // A signal to the host's process group must not kill the supervisor, too.
   raw(SYS_setpgid, 0, 0);
   // A host that ignores this signal has its children reaped by the kernel.
   const unsigned long by_default[8] = {};
   raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], nullptr, kernel_sigset_size);
   long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  ChildPlan& plan = *run.plan;
   if (result == 0) result = set_up_namespaces(*run.sandbox);
+  if (result == 0 && plan.listener) result = plan.listener->pass();
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::sandbox, result);
     return result;
   }
-  ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
   result = move_descriptors(run);
   if (result == 0)
@@ -25613,9 +26758,9 @@ CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
-// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
-// errno, or 0.
+// Checks that a child shares this program's memory (emulators copy it) and comes with a pidfd
+// (Linux 5.2). A child that does nothing shows it, so that no command is started in vain. Returns 0
+// or an errno.
 int check_sharing() {
   static std::atomic<bool> shared{false};
   if (shared.load()) return 0;
@@ -25638,12 +26783,12 @@ int check_sharing() {
   return shared.load() ? 0 : ENOSYS;
 }
 
-// A child that could not be made for want of something that there may be more of in a moment.
+// Whether a child could not be made because the system lacks something that may be free soon.
 bool is_passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
-// The memory of a supervisor that has ended, for the next one: five pages at most that are in use.
+// The memory of a supervisor that has ended, kept for the next one. At most five pages are in use.
 std::atomic<Supervision*> spare_supervision{nullptr};
 
 int make_supervision(Supervisor& supervisor) {
@@ -25663,15 +26808,15 @@ void wait_while(const std::uint32_t& word, std::uint32_t value) {
     ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
 }
 
-// What became of a command whose supervisor was killed, by that command for example, before it
-// reported the start.
+// The failure of a start whose supervisor was killed before it reported, for example by the command
+// itself.
 Failure unreported_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
   wait_while(plan.in_use, 1);
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
-// Waits for the report of a supervisor that was made. Sets `error` when the command does not run.
+// Waits until a new supervisor reports the start. Sets `error` when the command does not run.
 void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
   Supervision& run = *supervisor.run;
   wait_while(run.life, Supervision::starting);
@@ -25687,7 +26832,8 @@ void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
   child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
-  // Killed by somebody during the start, it may have left a child that still uses its memory.
+  // A supervisor killed during the start may have left a child that still uses its memory: it is
+  // leaked on purpose.
   if (!told) (void)supervisor.run.release();
   child.exit_event.reset();
 }
@@ -25955,7 +27101,7 @@ void signal_same(pid_t pid, std::uint64_t start, int number) {
   const UniqueFd handle(open_pidfd(pid));
   ProcessStat stat;
   if (!read_stat(pid, stat) || stat.start != start) return;
-  // Not where a filter refuses that.
+  // Fails where a filter refuses it.
   const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
   if (!done) ::kill(pid, number);
 }
@@ -25976,13 +27122,13 @@ bool kill_marked(const RunMarks& marks) {
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       if (stat.session == own.session) continue;
       if (start_of(killed, pid) == stat.start) continue;
-      // Known before its pipes are looked at, which are gone when it has executed its program; as
-      // long as it does that it has no stack.
+      // This is read before its pipes are looked at, because they are gone once it has executed its
+      // program. During execve() it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
                           (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      // Stopped, it cannot start another before all of them are killed.
+      // A stopped process cannot start another one before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       killed.push_back({pid, stat.start});
     }
@@ -26009,8 +27155,8 @@ void decode_wait_status(int status, ExitStatus& result) {
 }
 
 #if defined(__linux__)
-// Linux 6.15 keeps the status for the holders of a pidfd when the host has reaped the child, or had
-// it reaped by ignoring SIGCHLD.
+// From Linux 6.15 on, holders of a pidfd can read the status even if the host has reaped the child,
+// or the kernel did because the host ignores SIGCHLD.
 void ask_pidfd(int pidfd, ExitStatus& result) {
   struct PidfdInfo {  // first version of the kernel's struct pidfd_info
     std::uint64_t mask;
@@ -26070,9 +27216,8 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
 
 namespace {
 
-// Children that were killed and are not waited for: those that did not die of it (they wait in the
-// kernel for a device or a network file system), and those that take their time. They are reaped
-// when they have ended, at some later start.
+// Children that were killed and are not waited for: they wait in the kernel for a device or a
+// network file system, or take long to end. A later start reaps them when they have ended.
 struct Abandoned {
   std::mutex mutex = {};
   std::vector<pid_t> pids = {};
@@ -26115,6 +27260,105 @@ void reap_abandoned() {
 }
 
 }  // namespace
+
+// process/capture_internal.hpp --------------------------------------------------------------------
+// What is kept of a stream, and what is masked in it.
+
+// Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
+// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
+class Capture {
+ public:
+  // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
+  explicit Capture(std::size_t max_bytes);
+  // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
+  Capture(std::size_t max_bytes, std::size_t head_bytes);
+  void add(std::string_view bytes);
+  std::uint64_t total_bytes() const noexcept { return total_; }
+
+  // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
+  // cut in two. When bytes were dropped, this line stands in their place:
+  //   "\n... (truncated, exceeded <max_bytes> bytes: <n> bytes omitted) ...\n"
+  // Sets the first three of `counts`, when given.
+  std::string text(OutputCounts* counts = nullptr) const;
+
+  // What came after the first `cursor` bytes, see OutputChunk, whose `file` is left empty.
+  OutputChunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = unbounded) const;
+  // What stands in the text of read() for bytes that are missing.
+  static std::string gap(std::uint64_t missed);
+
+  // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
+  void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
+
+ private:
+  friend class Process;
+  static constexpr std::size_t block_size = 65536;
+  bool keeps_only_end(std::size_t size) const noexcept;
+  char* room(std::uint64_t offset, std::size_t& size);
+  void grow_first(std::size_t size);
+  std::size_t position(std::uint64_t offset) const noexcept;
+  std::size_t contiguous(std::size_t position) const noexcept;
+  std::uint64_t tail_begin() const noexcept;
+  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
+  std::string bytes(std::uint64_t begin, std::uint64_t end) const;
+
+  std::size_t max_bytes_ = 0;
+  std::size_t head_size_ = 0;
+  std::uint64_t total_ = 0;
+  std::vector<std::unique_ptr<char[]>> blocks_ = {};
+  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
+};
+
+// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
+// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
+// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
+// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
+// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
+// on with a stream of its own.
+class Redactor {
+ public:
+  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
+  // Bytes of all secrets together. Options that take secrets refuse more. A Redactor works with up
+  // to 4 GiB, and takes the memory.
+  static constexpr std::size_t max_total = std::size_t{1} << 20;
+  static constexpr std::string_view mask = "[redacted]";
+
+  // Masks nothing.
+  Redactor() = default;
+  explicit Redactor(const std::vector<std::string>& secrets);
+  bool empty() const noexcept { return !table_; }
+
+  // What is known of the stream so far that was not returned before: `bytes`, after what was held
+  // back because a secret might have begun there. No byte is held back longer than that. Valid
+  // until the next call, and as long as `bytes` are: most of it is part of them.
+  std::string_view add(std::string_view bytes);
+  // The rest, at the end of the stream. What is added later begins another.
+  std::string_view finish();
+  // Masks returned so far.
+  std::uint64_t count() const noexcept { return count_; }
+
+  // A whole text at once.
+  std::string redact(std::string_view text) const;
+
+ private:
+  struct Table;
+  std::string_view scan(std::string_view piece);
+  void found(std::uint64_t begin, std::uint64_t end);
+  void settle(std::uint64_t limit, std::string_view piece);
+  void give(std::uint64_t end, std::string_view piece);
+
+  // Offsets count bytes from the start of the stream.
+  std::shared_ptr<const Table> table_ = {};
+  std::size_t state_ = 0;           // of the automaton
+  std::uint64_t position_ = 0;      // bytes taken
+  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
+  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
+  // To be masked, from the first to before the second byte; in order, not overlapping.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
+  std::size_t first_span_ = 0;  // those before it are done
+  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
+  std::string out_ = {};
+  std::uint64_t count_ = 0;
+};
 
 // process/capture.cpp -----------------------------------------------------------------------------
 // The head and the tail of an output, within a bound.
@@ -26177,8 +27421,8 @@ void Capture::add(std::string_view bytes) {
   }
 }
 
-// True when so many bytes more can be put where they belong without overwriting each other, and as
-// many came already: room for a flood is made when there is one.
+// True when so many more bytes fit without overwriting each other, and as many have come already:
+// large buffers are only allocated for streams that have shown to be large.
 bool Capture::keeps_only_end(std::size_t size) const noexcept {
   return total_ >= std::max(head_size_, size) && max_bytes_ - head_size_ >= size;
 }
@@ -26277,14 +27521,14 @@ std::uint64_t Capture::last_lines(std::uint64_t begin, std::size_t& count) const
   return begin;
 }
 
-Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
-  Chunk chunk;
+OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
+  OutputChunk chunk;
   cursor = std::min(cursor, total_);
   const std::uint64_t head_end = std::min<std::uint64_t>(total_, head_size_);
   std::uint64_t resume = std::max(cursor, tail_begin());
   std::uint64_t gap_begin = std::max(cursor, head_end);
   std::string before = cursor < head_end ? bytes(cursor, head_end) : std::string();
-  if (max_lines != all_lines) {
+  if (max_lines != unbounded) {
     const bool all_kept = resume == gap_begin;
     const std::uint64_t begin = all_kept ? cursor : resume;
     const std::uint64_t first = last_lines(begin, max_lines);
@@ -26329,9 +27573,9 @@ static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == lo
 // The secrets as a trie. States are numbered in breadth-first order, so that the children of each
 // have numbers in a row, in order of their bytes: no state needs a table of 256.
 //
-// At the root most bytes need no look: two bytes tell, at the end of a window as long as the
-// shortest secret, how far the next secret is away at least (Wu and Manber). Every look goes on by
-// a byte or more, so that this is linear, too.
+// At the root most bytes are skipped (Wu and Manber). The last two bytes of a window as long as the
+// shortest secret give the least distance to the next secret. Every step moves on by a byte or
+// more, so that this is linear, too.
 struct Redactor::Table {
   using Index = std::uint32_t;
   static constexpr Index root = 0;
@@ -26697,7 +27941,8 @@ struct Process::State {
   bool signal_group(int number);
   Expected<void> queue_input(std::string_view bytes);
   void end_input();
-  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
+  Expected<TerminalScreen> screen();
 
   // For the thread that drives it. The bytes that may be read of a stream now; the program waits
   // for more, at its end, too.
@@ -26750,6 +27995,8 @@ struct Process::State {
     UniqueFd input = UniqueFd();
     int input_error = 0;         // errno that ended it too soon
     std::string_view unwritten;  // of what is given, then of `current_input`
+    char last_written = '\n';
+    bool end_typed = false;  // a terminal's end of input
     std::string current_input = {};
     // Below the mutex.
     std::string queued_input = {};
@@ -26761,6 +28008,7 @@ struct Process::State {
     Clock::time_point started = {};
     Clock::time_point ended = {};
     Clock::time_point timeout = Clock::time_point::max();
+    Clock::time_point idle = Clock::time_point::max();  // moved on by each output
     Clock::time_point heartbeat = Clock::time_point::max();
     Clock::time_point disk_check = Clock::time_point::max();
     Clock::time_point phase_end = {};  // of asked_to_end and killed
@@ -26785,11 +28033,15 @@ struct Process::State {
   virtual void fill_status() = 0;
   virtual void check_time(Clock::time_point now);
   virtual void take_bytes(Output& output, std::string_view bytes) { take_output(output, bytes); }
+  // False for one elsewhere, too: the agent there types and answers.
+  virtual bool drives_terminal() const { return false; }
   virtual void release() {}  // frees what a handle need not keep, after the end
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
   const Sandbox::State* sandbox() const { return options.sandbox.state_.get(); }
+  bool one_stream() const { return options.merge_streams || options.terminal_rows > 0; }
   bool prepare();
+  bool prepare_screen();
   void set_times();
   bool end_start();
   bool fail(SpawnStep step, int error, std::string message);
@@ -26804,10 +28056,12 @@ struct Process::State {
   const ProcessOptions& options;
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // another one once it was asked to end
+  bool was_idle = false;                 // that was for its idle_timeout
   bool reads_in_place = false;           // nothing but the capture needs the bytes of the pipes
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};
+  std::unique_ptr<TerminalEmulator> terminal = {};  // below the mutex; null: it has none
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
@@ -26853,7 +28107,9 @@ class LocalRun final : public Process::State {
   void check_time(Clock::time_point now) override;
 
   bool check_options();
+  bool drives_terminal() const override { return terminal != nullptr; }
   bool make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]);
+  bool make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool fail_start(const Launch& launch, SpawnStep step, int error, std::string_view file = {});
   void fill_pipe();
   void watch_disk();
@@ -26923,6 +28179,81 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
 
 }  // namespace
 
+// process/terminal.cpp ----------------------------------------------------------------------------
+// A terminal for a program: its device and its screen.
+
+namespace {
+
+// The program's end of a terminal. It is not opened by its name, which may be another terminal's
+// among the mounts of this process. -1 and errno on failure.
+int open_terminal_end(int terminal) {
+  constexpr int flags = O_RDWR | O_NOCTTY | O_CLOEXEC;
+#if defined(TIOCGPTPEER) && defined(TIOCSPTLCK)
+  const int unlocked = 0;
+  if (::ioctl(terminal, TIOCSPTLCK, &unlocked) != 0) return -1;
+  return ::ioctl(terminal, TIOCGPTPEER, flags);
+#else
+  if (::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0) return -1;
+  const char* const name = ::ptsname(terminal);
+  return name ? ::open(name, flags) : -1;
+#endif
+}
+
+// Neither end is inherited or one of 0, 1 and 2. False and errno on failure.
+bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end) {
+  // Not the controlling terminal of a host that has none.
+  host_end.reset(above_standard_streams(::posix_openpt(O_RDWR | O_NOCTTY)));
+  if (!host_end || ::fcntl(host_end.get(), F_SETFD, FD_CLOEXEC) != 0) return false;
+  program_end.reset(above_standard_streams(open_terminal_end(host_end.get())));
+  winsize window{};
+  window.ws_row = static_cast<unsigned short>(size.rows);
+  window.ws_col = static_cast<unsigned short>(size.cols);
+  termios settings{};
+  if (!program_end || ::ioctl(program_end.get(), TIOCSWINSZ, &window) != 0 ||
+      ::tcgetattr(program_end.get(), &settings) != 0)
+    return false;
+#if defined(IUTF8)
+  settings.c_iflag |= IUTF8;  // backspace erases whole characters
+#endif
+  return ::tcsetattr(program_end.get(), TCSANOW, &settings) == 0;
+}
+
+}  // namespace
+
+// False: the start has failed.
+bool Process::State::prepare_screen() {
+  const TerminalSize size = {options.terminal_rows, options.terminal_cols};
+  if (size.rows == 0 && size.cols == 0) return true;
+  if (size.rows < 1 || size.rows > TerminalSize::max_rows || size.cols < 1 ||
+      size.cols > TerminalSize::max_cols)
+    return fail(SpawnStep::setup, EINVAL,
+                concat("cannot make a terminal of % rows and % columns: it may have 1 to % and 1 "
+                       "to %",
+                       {size.rows, size.cols, TerminalSize::max_rows, TerminalSize::max_cols}));
+  terminal = std::make_unique<TerminalEmulator>(size);
+  return true;
+}
+
+Expected<TerminalScreen> Process::State::screen() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (terminal) return terminal->screen();
+  return make_error(ErrorCode::unsupported, "it has no terminal: start it with one");
+}
+
+// Makes the terminal the streams of the program.
+bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]) {
+  UniqueFd& program_end = program_ends[1];
+  if (!make_terminal({options.terminal_rows, options.terminal_cols}, io.out.pipe, program_end))
+    return fail_start(launch, SpawnStep::setup, errno, "terminal: "sv);
+  if (options.uid >= 0)
+    (void)!::fchown(program_end.get(), static_cast<uid_t>(options.uid),
+                    static_cast<gid_t>(options.gid));
+  io.input.reset(above_standard_streams(::fcntl(io.out.pipe.get(), F_DUPFD_CLOEXEC, 3)));
+  program_ends[0].reset(above_standard_streams(::fcntl(program_end.get(), F_DUPFD_CLOEXEC, 3)));
+  return (io.input && program_ends[0]) ||
+         fail_start(launch, SpawnStep::setup, errno, "terminal: "sv);
+}
+
 // process/child.cpp -------------------------------------------------------------------------------
 // One run: its events, its deadlines, its handles.
 
@@ -26936,8 +28267,8 @@ Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
           total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
                                                              : Redactor()),
-      err(Stream::err, options.merge_streams ? 0 : options.max_output, options.keep_end_only,
-          out.redactor),
+      err(Stream::err, options.merge_streams || options.terminal_rows > 0 ? 0 : options.max_output,
+          options.keep_end_only, out.redactor),
       unwritten(options.borrowed_input.empty() ? options.input : options.borrowed_input) {}
 
 // The start ---------------------------------------------------------------------------------------
@@ -26950,6 +28281,7 @@ bool Process::State::prepare() {
     result.outcome = Outcome::cancelled;
     return false;
   }
+  if (!prepare_screen()) return false;
   if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return true;
     // Opened now: a program that may write there could put a link in its place while it runs.
 #if defined(O_PATH)
@@ -26981,6 +28313,7 @@ void Process::State::set_times() {
   io.input_open = static_cast<bool>(io.input);
   io.input_ends = !options.keep_input_open;
   times.timeout = later(times.started, options.timeout);
+  times.idle = later(times.started, options.idle_timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     times.heartbeat = later(times.started, options.heartbeat);
 }
@@ -27028,7 +28361,8 @@ void Process::State::add_descriptors(std::vector<pollfd>& set) {
 }
 
 Clock::time_point Process::State::deadline() const {
-  if (phase == Phase::running) return std::min({times.timeout, times.heartbeat, times.disk_check});
+  if (phase == Phase::running)
+    return std::min({times.timeout, times.idle, times.heartbeat, times.disk_check});
   if (phase == Phase::asked_to_end || phase == Phase::killed)
     return std::min(times.phase_end, times.heartbeat);
   return Clock::time_point::max();
@@ -27056,10 +28390,9 @@ void Process::State::check_time(Clock::time_point now) {
     times.heartbeat = later(now, options.heartbeat);
   }
   if (phase == Phase::running) {
-    if (kill_asked.load() || cancelled)
-      ask_to_end(Outcome::cancelled, now);
-    else if (now >= times.timeout)
-      ask_to_end(Outcome::timed_out, now);
+    if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
+    was_idle = now >= times.idle && now < times.timeout;
+    if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
     kill_all();
     phase = Phase::killed;
@@ -27098,6 +28431,7 @@ void Process::State::finish() {
   }
   close_input();
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
+  result.idle = was_idle;
   result.wall_time =
       std::chrono::duration_cast<std::chrono::microseconds>(times.ended - times.started);
   if (io.input_error != 0)
@@ -27167,10 +28501,10 @@ void Process::State::end_input() {
   io.input_ends = true;
 }
 
-Process::Chunk Process::State::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) {
+OutputChunk Process::State::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) {
   const std::lock_guard<std::mutex> lock(mutex);
   const Output& output = stream == Stream::out ? io.out : io.err;
-  Chunk chunk = output.capture.read(cursor, done, max_lines);
+  OutputChunk chunk = output.capture.read(cursor, done, max_lines);
   chunk.file = output.spill.path;
   chunk.file_bytes = output.spill.written;
   return chunk;
@@ -27183,7 +28517,7 @@ Process::Chunk Process::State::read(Stream stream, std::uint64_t cursor, std::si
 // end of the program, when every call here slows the child's exit on a shared core.
 void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
-  if (events == POLLHUP)
+  if (events == POLLHUP && !terminal)
     end_output(output);
   else if (events)
     read_output(output, buffer, now);
@@ -27201,6 +28535,9 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    // A terminal that no program has open any more fails so. It stays open: closing it would end
+    // the programs.
+    if (size < 0 && errno == EIO && terminal) return end_output(output);
     if (size < 0) {
       output.read_error = errno;
       // Nothing reads on: the program gets EPIPE, and does not wait.
@@ -27209,6 +28546,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
+    // A callback may have taken its time: it counts from here.
+    if (options.idle_timeout != no_limit) times.idle = later(Clock::now(), options.idle_timeout);
     if (phase == Phase::draining)
       times.drain = std::min(later(now, options.drain), times.drain_end);
     // The pipe is probably empty now; poll knows better than another read.
@@ -27251,10 +28590,15 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
   if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
+  std::string answers;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
+    if (terminal) terminal->add(bytes);
+    if (terminal) answers = terminal->take_answers();
   }
+  // A terminal answers at once, beside what waits to be read. Without room the answer is lost.
+  if (!answers.empty() && drives_terminal()) (void)write_to_pipe(output.pipe.get(), answers);
   call_back([&] { options.on_output(output.stream, bytes); });
 }
 
@@ -27333,7 +28677,14 @@ bool Process::State::more_input() {
     ends = io.input_ends;
   }
   io.unwritten = io.current_input;
-  if (io.unwritten.empty() && ends) close_input();
+  if (io.unwritten.empty() && ends) {
+    if (!drives_terminal() || std::exchange(io.end_typed, true)) {
+      close_input();
+    } else {
+      // ctrl-d ends the input at the begin of a line, and otherwise the line.
+      io.unwritten = io.last_written == '\n' ? "\x04"sv : "\x04\x04"sv;
+    }
+  }
   return !io.unwritten.empty();
 }
 
@@ -27345,6 +28696,7 @@ void Process::State::feed_input() {
     // A program may stop reading when it knows enough.
     close_input();
   } else if (size >= 0) {
+    if (size > 0) io.last_written = io.unwritten[static_cast<std::size_t>(size) - 1];
     io.unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
@@ -27367,6 +28719,7 @@ void Process::State::give_input(std::string_view bytes) {
   if (!io.input) return;
   ssize_t size = 0;
   if (waiting_input() == 0) size = write_to_pipe(io.input.get(), bytes);
+  if (size > 0) io.last_written = bytes[static_cast<std::size_t>(size) - 1];
   io.queued_input += bytes.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
 }
 
@@ -27407,8 +28760,9 @@ bool LocalRun::fail_start(const Launch& launch, SpawnStep step, int error, std::
 // Makes the streams of the program, whose ends are those of descriptors 0, 1 and 2.
 bool LocalRun::make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]) {
   auto& [program_in, program_out, program_err] = program_ends;
-  // Another user may still open its streams by name, such as /dev/stderr. On kernels where a pipe
-  // has no owner (gVisor) that fails, and nothing else.
+  if (terminal) return make_terminal_streams(launch, program_ends);
+  // The program may run as another user and open its streams by name, such as /dev/stderr, so they
+  // get that owner. Where a pipe has no owner (gVisor), only such an open fails.
   const auto make = [this](UniqueFd& read_end, UniqueFd& write_end) {
     if (!make_pipe(read_end, write_end)) return false;
     if (options.uid >= 0)
@@ -27456,27 +28810,37 @@ bool LocalRun::start(bool at_once) {
     plan.sandbox = &no_sandbox;
   }
   plan.supervised = options.supervised;
+  ListenerPass listener;
+  if (options.on_listener && plan.sandbox && plan.sandbox->proxied) {
+    if (const int error = listener.prepare(); error != 0)
+      return fail_start(launch, SpawnStep::setup, error);
+    plan.listener = &listener;
+  }
 #endif
   UniqueFd program_ends[3];
   if (!make_pipes(launch, program_ends)) return false;
   auto& [program_in, program_out, program_err] = program_ends;
   plan.input = program_in.get();
   plan.output = program_out.get();
-  plan.error_output = options.merge_streams ? program_out.get() : program_err.get();
+  plan.error_output = one_stream() ? program_out.get() : program_err.get();
   times.started = Clock::now();
   Spawned spawned = spawn(plan, supervisor_);
   if (spawned.error != 0) return fail_start(launch, spawned.step, spawned.error);
   child_ = std::move(spawned);
   result.pid = command();
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.listener) options.on_listener(listener.take());
+#endif
   io.out.open = true;
-  io.err.open = !options.merge_streams;
-  if (at_once) {
+  io.err.open = !one_stream();
+  if (at_once && !terminal) {
     io.out.writer = std::move(program_out);
     io.err.writer = std::move(program_err);
   }
   set_nonblocking(io.out.pipe);
   set_nonblocking(io.err.pipe);
-  reads_in_place = !options.on_output && !options.hash_output && io.out.redactor.empty();
+  reads_in_place =
+      !options.on_output && !options.hash_output && io.out.redactor.empty() && !terminal;
   set_times();
   watch_disk();
   return true;
@@ -27532,11 +28896,11 @@ void LocalRun::check_time(Clock::time_point now) {
   }
 }
 
-// Stops them first, so that none forks away from under the search, then kills.
+// Stops them first, so that none forks during the search, then kills them.
 void LocalRun::kill_all() {
   if (supervised()) {
     order(SIGKILL);
-    // It may have been stopped.
+    // The supervisor may be stopped, and reads the order only when it goes on.
     ::kill(child_.pid, SIGCONT);
     return;
   }
@@ -27546,7 +28910,8 @@ void LocalRun::kill_all() {
   signal_escaped(SIGKILL);
 }
 
-// The leader has ended: what it leaves is killed while its zombie keeps the group's number ours.
+// The leader has ended. The processes that it left are killed while its zombie keeps the number of
+// the group from being used again.
 void LocalRun::kill_background() {
   signal_group(SIGKILL);
   if (stopped_as == Outcome::exited) return;
@@ -27585,7 +28950,8 @@ void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   marks.variable = run_variable_;
   marks.since = start_ticks_;
   for (const Output* output : {&io.out, &io.err})
-    if (output->open)
+    // A terminal's name may be another one's elsewhere.
+    if (output->open && !terminal)
       marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
   if (!kill_marked(marks)) result.message = "some of its processes may still be running";
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
@@ -27656,8 +29022,8 @@ bool LocalRun::send_signal(int number) {
 void LocalRun::signal_tree(int number, bool resume) {
   find_escaped();
   State::signal_tree(number, resume);
-  // The group first: a shell there that waits for one of these would otherwise see that end, and
-  // go on as if it had not been asked to end itself.
+  // The group first: a shell in it that waits for one of the others would otherwise see that end,
+  // and go on before it gets the signal itself.
   if (!escaped_.empty()) await_group_signals();
   signal_escaped(number);
   if (resume) signal_escaped(SIGCONT);
@@ -27674,7 +29040,7 @@ pid_t LocalRun::command() const {
   return children.empty() ? child_.pid : children[0];
 }
 
-// Tells the supervisor_. False when there is none, or none any more.
+// Sends an order to the supervisor_. False when there is none, or none any more.
 bool LocalRun::order(int number) {
   if (!supervisor_.orders) return false;
   const char byte = static_cast<char>(number);
@@ -27737,7 +29103,7 @@ void LocalRun::outlive_kill(Clock::time_point) {
   finish();
 }
 
-// It does not die, as it waits in the kernel. A later start reaps it.
+// It does not die because it waits in the kernel. A later start reaps it.
 void LocalRun::give_up() {
   times.ended = Clock::now();
   result.message = "it did not die within 2 s of SIGKILL and was given up";
@@ -27840,7 +29206,8 @@ bool RemoteRun::start(bool at_once) {
   io.err.pipe = command_->take_err();
   io.input = command_->take_input(io.unwritten);
   result.pid = command_->pid();
-  io.out.open = io.err.open = true;
+  io.out.open = true;
+  io.err.open = !one_stream();
   // The way there and back counts. Longer waits do not: the place was still to be made.
   times.started = Clock::now();
   if (times.started - asked < std::chrono::seconds(1)) times.started = asked;
@@ -28057,8 +29424,8 @@ void Process::Reactor::add(std::shared_ptr<State> state) {
 }
 
 void Process::Reactor::wake() {
-  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
-  // that is lost would be waited for without end.
+  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
+  // lost wake-up the thread would wait without end.
   while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
     ::poll(nullptr, 0, 1);
 }
@@ -28085,8 +29452,8 @@ void Process::Reactor::loop() {
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
-      // What was asked of a new one may have woken this thread before it was here: the wake-up is
-      // spent, so it is looked at once without waiting.
+      // A request to a new run may have woken this thread before the run was in the list. That
+      // wake-up is spent, so each new run gets one step without waiting.
       if (!incoming.empty()) deadline = Clock::now();
       running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
@@ -28206,9 +29573,1321 @@ void Process::close_input() const {
   reactor_->wake();
 }
 
-Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
+
+OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   return state_->read(stream, cursor, max_lines);
 }
+
+// proxy/proxy_internal.hpp ------------------------------------------------------------------------
+// Rules of names, requests, addresses, and the proxy between them.
+//
+// A command in a network of its own reaches nothing but this proxy. It asks for a host by name
+// (HTTP CONNECT, plain HTTP by absolute URI, SOCKS5). The name is judged first, and only an allowed
+// one is resolved. Then each address is judged, and the connection goes to exactly one of these, so
+// that a name cannot come to mean another address in between.
+
+// A host and a port. The host is in lower case without a dot at its end, or the canonical text of
+// an address.
+struct Destination {
+  std::string host = {};  // empty: the text was no destination
+  unsigned port = 0;
+  bool literal = false;  // the host is an address
+  std::string text() const;
+};
+
+namespace {
+
+// Of "host", "host:port", "[::1]:port". Without a port it is `usual_port`; 0: it must have one.
+// Refused are other spellings of IPv4 addresses, names that are not ASCII, and what is odd.
+Destination destination_of(std::string_view text, unsigned usual_port = 0);
+
+}  // namespace
+
+#if defined(__linux__)
+
+// An address of a host and its port.
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+
+  socklen_t size() const { return any.sa_family == AF_INET ? sizeof v4 : sizeof v6; }
+  std::string text() const;  // without the port
+};
+
+namespace {
+
+// Whether it is one of the internet's: not private, of a link, of many, of this host, nor another
+// form of one that is.
+bool is_public_address(const SocketAddress& address);
+
+}  // namespace
+
+// What an operator allows. Does not change after create().
+class DomainRules {
+ public:
+  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
+  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
+  static Expected<DomainRules> create(const std::vector<std::string>& given);
+
+  bool allow(const Destination& wanted) const;
+  // A name's address: public, or listed itself.
+  bool allow_address(const SocketAddress& address, unsigned port) const;
+  const std::string& text() const noexcept { return text_; }  // for a message, as given
+
+ private:
+  // host:port, and .example.org:port for the names below one.
+  std::vector<std::string> rules_ = {};
+  std::string text_ = {};
+};
+
+// What a client asks for, once enough of it has come.
+struct ProxyRequest {
+  enum State { incomplete, greeting, ready, bad };
+  enum Protocol { unknown, http, socks };
+  State state = incomplete;
+  Protocol protocol = unknown;
+  std::size_t taken = 0;     // bytes of the input that it had
+  const char* problem = "";  // of a bad one
+  Destination wanted = {};
+  bool tunnel = true;     // the client waits for an answer of the proxy, and all is passed on
+  std::string head = {};  // for the server, in place of what was taken
+  std::uint64_t body = std::uint64_t(-1);  // bytes for the server after that
+};
+
+namespace {
+
+inline constexpr std::size_t longest_head = std::size_t{16} << 10;
+
+// Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
+// of at most longest_head bytes gives an answer in linear time.
+ProxyRequest read_proxy_request(std::string_view input, std::size_t seen);
+
+}  // namespace
+
+// One lookup: the name, then its addresses or why there are none.
+struct Lookup {
+  std::uint64_t key = 0;      // of the connection that waits for it
+  std::uint64_t command = 0;  // whose connection that is
+  Destination wanted = {};
+  SocketAddress addresses[8] = {};
+  std::size_t count = 0;
+  std::string problem = {};
+};
+
+// Looks names up on a few threads of its own, as getaddrinfo() blocks. The threads are never
+// joined: each keeps the resolver alive, and ends after its lookup when the owner is gone. Slow
+// names of one command do not hold up others: it has at most as many threads as are free.
+class Resolver {
+ public:
+  // Writes to the descriptor, an eventfd, when a lookup is done.
+  static Expected<std::shared_ptr<Resolver>> create();
+  int descriptor() const noexcept { return done_event_.get(); }
+  void ask(std::uint64_t key, std::uint64_t command, const Destination& wanted);
+  // Drops what the connection waits for, unless it is being looked up.
+  void forget(std::uint64_t key);
+  // Those that are done since.
+  std::list<Lookup> take();
+  // Its threads end soon. Writes to the descriptor, too.
+  void end();
+
+ private:
+  static constexpr unsigned most_threads = 8;
+  static void* thread_main(void* self);
+  void serve();
+  void wake() const;
+  std::list<Lookup>::iterator next();
+
+  std::mutex mutex_ = {};
+  std::condition_variable work_ = {};
+  UniqueFd done_event_ = {};
+  std::weak_ptr<Resolver> self_ = {};
+  std::list<Lookup> waiting_ = {};
+  std::list<Lookup> done_ = {};
+  unsigned threads_ = 0;
+  unsigned idle_ = 0;
+  std::uint64_t served_[most_threads] = {};  // the command of each lookup that runs; 0: none
+  bool ending_ = false;
+};
+
+// A connection of a command, as it is recorded.
+struct ProxyRecord {
+  std::string name = {};       // as it was asked for, made printable
+  unsigned port = 0;           // 0: none was named
+  const char* verdict = "";    // "allowed", "refused", "failed" or "bad request"
+  std::string reason = {};     // of all but "allowed"
+  std::uint64_t sent = 0;      // bytes to the server
+  std::uint64_t received = 0;  // bytes from the server
+};
+
+// What a command did over the network.
+struct ProxyReport {
+  static constexpr std::size_t most_records = 100;
+  static constexpr std::size_t most_refused = 5;
+  std::list<ProxyRecord> records = {};
+  std::uint64_t omitted = 0;              // connections beyond them
+  std::vector<std::string> refused = {};  // a few, each once
+  void add(ProxyRecord&& record);
+};
+
+// The proxy of an executor, with one thread for the connections of all its commands. Members are
+// safe from any thread.
+class DomainProxy {
+ public:
+  struct State;
+  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
+  explicit DomainProxy(std::unique_ptr<State> state);
+  DomainProxy(const DomainProxy&) = delete;
+  DomainProxy& operator=(const DomainProxy&) = delete;
+  ~DomainProxy();
+
+  // Serves the listening socket of a command. Returns its number for finish().
+  std::uint64_t serve(UniqueFd listener);
+  // Closes the socket and all connections that came by it.
+  ProxyReport finish(std::uint64_t command);
+  const DomainRules& rules() const noexcept;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+#endif
+
+// proxy/rules.cpp ---------------------------------------------------------------------------------
+// Which names and ports an operator allows.
+
+std::string_view domain_sets() noexcept {
+  return "python pypi.org files.pythonhosted.org\n"
+         "node registry.npmjs.org registry.yarnpkg.com nodejs.org\n"
+         "rust crates.io index.crates.io static.crates.io static.rust-lang.org\n"
+         "go proxy.golang.org sum.golang.org\n"
+         "debian deb.debian.org security.debian.org\n";
+}
+
+#if defined(__linux__)
+
+namespace {
+
+// The hosts of a set; empty: there is no such set.
+std::string_view hosts_of_set(std::string_view name) {
+  std::string_view sets = domain_sets();
+  while (!sets.empty()) {
+    std::string_view row = take_part(sets, '\n');
+    if (take_part(row, ' ') == name) return row;
+  }
+  return {};
+}
+
+bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
+
+// As programs of the C library read addresses, a name whose last part is a number is one.
+bool ends_in_number(std::string_view host) {
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  return all_are(last, is_digit) || starts_with(last, "0x"sv);
+}
+
+bool is_host_name(std::string_view host) {
+  constexpr std::size_t longest_name = 253;
+  constexpr std::size_t longest_label = 63;
+  if (host.empty() || host.size() > longest_name || host.back() == '.') return false;
+  while (!host.empty()) {
+    const std::string_view label = take_part(host, '.');
+    if (label.empty() || label.size() > longest_label || !all_are(label, is_host_char))
+      return false;
+  }
+  return true;
+}
+
+// An address in its canonical text; empty: it is none.
+std::string canonical_address(const std::string& host, int family) {
+  unsigned char bytes[16] = {};
+  char text[64] = {};
+  if (::inet_pton(family, host.c_str(), bytes) != 1) return {};
+  const char* const canonical = ::inet_ntop(family, bytes, text, sizeof text);
+  return canonical ? canonical : "";
+}
+
+// 0: it is none.
+unsigned port_of(std::string_view digits) {
+  constexpr std::size_t longest = 5;
+  if (digits.empty() || digits.size() > longest || !all_are(digits, is_digit)) return 0;
+  std::size_t at = 0;
+  const unsigned port = read_digits(digits, at, longest, 10);
+  return port <= 65535 ? port : 0;
+}
+
+}  // namespace
+
+std::string Destination::text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  return concat(brackets ? "[%]:%" : "%:%", {host, port});
+}
+
+namespace {
+
+Destination destination_of(std::string_view text, unsigned usual_port) {
+  const bool brackets = starts_with(text, "["sv);
+  const std::size_t end = brackets ? text.find(']') : text.find(':');
+  std::string_view host = text.substr(0, end);
+  std::string_view rest = end == text.npos ? ""sv : text.substr(end);
+  if (brackets && rest.empty()) return {};
+  if (brackets) host.remove_prefix(1), rest.remove_prefix(1);
+  Destination found;
+  found.port = usual_port;
+  if (!rest.empty()) found.port = rest[0] == ':' ? port_of(rest.substr(1)) : 0;
+  if (found.port == 0 || has_nul(host)) return {};
+  if (!brackets && ends_with(host, "."sv)) host.remove_suffix(1);
+  const std::string name = in_lower_case(host);
+  found.literal = brackets || ends_in_number(name);
+  if (brackets)
+    found.host = canonical_address(name, AF_INET6);
+  else if (is_host_name(name))
+    found.host = found.literal ? canonical_address(name, AF_INET) : name;
+  return found;
+}
+
+}  // namespace
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+  DomainRules rules;
+  const auto add = [&rules](std::string_view host) {
+    const bool below = starts_with(host, "*."sv);
+    const std::string_view name = below ? host.substr(2) : host;
+    Destination found = destination_of(name, 80);
+    // Without a port of its own.
+    const bool both = destination_of(name).host.empty();
+    if (found.host.empty() || (below && found.literal)) return false;
+    if (below) found.host.insert(0, 1, '.');
+    rules.rules_.push_back(found.text());
+    found.port = 443;
+    if (both) rules.rules_.push_back(found.text());
+    return true;
+  };
+  for (const std::string& entry : given) {
+    std::string_view hosts = hosts_of_set(entry);
+    const bool is_set = !hosts.empty();
+    while (!hosts.empty()) add(take_part(hosts, ' '));
+    append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
+    // A name without a dot may be a set that is spelled wrong.
+    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
+      return make_error(ErrorCode::invalid_argument,
+                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
+                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
+                        {in_quotes(entry)});
+  }
+  return rules;
+}
+
+bool DomainRules::allow(const Destination& wanted) const {
+  const std::string text = wanted.text();
+  for (const std::string& rule : rules_)
+    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
+      return true;
+  return false;
+}
+
+bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
+  return is_public_address(address) || allow({address.text(), port, true});
+}
+
+#endif
+
+// proxy/addresses.cpp -----------------------------------------------------------------------------
+// Which addresses are those of the internet.
+
+#if defined(__linux__)
+
+namespace {
+
+// The first bits of addresses, in the first 64 of them.
+struct AddressRange {
+  std::uint64_t bits;
+  int count;
+};
+
+// IANA's special-purpose registries; multicast; the last one is Azure's server for its machines.
+constexpr AddressRange special_v4[] = {{0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10},
+                                       {0x7f000000, 8},  {0xa9fe0000, 16}, {0xac100000, 12},
+                                       {0xc0000000, 24}, {0xc0586300, 24}, {0xc0a80000, 16},
+                                       {0xc6120000, 15}, {0xe0000000, 3},  {0xa83f8110, 32}};
+
+bool is_special_v4(std::uint32_t address) {
+  for (const AddressRange& range : special_v4)
+    if (address >> (32 - range.count) == range.bits >> (32 - range.count)) return true;
+  return false;
+}
+
+std::uint64_t big_endian(const unsigned char* bytes, int count) {
+  std::uint64_t number = 0;
+  for (int i = 0; i < count; ++i) number = number << 8 | bytes[i];
+  return number;
+}
+
+// Forms that hold an IPv4 address are as special as that one.
+bool is_special_v6(const in6_addr& address) {
+  const std::uint64_t high = big_endian(address.s6_addr, 8);
+  const auto low = static_cast<std::uint32_t>(big_endian(address.s6_addr + 12, 4));
+  const std::uint64_t middle = big_endian(address.s6_addr + 8, 4);
+  if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
+  if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
+  if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
+  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
+  return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
+}
+
+// A datagram socket that is connected to an address of this host has that address itself.
+// Connecting sends nothing. Without a descriptor to look with, any address may be this host's.
+bool is_own_address(const SocketAddress& address) {
+  const UniqueFd fd(::socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno != EAFNOSUPPORT;
+  SocketAddress own = {};
+  socklen_t size = sizeof own;
+  if (::connect(fd.get(), &address.any, address.size()) != 0 ||
+      ::getsockname(fd.get(), &own.any, &size) != 0)
+    return false;  // without a way there
+  return own.text() == address.text();
+}
+
+}  // namespace
+
+std::string SocketAddress::text() const {
+  char text[64] = {};
+  const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
+                                                     : static_cast<const void*>(&v6.sin6_addr);
+  const char* const written = ::inet_ntop(any.sa_family, bytes, text, sizeof text);
+  return written ? written : "";
+}
+
+namespace {
+
+bool is_public_address(const SocketAddress& address) {
+  const bool special = address.any.sa_family == AF_INET
+                           ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))
+                           : is_special_v6(address.v6.sin6_addr);
+  return !special && !is_own_address(address);
+}
+
+}  // namespace
+
+#endif
+
+// proxy/requests.cpp ------------------------------------------------------------------------------
+// What a client asks the proxy for: HTTP and SOCKS5.
+//
+// One request for each connection. A head of HTTP that two programs could read in different ways is
+// refused: the request goes to the host of its URI, and the server sees that name and no other.
+
+#if defined(__linux__)
+
+namespace {
+
+ProxyRequest bad_request(ProxyRequest::Protocol protocol, const char* problem) {
+  ProxyRequest request;
+  request.state = ProxyRequest::bad;
+  request.protocol = protocol;
+  request.problem = problem;
+  return request;
+}
+
+// RFC 9110, 5.6.2.
+bool is_token_char(char c) {
+  return is_letter(c) || is_digit(c) || (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c));
+}
+bool is_token(std::string_view text) { return !text.empty() && all_are(text, is_token_char); }
+
+bool is_uri_char(char c) { return c > ' ' && c < '\x7f' && c != '#'; }
+bool is_value_char(char c) {
+  return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
+}
+
+std::string_view without_blanks_around(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
+const char* take_header(std::string_view line, ProxyRequest& request, bool& has_host,
+                        bool& has_length) {
+  const std::size_t colon = std::min(line.find(':'), line.size());
+  const std::string name = in_lower_case(line.substr(0, colon));
+  if (colon == line.size() || !is_token(name)) return "a header has no name, or is folded";
+  const std::string_view value = without_blanks_around(line.substr(colon + 1));
+  if (!all_are(value, is_value_char)) return "a header has a control character";
+  if (request.tunnel) return nullptr;
+  if (name == "host") {
+    if (std::exchange(has_host, true)) return "there are two Host headers";
+    const Destination host = destination_of(value, 80);
+    if (host.host != request.wanted.host || host.port != request.wanted.port)
+      return "the Host header is another one than that of the URI";
+    return nullptr;
+  }
+  if (name == "transfer-encoding")
+    return "Transfer-Encoding is not supported by this proxy: send a Content-Length";
+  if (name == "content-length") {
+    constexpr std::size_t most_length_digits = 18;
+    if (std::exchange(has_length, true)) return "there are two Content-Length headers";
+    if (value.empty() || value.size() > most_length_digits || !all_are(value, is_digit))
+      return "the Content-Length is no number";
+    request.body = 0;
+    for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
+  }
+  // These are of one connection.
+  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
+  append_all(request.head, {line, "\r\n"});
+  return nullptr;
+}
+
+// METHOD http://host[:port]/path HTTP/1.x becomes METHOD /path HTTP/1.1 with that host.
+const char* take_uri(std::string_view method, std::string_view uri, ProxyRequest& request) {
+  constexpr std::string_view scheme = "http://";
+  request.tunnel = method == "CONNECT";
+  std::string_view path = "/";
+  if (!request.tunnel) {
+    if (in_lower_case(uri.substr(0, scheme.size())) != scheme)
+      return "this is a proxy: it takes CONNECT, and URIs that begin with http://";
+    uri.remove_prefix(scheme.size());
+    const std::size_t end = std::min(uri.find_first_of("/?"), uri.size());
+    path = uri.substr(end);
+    uri = uri.substr(0, end);
+  }
+  request.wanted = destination_of(uri, request.tunnel ? 0 : 80);
+  if (request.wanted.host.empty()) return "it names no host, or one in an unusual spelling";
+  if (request.tunnel) return nullptr;
+  request.body = 0;
+  const Destination& wanted = request.wanted;
+  const std::string text = wanted.text();
+  const std::string_view host =
+      std::string_view(text).substr(0, wanted.port == 80 ? text.rfind(':') : text.npos);
+  append_all(request.head, "% %% HTTP/1.1\r\nHost: %\r\n",
+             {method, starts_with(path, "/"sv) ? "" : "/", path, host});
+  return nullptr;
+}
+
+// `head` ends with an empty line.
+ProxyRequest read_http_request(std::string_view head) {
+  ProxyRequest request;
+  request.protocol = ProxyRequest::http;
+  request.taken = head.size();
+  head.remove_suffix(2);
+  // Each line ends with a CR and a LF, and neither stands anywhere else.
+  for (std::size_t at = 0; (at = head.find_first_of("\r\n", at)) != head.npos; at += 2)
+    if (head.substr(at, 2) != "\r\n")
+      return bad_request(ProxyRequest::http, "a line does not end with CR and LF");
+  const auto next_line = [&head] {
+    const std::string_view line = take_part(head, '\n');
+    return line.substr(0, line.size() - 1);
+  };
+  std::string_view line = next_line();
+  const std::string_view method = take_part(line, ' ');
+  const std::string_view uri = take_part(line, ' ');
+  if (!is_token(method) || uri.empty() || !all_are(uri, is_uri_char) ||
+      (line != "HTTP/1.1" && line != "HTTP/1.0"))
+    return bad_request(ProxyRequest::http, "the first line is not of HTTP/1.1");
+  const char* problem = take_uri(method, uri, request);
+  bool has_host = false;
+  bool has_length = false;
+  while (!problem && !head.empty())
+    problem = take_header(next_line(), request, has_host, has_length);
+  if (problem) return bad_request(ProxyRequest::http, problem);
+  if (!request.tunnel) request.head += "Connection: close\r\n\r\n";
+  request.state = ProxyRequest::ready;
+  return request;
+}
+
+// RFC 1928: the methods of the client, then its request. `input` begins with either.
+ProxyRequest read_socks_request(std::string_view input) {
+  const auto byte = [input](std::size_t at) {
+    return at < input.size() ? static_cast<unsigned char>(input[at]) : 0u;
+  };
+  ProxyRequest request;
+  request.protocol = ProxyRequest::socks;
+  const auto bad = [&request](const char* problem) {
+    request.state = ProxyRequest::bad;
+    request.problem = problem;
+    return request;
+  };
+  const std::size_t methods = 2 + byte(1);
+  if (input.size() < methods) return request;
+  if (input.substr(2, byte(1)).find('\0') == input.npos)
+    return bad("SOCKS: it wants to give a password");
+  request.state = ProxyRequest::greeting;
+  request.taken = methods;
+  const std::size_t start = methods;
+  if (input.size() < start + 5) return request;
+  const unsigned kind = byte(start + 3);
+  const std::size_t begin = start + (kind == 3 ? 5 : 4);
+  const std::size_t size = kind == 1 ? 4 : kind == 4 ? 16 : byte(start + 4);
+  if (byte(start) != 5 || byte(start + 2) != 0 || (kind != 1 && kind != 3 && kind != 4))
+    return bad("SOCKS: it is not of version 5");
+  if (byte(start + 1) != 1) return bad("SOCKS: only CONNECT is supported");
+  if (input.size() < begin + size + 2) return request;
+  const std::string_view host = input.substr(begin, size);
+  const unsigned port = byte(begin + size) << 8 | byte(begin + size + 1);
+  if (kind == 3) {
+    // The port comes as a number, and no other.
+    if (host.find(':') == host.npos) request.wanted = destination_of(host, port);
+  } else {
+    SocketAddress address = {};
+    address.any.sa_family = kind == 1 ? AF_INET : AF_INET6;
+    std::memcpy(kind == 1 ? static_cast<void*>(&address.v4.sin_addr) : &address.v6.sin6_addr,
+                host.data(), size);
+    request.wanted = {address.text(), port, true};
+  }
+  if (request.wanted.host.empty() || port == 0)
+    return bad("SOCKS: it names no host, or one in an unusual spelling");
+  request.taken = begin + size + 2;
+  request.state = ProxyRequest::ready;
+  return request;
+}
+
+}  // namespace
+
+namespace {
+
+ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
+  constexpr std::string_view end = "\r\n\r\n";
+  if (input.empty()) return {};
+  if (input[0] == '\x05') return read_socks_request(input);
+  if (!is_letter(input[0]))
+    return bad_request(ProxyRequest::unknown, "it is neither HTTP nor SOCKS5");
+  const std::size_t found = input.find(end, seen - std::min(seen, end.size() - 1));
+  if (found != input.npos) return read_http_request(input.substr(0, found + end.size()));
+  if (input.size() >= longest_head)
+    return bad_request(ProxyRequest::http, "its head is longer than 16 KiB");
+  return {};
+}
+
+}  // namespace
+
+#endif
+
+// proxy/resolver.cpp ------------------------------------------------------------------------------
+// Names are looked up on threads of their own.
+
+#if defined(__linux__)
+
+Expected<std::shared_ptr<Resolver>> Resolver::create() {
+  auto resolver = new_shared<Resolver>();
+  resolver->done_event_.reset(above_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  if (!resolver->done_event_) return system_error(errno, "network: eventfd");
+  resolver->self_ = resolver;
+  return resolver;
+}
+
+void Resolver::wake() const {
+  const std::uint64_t one = 1;
+  (void)!::write(done_event_.get(), &one, sizeof one);
+}
+
+void Resolver::ask(std::uint64_t key, std::uint64_t command, const Destination& wanted) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Lookup& lookup = waiting_.emplace_back();
+  lookup.key = key;
+  lookup.command = command;
+  lookup.wanted = wanted;
+  work_.notify_one();
+  if (idle_ >= waiting_.size() || threads_ == most_threads) return;
+  auto self = std::make_unique<std::shared_ptr<Resolver>>(self_.lock());
+  pthread_t thread = {};
+  if (start_thread(&thread, thread_main, self.get()) == 0) {
+    (void)self.release();
+    ::pthread_detach(thread);
+    ++threads_;
+  } else if (threads_ == 0) {
+    lookup.problem = "there is no thread to look names up with";
+    done_.splice(done_.end(), waiting_);
+    wake();
+  }
+}
+
+void Resolver::forget(std::uint64_t key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.remove_if([key](const Lookup& lookup) { return lookup.key == key; });
+}
+
+std::list<Lookup> Resolver::take() {
+  std::uint64_t count = 0;
+  (void)!::read(done_event_.get(), &count, sizeof count);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(done_, {});
+}
+
+void Resolver::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ending_ = true;
+  work_.notify_all();
+  wake();
+}
+
+void* Resolver::thread_main(void* self) {
+  const std::unique_ptr<std::shared_ptr<Resolver>> resolver(
+      static_cast<std::shared_ptr<Resolver>*>(self));
+  (*resolver)->serve();
+  return nullptr;
+}
+
+namespace {
+
+void look_up(Lookup& lookup) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = lookup.wanted.literal ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(lookup.wanted.port);
+  const int error = ::getaddrinfo(lookup.wanted.host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    lookup.problem = ::gai_strerror(error);
+    return;
+  }
+  for (const addrinfo* at = found; at && lookup.count < std::size(lookup.addresses);
+       at = at->ai_next)
+    if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
+      std::memcpy(&lookup.addresses[lookup.count++], at->ai_addr, at->ai_addrlen);
+  ::freeaddrinfo(found);
+}
+
+}  // namespace
+
+// The first that may run now; the end of the list: none.
+std::list<Lookup>::iterator Resolver::next() {
+  const auto running = [this](std::uint64_t command) {
+    return std::count(served_, served_ + most_threads, command);
+  };
+  return find_where(waiting_,
+                    [&](const Lookup& lookup) { return running(lookup.command) < running(0); });
+}
+
+void Resolver::serve() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ending_) {
+    const auto found = next();
+    if (found == waiting_.end()) {
+      ++idle_;
+      work_.wait(lock);
+      --idle_;
+      continue;
+    }
+    std::list<Lookup> own;
+    std::uint64_t& served = *std::find(served_, served_ + most_threads, 0u);
+    served = found->command;
+    own.splice(own.end(), waiting_, found);
+    lock.unlock();
+    look_up(own.front());
+    lock.lock();
+    served = 0;
+    done_.splice(done_.end(), own);
+    wake();
+  }
+}
+
+#endif
+
+// proxy/connection_internal.hpp -------------------------------------------------------------------
+// One connection that the proxy carries.
+
+#if defined(__linux__)
+
+// What all connections of a proxy share.
+struct ProxyContext {
+  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
+
+  const DomainRules rules;
+  UniqueFd poll = {};
+  std::shared_ptr<Resolver> resolver = {};
+
+  // Has epoll report these events, and nothing at all when they are none: it would go on reporting
+  // the end of a socket. `watched` are those that it reports so far.
+  bool watch(int fd, std::uint64_t key, std::uint32_t& watched, std::uint32_t events) const;
+};
+
+namespace {
+
+// Of a key of events: the end of a connection that has an event.
+inline constexpr std::uint64_t far_bit = 1;
+
+}  // namespace
+
+// Bytes that came from one end and wait for the other: at most 32 KiB, on the heap once there are
+// some.
+class RelayBuffer {
+ public:
+  static constexpr std::size_t capacity = std::size_t{32} << 10;
+
+  bool empty() const { return begin_ == end_; }
+  bool full() const { return begin_ < end_ && end_ == capacity; }
+  std::string_view text() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  void clear() { begin_ = end_ = 0; }
+  void remove(std::size_t size) { begin_ += size; }
+  // Room behind the text; what was written to it is then added by its size.
+  char* room(std::size_t& size);
+  void add(std::size_t size) { end_ += size; }
+  void add(std::string_view text);
+
+ private:
+  std::unique_ptr<char[]> bytes_ = {};
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+// One end of a connection.
+struct RelayEnd {
+  UniqueFd fd = {};
+  RelayBuffer from = {};      // what came from it
+  bool ended = false;         // nothing more comes from it
+  bool closed = false;        // nothing more goes to it: it has got the end
+  std::uint32_t watched = 0;  // events that epoll reports; 0: epoll does not know the descriptor
+};
+
+// A connection of a command as a state machine without a thread. It never blocks: each step does
+// what can be done now, and names events and a deadline for the next one.
+//
+//   head --> looking_up --> connecting --> relaying -----------> (over)
+//    |           |              |                                  ^
+//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
+class ProxyConnection {
+ public:
+  ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
+                  UniqueFd client, Clock::time_point now);
+
+  std::uint64_t key() const noexcept { return key_; }
+  Clock::time_point deadline() const noexcept { return deadline_; }
+
+  // Each of them: false when it is over.
+  bool step(bool far_event, Clock::time_point now);
+  bool take(Lookup&& lookup, Clock::time_point now);
+  bool expire(Clock::time_point now);
+
+  ProxyRecord record = {};  // its verdict is empty as long as nothing was asked for
+
+ private:
+  enum class Phase { head, looking_up, connecting, relaying, refusing };
+
+  void read_head(Clock::time_point now);
+  void connect_next(Clock::time_point now);
+  void end_connecting(Clock::time_point now);
+  void refuse(const char* verdict, std::string reason, Clock::time_point now);
+  bool receive(RelayEnd& end, Clock::time_point now);
+  bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
+  bool wait_for_more();
+
+  const ProxyContext& context_;
+  const std::uint64_t key_;
+  const std::uint64_t command_;
+  Phase phase_ = Phase::head;
+  RelayEnd near_ = {};    // the command's
+  RelayEnd far_ = {};     // the server's
+  std::size_t seen_ = 0;  // bytes of an incomplete request
+  bool greeted_ = false;
+  ProxyRequest request_ = {};
+  Lookup lookup_ = {};
+  std::size_t next_address_ = 0;
+  std::string barred_ = {};  // an address that may not be reached
+  Clock::time_point deadline_;
+};
+
+#endif
+
+// proxy/connection.cpp ----------------------------------------------------------------------------
+// The steps of one connection.
+
+#if defined(__linux__)
+
+namespace {
+
+constexpr auto head_time = std::chrono::seconds(10);
+constexpr auto lookup_time = std::chrono::seconds(20);
+constexpr auto connect_time = std::chrono::seconds(10);  // for each address
+constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
+constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
+constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
+
+static_assert(RelayBuffer::capacity >= 2 * longest_head, "there is room for a head written anew");
+
+// Without the address of the proxy's own socket, which no client needs.
+std::string socks_answer(char code) {
+  return {'\x05', code, '\0', '\x01', '\0', '\0', '\0', '\0', '\0', '\0'};
+}
+
+void send_at_once(const UniqueFd& fd) {
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+bool ProxyContext::watch(int fd, std::uint64_t key, std::uint32_t& watched,
+                         std::uint32_t events) const {
+  if (watched == events) return true;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = key;
+  const int change = events == 0 ? EPOLL_CTL_DEL : watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  watched = events;
+  return ::epoll_ctl(poll.get(), change, fd, &event) == 0;
+}
+
+char* RelayBuffer::room(std::size_t& size) {
+  if (!bytes_) bytes_.reset(new char[capacity]);
+  if (empty()) clear();
+  size = capacity - end_;
+  return bytes_.get() + end_;
+}
+
+void RelayBuffer::add(std::string_view text) {
+  std::size_t size = 0;
+  char* const place = room(size);
+  size = text.copy(place, size);
+  add(size);
+}
+
+ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
+                                 std::uint64_t command, UniqueFd client, Clock::time_point now)
+    : context_(context), key_(key), command_(command), deadline_(now + head_time) {
+  near_.fd = std::move(client);
+  send_at_once(near_.fd);
+}
+
+bool ProxyConnection::step(bool far_event, Clock::time_point now) {
+  if (phase_ == Phase::connecting && far_event) end_connecting(now);
+  if (phase_ == Phase::head) {
+    if (!receive(near_, now)) return false;
+    read_head(now);
+  }
+  if (phase_ == Phase::relaying) {
+    if (!receive(near_, now) || !send(near_, far_, now) || !receive(far_, now) ||
+        !send(far_, near_, now) || (near_.closed && far_.closed))
+      return false;
+    return wait_for_more();
+  }
+  if (!send(far_, near_, now)) return false;
+  if (phase_ == Phase::refusing) {
+    near_.from.clear();
+    if (!receive(near_, now) || near_.ended) return false;
+    near_.from.clear();
+  }
+  return wait_for_more();
+}
+
+bool ProxyConnection::take(Lookup&& lookup, Clock::time_point now) {
+  if (phase_ != Phase::looking_up) return true;
+  lookup_ = std::move(lookup);
+  connect_next(now);
+  return wait_for_more();
+}
+
+bool ProxyConnection::expire(Clock::time_point now) {
+  if (phase_ == Phase::connecting)
+    connect_next(now);
+  else if (phase_ == Phase::looking_up)
+    refuse("failed", "its name could not be looked up in time", now);
+  else
+    return false;
+  return wait_for_more();
+}
+
+void ProxyConnection::read_head(Clock::time_point now) {
+  RelayBuffer& input = near_.from;
+  ProxyRequest request = read_proxy_request(input.text(), seen_);
+  seen_ = input.text().size();
+  if (request.protocol == ProxyRequest::socks && request.taken > 0 &&
+      !std::exchange(greeted_, true))
+    far_.from.add("\x05\x00"sv);
+  if (request.state == ProxyRequest::incomplete || request.state == ProxyRequest::greeting) {
+    if (near_.ended) deadline_ = now;
+    return;
+  }
+  request_ = std::move(request);
+  record.name = printable(request_.wanted.host);
+  record.port = request_.wanted.port;
+  if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
+  if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
+  record.verdict = "failed";
+  record.reason = "the command ended before it was connected";
+  const std::string_view after = input.text().substr(request_.taken);
+  const std::string rest(after.substr(
+      0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
+  request_.body -= rest.size();
+  input.clear();
+  input.add(request_.head);
+  input.add(rest);
+  phase_ = Phase::looking_up;
+  deadline_ = now + lookup_time;
+  context_.resolver->ask(key_, command_, request_.wanted);
+}
+
+// Tries the next address that may be reached.
+void ProxyConnection::connect_next(Clock::time_point now) {
+  far_.fd.reset();
+  far_.watched = 0;
+  while (next_address_ < lookup_.count) {
+    const SocketAddress& address = lookup_.addresses[next_address_++];
+    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
+      barred_ = address.text();
+      continue;
+    }
+    far_.fd.reset(above_standard_streams(
+        ::socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (far_.fd &&
+        (::connect(far_.fd.get(), &address.any, address.size()) == 0 || errno == EINPROGRESS)) {
+      phase_ = Phase::connecting;
+      deadline_ = now + connect_time;
+      return;
+    }
+    lookup_.problem = errno_text(errno);
+    far_.fd.reset();
+  }
+  if (lookup_.problem.empty() && !barred_.empty())
+    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
+  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
+}
+
+void ProxyConnection::end_connecting(Clock::time_point now) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(far_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) {
+    lookup_.problem = errno_text(error);
+    return connect_next(now);
+  }
+  send_at_once(far_.fd);
+  phase_ = Phase::relaying;
+  deadline_ = now + idle_time;
+  record.verdict = "allowed";
+  record.reason.clear();
+  if (request_.protocol == ProxyRequest::socks)
+    far_.from.add(socks_answer('\0'));
+  else if (request_.tunnel)
+    far_.from.add("HTTP/1.1 200 Connection established\r\n\r\n"sv);
+}
+
+// The client is given the reason, as far as its protocol has words.
+void ProxyConnection::refuse(const char* verdict, std::string reason, Clock::time_point now) {
+  constexpr std::size_t longest_rules = 1000;
+  const bool failed = verdict == "failed"sv;
+  const bool bad = verdict == "bad request"sv;
+  if (request_.protocol == ProxyRequest::socks) {
+    // RFC 1928: ff no such method; 2 not allowed, 4 unreachable, 7 no such command.
+    far_.from.add(!greeted_ ? "\x05\xff" : socks_answer(failed ? '\x04' : bad ? '\x07' : '\x02'));
+  } else if (request_.protocol == ProxyRequest::http) {
+    const std::string wanted = request_.wanted.text();
+    std::string text = reason;
+    if (failed) text = concat("% cannot be reached: %", {wanted, reason});
+    if (!failed && !bad)
+      text = concat("% is not allowed%%; the operator allows: %",
+                    {wanted, reason.empty() ? "" : ": ", reason,
+                     utf8_prefix(context_.rules.text(), longest_rules)});
+    far_.from.add(
+        concat("HTTP/1.1 %\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+               "Content-Length: %\r\n\r\n%\n",
+               {bad      ? "400 Bad Request"
+                : failed ? "502 Bad Gateway"
+                         : "403 Forbidden",
+                text.size() + 1, text}));
+  }
+  record.verdict = verdict;
+  record.reason = std::move(reason);
+  phase_ = Phase::refusing;
+  far_.ended = true;
+  far_.fd.reset();
+  far_.watched = 0;
+  deadline_ = now + refusal_time;
+}
+
+// Reads what has come, as far as there is room. False: the connection is over.
+bool ProxyConnection::receive(RelayEnd& end, Clock::time_point now) {
+  if (end.ended || end.from.full()) return true;
+  std::size_t size = 0;
+  char* const place = end.from.room(size);
+  if (phase_ == Phase::head) size = longest_head - end.from.text().size();
+  const ssize_t taken = ::recv(end.fd.get(), place, size, 0);
+  if (taken < 0) return errno == EAGAIN || errno == EINTR;
+  end.ended = taken == 0;
+  auto wanted = static_cast<std::uint64_t>(taken);
+  if (phase_ == Phase::relaying) {
+    deadline_ = now + (near_.closed ? ended_time : idle_time);
+    // What follows the body of a request is dropped: this connection has no second one.
+    if (&end == &near_)
+      request_.body -= wanted = std::min(wanted, request_.body);
+    else
+      record.received += wanted;
+  }
+  end.from.add(static_cast<std::size_t>(wanted));
+  return true;
+}
+
+// Writes what the other end has sent. False: the connection is over.
+bool ProxyConnection::send(RelayEnd& from, RelayEnd& to, Clock::time_point now) {
+  while (!from.from.empty()) {
+    const std::string_view text = from.from.text();
+    const ssize_t written = ::send(to.fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno == EAGAIN;
+    from.from.remove(static_cast<std::size_t>(written));
+    if (&to == &far_) record.sent += static_cast<std::uint64_t>(written);
+    if (phase_ == Phase::relaying) deadline_ = now + (near_.closed ? ended_time : idle_time);
+  }
+  if (!from.ended || std::exchange(to.closed, true)) return true;
+  return ::shutdown(to.fd.get(), SHUT_WR) == 0;
+}
+
+// Has epoll report what the connection waits for. False: it cannot.
+bool ProxyConnection::wait_for_more() {
+  const auto events_of = [](bool in, bool out) {
+    return (in ? std::uint32_t{EPOLLIN} : 0u) | (out ? std::uint32_t{EPOLLOUT} : 0u);
+  };
+  const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
+  const bool relaying = phase_ == Phase::relaying;
+  const bool connecting = phase_ == Phase::connecting;
+  const bool idle = connecting || phase_ == Phase::looking_up;
+  if (!context_.watch(near_.fd.get(), key_, near_.watched,
+                      events_of(!idle && reads(near_), !far_.from.empty())))
+    return false;
+  return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
+                                    events_of(relaying && reads(far_),
+                                              connecting || (relaying && !near_.from.empty())));
+}
+
+#endif
+
+// proxy/proxy.cpp ---------------------------------------------------------------------------------
+// The proxy: one thread for all connections of all commands of an executor.
+
+#if defined(__linux__)
+
+namespace {
+
+constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
+
+// Keys of events: a number that is never used again and, of a connection, its place and its end.
+//   connection: number << 10 | place << 2 | far_bit;  listener: number << 10 | 2;  resolver: 3
+constexpr std::uint64_t listener_key = 2;
+constexpr std::uint64_t resolver_key = 3;
+constexpr int place_shift = 2;
+constexpr int number_shift = 10;
+static_assert(most_connections << place_shift == std::size_t{1} << number_shift);
+
+}  // namespace
+
+void ProxyReport::add(ProxyRecord&& record) {
+  if (record.verdict == "refused"sv) {
+    std::string text = concat("%:%", {record.name, record.port});
+    if (!record.reason.empty()) append_all(text, " (%)", {record.reason});
+    if (refused.size() < most_refused && !is_one_of(text, refused))
+      refused.push_back(std::move(text));
+  }
+  if (records.size() == most_records)
+    ++omitted;
+  else
+    records.push_back(std::move(record));
+}
+
+// All of it but the context is under the mutex, which is never held while something is waited for.
+struct DomainProxy::State {
+  explicit State(DomainRules rules) : context(std::move(rules)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // A command with its listening socket.
+  struct Client {
+    std::uint64_t number = 0;
+    UniqueFd listener = {};
+    std::uint32_t watched = 0;
+    std::size_t connections = 0;
+    ProxyReport report = {};
+  };
+  struct Slot {
+    std::unique_ptr<ProxyConnection> connection = {};
+    Client* client = nullptr;
+  };
+
+  static void* thread_main(void* self);
+  void loop();
+  void handle(const epoll_event& event, Clock::time_point now);
+  int expire(Clock::time_point now);
+  // One command has at most four times as many connections as are free: 205 if it is alone. So
+  // several that take all they can leave some to the others.
+  bool has_room(const Client& client) const {
+    return client.connections < 4 * (most_connections - count);
+  }
+  void accept_all(Client& client, Clock::time_point now);
+  void listen_again();
+  Slot* find(std::uint64_t key);
+  void close(Slot& slot);
+
+  ProxyContext context;
+  const pid_t owner = ::getpid();
+  pthread_t thread = {};
+  bool has_thread = false;
+  std::mutex mutex = {};
+  bool ending = false;
+  std::uint64_t last_number = 0;
+  std::list<Client> clients = {};
+  std::size_t count = 0;
+  Slot slots[most_connections] = {};
+  Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
+};
+
+Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
+  auto resolver = Resolver::create();
+  if (!resolver) return resolver.failure();
+  auto state = std::make_unique<State>(std::move(rules));
+  ProxyContext& context = state->context;
+  context.resolver = std::move(*resolver);
+  context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
+  std::uint32_t watched = 0;
+  if (!context.poll ||
+      !context.watch(context.resolver->descriptor(), resolver_key, watched, EPOLLIN))
+    return system_error(errno, "network: epoll");
+  return new_shared<DomainProxy>(std::move(state));
+}
+
+DomainProxy::DomainProxy(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+// In a fork of this program there is no thread: what that may hold is left as it is.
+DomainProxy::~DomainProxy() {
+  if (state_->owner != ::getpid()) {
+    (void)state_.release();
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->ending = true;
+  }
+  state_->context.resolver->end();
+  if (state_->has_thread) ::pthread_join(state_->thread, nullptr);
+}
+
+const DomainRules& DomainProxy::rules() const noexcept { return state_->context.rules; }
+
+std::uint64_t DomainProxy::serve(UniqueFd listener) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  // Without a thread connections wait until the next command, or the end of this one.
+  if (!state.has_thread)
+    state.has_thread = start_thread(&state.thread, State::thread_main, &state) == 0;
+  State::Client& client = state.clients.emplace_back();
+  client.number = ++state.last_number;
+  client.listener = std::move(listener);
+  state.listen_again();
+  return client.number;
+}
+
+ProxyReport DomainProxy::finish(std::uint64_t command) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const auto client = find_where(
+      state.clients, [command](const State::Client& other) { return other.number == command; });
+  if (client == state.clients.end()) return {};
+  client->listener.reset();
+  for (State::Slot& slot : state.slots)
+    if (slot.client == &*client) state.close(slot);
+  ProxyReport report = std::move(client->report);
+  state.clients.erase(client);
+  return report;
+}
+
+void* DomainProxy::State::thread_main(void* self) {
+  static_cast<State*>(self)->loop();
+  return nullptr;
+}
+
+void DomainProxy::State::loop() {
+  constexpr int most_events = 64;
+  epoll_event events[most_events];
+  int time = -1;
+  for (;;) {
+    const int ready = ::epoll_wait(context.poll.get(), events, most_events, time);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (ending) return;
+    const Clock::time_point now = Clock::now();
+    for (int i = 0; i < ready; ++i) handle(events[i], now);
+    time = expire(now);
+  }
+}
+
+void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now) {
+  const std::uint64_t key = event.data.u64;
+  if (key == resolver_key) {
+    for (Lookup& lookup : context.resolver->take()) {
+      Slot* const slot = find(lookup.key);
+      if (slot && !slot->connection->take(std::move(lookup), now)) close(*slot);
+    }
+  } else if ((key & resolver_key) == listener_key) {
+    for (Client& client : clients)
+      if (client.number == key >> number_shift) accept_all(client, now);
+  } else if (Slot* const slot = find(key)) {
+    if (!slot->connection->step((key & far_bit) != 0, now)) close(*slot);
+  }
+}
+
+// Ends what has waited too long. Returns the time until the next deadline, for epoll_wait().
+int DomainProxy::State::expire(Clock::time_point now) {
+  if (now >= retry) listen_again();
+  Clock::time_point next = retry;
+  for (Slot& slot : slots) {
+    if (slot.connection && now >= slot.connection->deadline() && !slot.connection->expire(now))
+      close(slot);
+    if (slot.connection) next = std::min(next, slot.connection->deadline());
+  }
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0)) + 1;
+}
+
+void DomainProxy::State::accept_all(Client& client, Clock::time_point now) {
+  constexpr int most_at_once = 64;  // a command that never stops must not hold up the others
+  for (int taken = 0; has_room(client); ++taken) {
+    if (taken == most_at_once) return;  // epoll reports the rest again
+    UniqueFd fd(above_standard_streams(
+        ::accept4(client.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return;
+      retry = later(now, std::chrono::milliseconds(100));
+      break;
+    }
+    Slot* slot = slots;
+    while (slot->connection) ++slot;
+    const auto place = static_cast<std::uint64_t>(slot - slots);
+    slot->client = &client;
+    slot->connection = std::make_unique<ProxyConnection>(
+        context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
+        now);
+    ++count;
+    ++client.connections;
+    if (!slot->connection->step(false, now)) close(*slot);
+  }
+  // The others wait in the kernel.
+  context.watch(client.listener.get(), 0, client.watched, 0);
+}
+
+// Accepts connections again after a time in which there was no room for more.
+void DomainProxy::State::listen_again() {
+  retry = Clock::time_point::max();
+  for (Client& client : clients)
+    if (client.listener && has_room(client))
+      context.watch(client.listener.get(), client.number << number_shift | listener_key,
+                    client.watched, EPOLLIN);
+}
+
+DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
+  Slot& slot = slots[(key >> place_shift) % most_connections];
+  return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
+}
+
+void DomainProxy::State::close(Slot& slot) {
+  Client& client = *std::exchange(slot.client, nullptr);
+  const auto connection = std::move(slot.connection);
+  context.resolver->forget(connection->key());
+  if (*connection->record.verdict != '\0') client.report.add(std::move(connection->record));
+  --client.connections;
+  --count;
+  listen_again();
+}
+
+#endif
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: audit, files in danger, sessions.
@@ -28219,7 +30898,7 @@ namespace detail {
 // write() under a lock of the file.
 class AuditFile {
  public:
-  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
   // host with SIGPIPE.
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
@@ -28227,7 +30906,7 @@ class AuditFile {
   std::string append(std::string_view record);
 
  private:
-  // Of records that could not be written; the oldest go.
+  // Of records that could not be written; the oldest are dropped.
   static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
   int open_file();
@@ -28278,13 +30957,17 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
 //   Errors: parse.
 Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
 
-// A shell of a session writes what it leaves to a pipe. Neither end blocks: what is not in the pipe
-// when the command has ended is lost.
+// The shell of a session writes its folder and variables to a pipe. Neither end blocks: bytes that
+// are not in the pipe when the command has ended are lost.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
 std::string read_session_text(const UniqueFd& told);
 
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
+
+// At most so many bytes of a text and a line for what is left out of its middle. The text may have
+// been cut before, and then had `total` bytes.
+std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total);
 
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
@@ -28298,7 +30981,7 @@ std::string signal_text(int number);
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
 std::string utc_timestamp();
 
-// Errors that say nothing about the command, but that the system is short of something.
+// Errors that come from a shortage of the system, and say nothing about the command.
 bool is_shortage(int error);
 
 // A file that only its descriptor knows, with `content` in it and read from the start.
@@ -28323,12 +31006,12 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// What the host writes by itself must not lie where commands may write: one could put a link there,
-// or change the audit log. `writable` is what they may change, canonical.
+// Refuses a file of the host's own in a place where commands may write: a command could put a link
+// there, or change the audit log. `writable` lists the canonical paths that commands may change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable);
 
-// Never replaces what is there: it may be the user's own.
+// Never replaces a file that is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
 
 Json list_of(const std::vector<std::string>& texts);
@@ -28336,16 +31019,16 @@ Json list_of(const std::vector<std::string>& texts);
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
-// What a result says of a failure for which this place may be the cause: what is allowed, and which
-// option allows more. Empty when there is no sign of that. `writable` names the folders that the
-// command may change.
+// The note on a failure that the sandbox or the container may have caused: what is allowed, and
+// which option allows more. Empty when nothing points to that. `writable` names the folders that
+// the command may change.
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, FunctionRef<std::string()> writable);
 
 // A note on the processes that a command left behind; empty when there were none.
 std::string note_of_left_behind(const ProcessResult& ended);
 
-// What an access of a command comes to on the disk as it is now.
+// The file that an access of a command reaches on the disk as it is now.
 struct Target {
   const FileAccess* access = nullptr;
   std::vector<std::string> files = {};  // canonical: one, or those that a pattern stands for
@@ -28368,7 +31051,7 @@ class WatchedFiles {
   WatchedFiles() = default;
   explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
 
-  // Paths of those that are others now than they were then, are new, or have gone.
+  // The paths of files that have changed since then, are new, or are gone.
   std::vector<std::string> changes() const;
 
  private:
@@ -28378,7 +31061,7 @@ class WatchedFiles {
     std::string start;
   };
 
-  // Of a directory only which one it is: its times change with every file in it.
+  // Of a directory only its identity: its times change with every file in it.
   static std::string print_of(const struct stat& status);
   static bool is_another(const std::pair<const std::string, std::string>& known);
   static std::string text_of(const Place& place, const std::string& file);
@@ -28406,8 +31089,9 @@ void add_note(std::vector<std::string>& notes, const char* form, Pieces values =
 
 }  // namespace
 
-// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
-// locked as long as it is in use: one that is not belonged to a program that was killed.
+// A directory with a random name and a folder `tmp` in it, removed with its content at the
+// end. It is locked as long as it is in use, so one without a lock belonged to a program that was
+// killed.
 class PrivateFolder {
  public:
   // In an open directory, whose canonical path is `parent`. `option` is what errors name.
@@ -28433,7 +31117,7 @@ class PrivateFolder {
   int fd() const noexcept { return fd_.get(); }
 
  private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  // An errno, or 0. EWOULDBLOCK: another program that removes left folders has locked it.
   static int prepare(int fd);
 
   std::string path_;
@@ -28520,8 +31204,14 @@ class Slots {
 // Admission::screen() and admit() are the gate: policy, deadline, work_dir, the files it would
 // change, then the place where it runs, in this order, so that the message a caller gets is the
 // same as in the systems this library replaces. run() and start() both go through it and through
-// Gate::record(); neither has a way around. Without read-only roots and delete guard, no file is
-// looked for.
+// Gate::record(), with no way around it. Without read-only roots and delete guard, the gate looks
+// for no files on the disk.
+
+// A directory that was checked, and opened unless it is elsewhere.
+struct OpenDirectory {
+  std::string path = {};  // canonical: absolute, no symbolic link, no `.` or `..`, no final slash
+  UniqueFd fd = {};
+};
 
 // One command on its way through the gate, with all that must live until its process has started.
 // It is admitted until one of the checks refuses it or a step fails; then `result` says why.
@@ -28536,6 +31226,9 @@ struct Executor::Admission {
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;
+    // Ends the connections of the command and puts them into the result, secrets masked; true: some
+    // were refused.
+    Function<bool(Result&, const Redactor&)> end_network = {};
     // Of max_concurrent: given back when the last copy goes away.
     std::shared_ptr<void> slot = {};
     // A note of its place, once it has ended.
@@ -28567,17 +31260,18 @@ struct Executor::Admission {
   Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
+  Verdict question = {};  // must_ask: a person decides, if nothing refuses the command
   std::vector<std::string> unset = {};
   Third third = Third::nothing;
 
-  // Everything that may refuse the command, in the order of the checks below; it changes nothing.
+  // Runs all checks that may refuse the command, in the order below. It changes nothing.
   // `judgement` is filled `in_full` when that is asked for or needed, and has nothing but the
   // policy's verdict otherwise.
   void screen(const Executor& executor, const Command& given, Judgement& judgement, bool in_full);
   // The same, and makes the process that carries it out.
   void admit(const Executor& executor, const Command& given);
 
-  // The command that is meant.
+  // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
   void enter(const Command& given, const std::string& workspace);
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
@@ -28588,14 +31282,18 @@ struct Executor::Admission {
   // Adds to the shell in `words` what has it run `text` for a session: it writes what it leaves
   // to descriptor 3. False when it cannot, as the result then says.
   bool follow_session(const std::string& text, std::vector<std::string>& words);
-  // Each of them says whether the command is still admitted.
+  // Each of these returns whether the command is still admitted.
   bool check_form(const Command& command);
   bool check_policy(const Gate& gate, const std::string& work_dir, Judgement& judgement,
                     bool in_full);
   bool check_timeout(const ExecutorOptions& options, const Command& command);
   bool check_work_dir(const Gate& gate, const Command& command, bool in_session_folder,
-                      Expected<OpenDirectory>&& found, const std::string& path);
+                      Expected<UniqueFd>&& found, const std::string& path);
   void check_files(const Executor& executor, const Command& command, const Judgement& judgement);
+
+  // Asks a person to decide on `question`. The command is admitted, or the result says why not.
+  void ask(const Gate& gate, const Command& command);
+  void reject_unasked();
 
   void fail(const Error& error, const char* step);
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
@@ -28621,13 +31319,17 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // Null: workspace and roots are on this host.
   FilesElsewhere* elsewhere = nullptr;
-  // With such a guard and a policy that lets pass what it cannot read: objects to just that.
+  // Needed with a delete guard if the policy lets pass what it cannot read: refuses just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
   mutable std::recursive_mutex audit_mutex = {};  // a callback may run a command itself
   std::string host = {};                          // of audit records
   Redactor redactor;
   mutable Slots slots = {};
+  // SHA-256 of what a person has approved for the session, the oldest first.
+  static constexpr std::size_t max_approvals = 1000;
+  mutable std::mutex approvals_mutex = {};
+  mutable std::vector<std::string> approvals = {};
 
   Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
        const std::vector<std::string>& secrets)
@@ -28647,10 +31349,12 @@ struct Executor::Gate {
   bool take_slot(const Command& command, Admission& admission) const;
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
+  // What asks a person about a command; empty: nothing can.
+  Function<void(Approval&)> who_asks(const Command& command) const;
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
-  // Tells the delete guard what a command that has run read and made.
+  // Records in the delete guard which files a command has read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
     if (!delete_guard) return;
@@ -28664,13 +31368,13 @@ struct Executor::Gate {
       if (is_file(path)) delete_guard->mark_created(path);
   }
   std::string writable(const Ending& ending) const;
-  // Writes into `told` what shows when a command has ended. `ended` may be part of it.
+  // Writes into `told` what is known once a command has ended. `ended` may be part of it.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
-  // Masks secrets in a result. To be called once.
+  // Masks secrets in a result. Call it once.
   void mask(Result& result) const;
   // What a record says of the command before it runs; empty when nothing is recorded.
   AuditRecord record_of(const Command& command, std::string time) const;
-  // Tells the audit log; a failure to do so goes into the notes of the result.
+  // Writes to the audit log; if that fails, a note of the result says so.
   void record(Result& result, AuditRecord record) const;
 };
 
@@ -28734,7 +31438,8 @@ std::string Result::summary() const {
       text = concat("killed by %", {signal_text(signal)});
       break;
     case Outcome::timed_out:
-      text = concat("timed out after % s", {seconds_text(timeout)});
+      text = idle ? concat("timed out without output for % s", {seconds_text(idle_timeout)})
+                  : concat("timed out after % s", {seconds_text(timeout)});
       break;
     case Outcome::cancelled:
       text = "cancelled";
@@ -28756,7 +31461,7 @@ std::string Result::summary() const {
 
 // `known` is shared with the callback that records the end. That callback lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
-// is done(), and everybody else reads it after.
+// is done(), and all others read it afterwards.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
   Result asked = Result();
@@ -28853,9 +31558,14 @@ void Execution::close_input() const {
   if (state_->process) state_->process->close_input();
 }
 
-Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+Expected<TerminalScreen> Execution::screen() const {
+  if (state_->process) return state_->process->screen();
+  return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
+}
+
+OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   if (state_->process) return state_->process->read(stream, cursor, max_lines);
-  Capture::Chunk nothing;
+  OutputChunk nothing;
   nothing.next = cursor;
   return nothing;
 }
@@ -28865,7 +31575,6 @@ Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t 
 
 namespace {
 
-// Of a text that may have been cut before, and then had so many bytes.
 std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
@@ -28874,10 +31583,6 @@ std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint6
       {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
        tail});
 }
-
-}  // namespace
-
-namespace {
 
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
@@ -28969,6 +31674,25 @@ void set_sandbox_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+namespace {
+
+void set_verdict_fields(Json& object, const Result& r) {
+  const auto set_known = [&object](std::string_view field, const std::string& text) {
+    if (!text.empty()) object.set(field, text);
+  };
+  object.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
+  if (r.rule_end > r.rule_begin) {
+    object.set("rule_begin"sv, r.rule_begin);
+    object.set("rule_end"sv, r.rule_end);
+  }
+  set_known("message"sv, r.message);
+  set_known("asked"sv, r.asked);
+  set_known("answer"sv, r.answer);
+}
+
+}  // namespace
+
 Json to_json(const AuditRecord& record) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
@@ -29001,18 +31725,14 @@ Json to_json(const AuditRecord& record) {
     set_text("input_sha256"sv, record.input_sha256);
   }
   set_text("work_dir"sv, r.work_dir);
-  object.set("allowed"sv, r.outcome != Outcome::refused);
-  set_known("rule"sv, r.rule);
-  if (r.rule_end > r.rule_begin) {
-    object.set("rule_begin"sv, r.rule_begin);
-    object.set("rule_end"sv, r.rule_end);
-  }
-  set_known("message"sv, r.message);
+  set_verdict_fields(object, r);
   object.set("outcome"sv, name(r.outcome));
+  if (r.idle) object.set("idle"sv, true);
   object.set("exit_code"sv, r.exit_code);
   if (r.signal != 0) object.set("signal"sv, r.signal);
   object.set("duration_ms"sv, milliseconds(r.wall_time));
   object.set("cpu_ms"sv, milliseconds(r.cpu_time));
+  if (r.peak_memory > 0) object.set("peak_memory"sv, r.peak_memory);
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
@@ -29023,6 +31743,7 @@ Json to_json(const AuditRecord& record) {
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
+  if (!r.connections.is_null()) object.set("connections"sv, r.connections);
   set_sandbox_fields(object, r);
   return object;
 }
@@ -29077,8 +31798,8 @@ int AuditFile::open_file() {
   return 0;
 }
 
-// flock(2) knows no time limit, and whoever can open the file can hold its lock: so it is asked for
-// a number of times, in about 200 ms, and then done without.
+// flock(2) has no time limit, and any process that can open the file can hold its lock. So this
+// tries a number of times, for about 200 ms, and then goes on without the lock.
 bool AuditFile::lock() const {
   constexpr int most_tries = 200;
   for (int i = 0; i < most_tries; ++i) {
@@ -29089,8 +31810,8 @@ bool AuditFile::lock() const {
   return false;
 }
 
-// Finds the end of the file, which others may have moved, and its last hash. What somebody should
-// be told of the file, or nothing.
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
+// note for the operator, or an empty text.
 std::string AuditFile::follow() {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
@@ -29225,8 +31946,8 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
   return make_error(ErrorCode::not_found, "that home directory is not known here");
 }
 
-// Links are followed here and not by the policy, which looks at no disk. What is removed is the
-// entry of a directory, not what it links to.
+// Links are followed here, because the policy does not look at the disk. A deletion removes the
+// entry of a directory and not the target of its link.
 Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
                              FunctionRef<std::string()> own_home, WalkBudget& budget) {
   auto path = spelled_out(access, work_dir, own_home);
@@ -29254,8 +31975,9 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   return target;
 }
 
-// What a change to a canonical path would change in a root that is not writable: the path, or such
-// a root below it. Empty when nothing. `around`: what lies below goes with it.
+// The read-only path that a change to a canonical path would change: the path itself, or a
+// read-only root below it. Empty when there is none. `around`: the change includes everything below
+// the path.
 std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
   const Root* root = paths.deepest_root(path);
   if (root && root->permission != Permission::write) return path;
@@ -29362,8 +32084,8 @@ constexpr std::string_view watched_paths =
     ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
     ".config/git/config .config/fish/config.fish";
 
-// The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
-// do: the file itself is watched. Only what lies in the work tree is of interest here.
+// The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
+// enough, because the file itself is watched. Only what lies in the work tree is of interest here.
 std::string hooks_path_in(const std::string& config) {
   constexpr std::string_view key = "hookspath";
   const std::size_t at = in_lower_case(config).find(key);
@@ -29410,7 +32132,7 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// What lies beyond a bound in the second look only is still there.
+// An entry that only the second look cut off at a bound is still there.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -29482,7 +32204,7 @@ void WatchedFiles::look_at_repository(const Place& place, const std::string& git
   look_at_entries(place, git + "/worktrees", 1);
 }
 
-// What a command may have put there can be anything: no link is followed, and nothing waited for.
+// A command may have put anything there: this follows no link and never blocks, on a fifo for one.
 std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
   constexpr std::size_t most = std::size_t{64} << 10;
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -29543,8 +32265,8 @@ void WatchedFiles::look_at(const std::string& directory) {
 
 namespace {
 
-// Sessions: a command of one is still a shell of its own. It tells what it leaves through a pipe,
-// as text that is read as a hostile command's, and never run by a shell.
+// Sessions: each command is still a shell of its own. At its end it writes its folder and exported
+// variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
   return !is_word_of(
@@ -29684,7 +32406,7 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
   if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
-  // What the script has made of these names, as functions or aliases, is not meant.
+  // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
   const std::string list = concat("%&&%export -p&&%", {echo, own, echo});
@@ -29694,8 +32416,8 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
-  // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
+  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
@@ -29782,8 +32504,9 @@ void Session::reset() const {
   ++state_->resets;
 }
 
-// What a command has changed becomes the session's, which had that folder when it began. False when
-// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+// Takes the changes of a command over into the session, whose folder was `folder` when the command
+// began. False: there are too many variables, and nothing is taken. After a reset of the session
+// nothing is taken either.
 bool Session::State::take(const SessionState& told, const std::string& folder,
                           std::uint64_t reset) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -29829,8 +32552,8 @@ void Executor::Admission::enter(const Command& given, const std::string& workspa
   }
 }
 
-// What the session does not take over, and why; empty when it takes all. A folder where the next
-// command would be refused is not taken.
+// A note on what the session does not take over, and why; empty when it takes all. It does not
+// take a folder in which the next command would be refused.
 std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
                                                  const PathRules& paths) const {
   constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
@@ -29900,18 +32623,15 @@ bool Executor::Gate::take_slot(const Command& command, Admission& admission) con
         owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
     return true;
   }
-  Result& result = admission.result;
-  result.step = step_name(SpawnStep::setup);
+  Error error = cancelled_before_start();
   if (in_event_thread()) {
-    result.message = concat(
+    error.system_error = 0;
+    error.message = concat(
         "as many commands run as may run at a time (%), and a callback of a started command cannot "
         "wait for their end",
         {options.max_concurrent});
-  } else {
-    result.outcome = Outcome::cancelled;
-    result.system_error = ECANCELED;
-    result.message = "cancelled before it was started";
   }
+  admission.fail(error, step_name(SpawnStep::setup));
   return false;
 }
 
@@ -30026,7 +32746,7 @@ constexpr Symptoms symptoms[] = {
     {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
-// Programs that were told to be quiet, and left with these.
+// Programs that print nothing when an option asks for it, and what they exit with then.
 struct QuietFailure {
   char program[5];
   int exit_code;
@@ -30057,7 +32777,7 @@ bool possible(Cause cause, const Result& told, Network network) {
     case Cause::network:
       return network != Network::host;
     case Cause::refused_connection:
-      return network == Network::loopback;
+      return network == Network::loopback || network == Network::allow;
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
@@ -30123,6 +32843,10 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
              "background command";
     case Cause::refused_connection:
     case Cause::network:
+      if (network == Network::allow)
+        return "Commands have a 127.0.0.1 of their own here, and reach the names that the operator "
+               "allows only through the proxy in HTTPS_PROXY, which not every program uses "
+               "(network: allow)";
       if (network != Network::loopback)
         return concat("The network is switched off for commands here (network: %)",
                       {name(network)});
@@ -30181,7 +32905,7 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 }  // namespace
 
 void Executor::Admission::fail(const Error& error, const char* step) {
-  result.outcome = Outcome::not_started;
+  result.outcome = error.system_error == ECANCELED ? Outcome::cancelled : Outcome::not_started;
   result.system_error = error.system_error;
   result.step = step;
   result.message = error.message;
@@ -30206,6 +32930,7 @@ Expected<void> check_general_options(const ExecutorOptions& options) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
+      {"idle_timeout", options.idle_timeout},
       {"kill_grace", options.kill_grace}};
   for (const auto& [field, time] : times)
     if (time.count() <= 0)
@@ -30253,21 +32978,21 @@ Expected<void> Executor::Gate::find_workspace() {
     workspace = elsewhere->workspace;
     return {};
   }
-  auto found = PathRules().open_work_dir(workspace.empty() ? "." : workspace, ".");
+  const std::string given = workspace.empty() ? "." : workspace;
+  const auto found = PathRules().open_work_dir(given, ".", &workspace);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  workspace = found->path;
   return {};
 }
 
 Expected<void> Executor::Gate::set_up_guards() {
   std::vector<std::string> roots = {options.workspace};
   for (const Root& root : paths.roots()) {
-    // Where they are elsewhere, the kernel there sees to it.
+    // If the files are elsewhere, the kernel there enforces it.
     if (root.permission != Permission::write && !elsewhere) has_read_only_roots = true;
     roots.push_back(root.path);
   }
   if (options.delete_guard) delete_guard.emplace(std::move(roots));
-  if (!guards_files() || options.policy.mode != PolicyOptions::Mode::compat) return {};
+  if (!guards_files() || !options.policy.compat) return {};
   PolicyOptions nothing_but_syntax;
   for (const RuleInfo& rule : Policy::rules())
     nothing_but_syntax.disabled_rules.push_back(rule.name);
@@ -30306,13 +33031,12 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
   return std::move(message.path);
 }
 
-Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
-                                                std::string* path) const {
+Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
     found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());
   if (found && path) *path = *found;
-  return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
+  return gate_->paths.open_found(found, !gate_->elsewhere);
 }
 
 bool Executor::Admission::check_form(const Command& command) {
@@ -30331,15 +33055,22 @@ bool Executor::Admission::check_policy(const Gate& gate, const std::string& work
                                        Judgement& judgement, bool in_full) {
   judgement = gate.policy.judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
-  if (!verdict) reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
-  return verdict.allowed;
+  if (verdict.must_ask)
+    question = verdict;
+  else if (!verdict)
+    reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  return admitted();
 }
 
 bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Command& command) {
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
-  if (result.timeout.count() <= 0) {
-    reject("timeout", "timeout must be greater than 0 seconds, and not %",
-           {seconds_text(result.timeout)});
+  result.idle_timeout =
+      command.idle_timeout.value_or(command.background ? no_limit : options.idle_timeout);
+  const bool idle = result.timeout.count() > 0;  // if one of them is wrong
+  const auto shorter = idle ? result.idle_timeout : result.timeout;
+  if (shorter.count() <= 0) {
+    reject("timeout", "%timeout must be greater than 0 seconds, and not %",
+           {idle ? "idle_" : "", seconds_text(shorter)});
     return false;
   }
   if (result.timeout <= options.max_timeout || command.background) return true;
@@ -30351,11 +33082,11 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
 
 // `path` is the canonical path, when that is known.
 bool Executor::Admission::check_work_dir(const Gate& gate, const Command& command,
-                                         bool in_session_folder, Expected<OpenDirectory>&& found,
+                                         bool in_session_folder, Expected<UniqueFd>&& found,
                                          const std::string& path) {
   if (found) {
-    directory = std::move(*found);
-    result.work_dir = directory.path;
+    directory = OpenDirectory{path, found.take()};
+    result.work_dir = path;
     return true;
   }
   if (is_shortage(found.error().system_error)) {
@@ -30399,13 +33130,16 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   const ExecutorOptions& options = gate.options;
   Judgement judgement;
   screen(executor, given, judgement, false);
+  if (admitted() && question.must_ask) ask(gate, this->command(given));
   if (!admitted() || !gate.take_slot(given, *this)) return;
   const Command& command = this->command(given);
   process.work_dir = directory.path;
   process.work_dir_fd = directory.fd.get();
   process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
-  process.merge_streams = command.merge_streams;
+  process.merge_streams = command.merge_streams || command.terminal_rows > 0;
+  process.terminal_rows = command.terminal_rows;
+  process.terminal_cols = command.terminal_cols;
   process.max_output = options.max_output;
   if (command.max_output) {
     process.spill_above = *command.max_output;
@@ -30419,6 +33153,7 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   process.spill_dir_fd = gate.spill_directory.get();
   process.max_spill = options.max_spill;
   process.timeout = result.timeout;
+  process.idle_timeout = result.idle_timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
   process.on_output = command.on_output;
@@ -30447,9 +33182,10 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   if (ended.outcome == Outcome::signaled)
     add_note(told.notes, "ended by %", {signal_text(ended.signal)});
   add_note(told.notes, "%", {note_of_left_behind(ended)});
-  add_note(
-      told.notes, "%",
-      {advice_on(ended, told, ending.network, options.shell, [&] { return writable(ending); })});
+  // The note on refused connections says all that advice on the network could say.
+  const Network network = ending.end_network(told, redactor) ? Network::host : ending.network;
+  add_note(told.notes, "%",
+           {advice_on(ended, told, network, options.shell, [&] { return writable(ending); })});
   if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
@@ -30541,6 +33277,8 @@ Result Executor::check(const Command& command) const {
   Judgement judgement;
   Admission admission;
   admission.screen(*this, command, judgement, false);
+  if (admission.admitted() && admission.question.must_ask && !gate_->who_asks(command))
+    admission.reject_unasked();
   gate_->mask(admission.result);
   return std::move(admission.result);
 }
@@ -30552,13 +33290,103 @@ Judgement Executor::judge(const Command& command) const {
   admission.screen(*this, command, judgement, true);
   const Result& result = admission.result;
   judgement.verdict.message = gate_->redactor.redact(judgement.verdict.message);
-  if (admission.admitted() || !judgement.verdict) return judgement;
+  if (admission.admitted() || !(judgement.verdict || judgement.verdict.must_ask)) return judgement;
   judgement.verdict.allowed = false;
+  judgement.verdict.must_ask = false;
   judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
   judgement.verdict.message = gate_->redactor.redact(result.message);
   judgement.verdict.begin = result.rule_begin;
   judgement.verdict.end = result.rule_end;
   return judgement;
+}
+
+// executor/approval.cpp ---------------------------------------------------------------------------
+// Commands that a person must approve.
+//
+//   Policy::judge() says must_ask, and no other check refuses the command
+//     approved for the session before          -> it runs; the answer is "remembered"
+//     no callback, or where none may wait      -> refused
+//     the command is cancelled, also meanwhile -> cancelled
+//     once, session                            -> it runs; the second is remembered
+//     no                                       -> refused
+
+namespace {
+
+// What must be the same for an approval to hold. Each text has its size before it, so that no two
+// commands have one print.
+std::string print_of(const Approval& approval, const Command& command,
+                     const std::vector<std::string>& unset) {
+  std::string print;
+  const auto add = [&print](std::string_view text) { append_all(print, {text.size(), ":", text}); };
+  for (const std::string* text :
+       {&approval.rule, &approval.message, &approval.work_dir, &approval.command, &command.code,
+        &command.input, &command.interpreter})
+    add(*text);
+  add(std::to_string(command.environment.size()));  // where the unset ones begin
+  for (const auto& [variable, value] : command.environment) {
+    add(variable);
+    add(value);
+  }
+  for (const std::string& variable : unset) add(variable);
+  return sha256(print);
+}
+
+}  // namespace
+
+Function<void(Approval&)> Executor::Gate::who_asks(const Command& command) const {
+  if (in_event_thread()) return {};
+  return command.on_ask ? command.on_ask : options.on_ask;
+}
+
+void Executor::Admission::reject_unasked() {
+  reject(question.rule,
+         "Command needs the approval of a person, and this program cannot ask for it: %",
+         {question.message}, question.begin, question.end);
+}
+
+void Executor::Admission::ask(const Gate& gate, const Command& command) {
+  Approval approval;
+  approval.command = result.command;
+  approval.work_dir = result.work_dir;
+  approval.rule = question.rule;
+  approval.message = question.message;
+  approval.given = &command;
+  const std::string print = print_of(approval, command, unset);
+  {
+    const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
+    if (is_one_of(print, gate.approvals)) {
+      result.answer = "remembered";
+      return;
+    }
+  }
+  const auto on_ask = gate.who_asks(command);
+  if (!on_ask) return reject_unasked();
+  for (std::string* text : {&approval.command, &approval.work_dir, &approval.message})
+    *text = gate.redactor.redact(*text);
+  const auto cancelled = [&] {
+    if (!command.cancel || !command.cancel->cancelled()) return false;
+    fail(cancelled_before_start(), step_name(SpawnStep::setup));
+    result.outcome = Outcome::cancelled;
+    return true;
+  };
+  if (cancelled()) return;
+  on_ask(approval);
+  constexpr std::size_t longest_name = 1024;
+  result.asked = to_utf8(utf8_prefix(approval.asked, longest_name));
+  result.answer = !approval.allowed ? "no" : approval.for_session ? "session" : "once";
+  if (cancelled()) return;
+  if (!approval.allowed) {
+    const bool asked = approval.problem.empty();
+    reject(question.rule, "%%: %",
+           {asked ? "A person was asked and did not allow it"
+                  : "Command needs the approval of a person, and ",
+            approval.problem, question.message},
+           question.begin, question.end);
+  } else if (approval.for_session) {
+    const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
+    if (gate.approvals.size() == Gate::max_approvals) gate.approvals.erase(gate.approvals.begin());
+    gate.approvals.push_back(print);
+  }
 }
 
 // executor/local_internal.hpp ---------------------------------------------------------------------
@@ -30572,9 +33400,12 @@ struct LocalExecutor::Place {
   std::string skills_dir;
   Sandbox sandbox = {};
   std::shared_ptr<const SandboxReport> report = {};
-  std::vector<std::string> writable = {};         // what the sandbox was told to grant
+  std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
   std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
+#if defined(__linux__)
+  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow, else null
+#endif
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -30610,8 +33441,11 @@ struct LocalExecutor::Place {
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
+  // The proxy of the names that commands may reach, or why there can be none.
+  Expected<void> make_proxy(const LocalOptions& options, const SandboxReport& known);
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
+  void connect(Admission& admission) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
@@ -30658,7 +33492,7 @@ UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
 // Gives its owner all rights to a directory within a directory.
 bool make_usable(int parent, const char* entry) {
 #if defined(__linux__)
-  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  // fchmod() takes no descriptor of this kind, and fchmodat() always follows links.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   return itself && ::chmod(concat("/proc/self/fd/%", {itself.get()}).c_str(), 0700) == 0;
@@ -30757,7 +33591,7 @@ void TreeRemoval::move_up(int parent, const char* entry) {
 
 constexpr std::size_t random_size = 6;  // of a folder's name, after its prefix
 
-// Removes folders in a directory that nobody uses any more: a few, as the caller waits for it.
+// Removes folders in a directory that no process uses any more: a few, as the caller waits.
 void remove_left_folders(int parent, std::string_view prefix) {
   constexpr int most = 16;
   int removed = 0;
@@ -30785,7 +33619,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
                                                                      const std::string& parent,
                                                                      std::string_view prefix) {
   constexpr int most_tries = 10;
-  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  // A process that removes left folders may remove a new one, which has no lock yet.
   const auto may_be_had = [](int error) {
     return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
   };
@@ -30833,7 +33667,7 @@ PrivateFolder::~PrivateFolder() {
 }
 
 int PrivateFolder::prepare(int fd) {
-  // On a file system without locks nobody removes what was left.
+  // On a file system without locks, left folders are never removed.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }
@@ -31088,6 +33922,14 @@ const char* value_of(const std::vector<std::string>& variables, std::string_view
 std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat("CODEEXEC_NETWORK=%", {name(network)})};
+  if (network == Network::allow) {
+    const std::string proxy = concat("http://127.0.0.1:%", {proxy_port});
+    for (const char* variable : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+      add_words(variables, {concat("%=%", {variable, proxy}),
+                            concat("%=%", {in_lower_case(variable), proxy})});
+    add_words(variables, {"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1",
+                          "NODE_USE_ENV_PROXY=1"});
+  }
   if (network == Network::none)
     add_words(variables,
               {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
@@ -31157,6 +33999,90 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
 
 }  // namespace
 
+// executor/network.cpp ----------------------------------------------------------------------------
+// The network of a local executor's commands, by names.
+
+#if defined(__linux__)
+
+namespace {
+
+// True: some were refused, as a note then says.
+bool tell_of_network(const ProxyReport& report, const DomainRules& rules, const Redactor& redactor,
+                     Result& told) {
+  if (report.records.empty()) return false;
+  told.connections = Json::array();
+  for (const ProxyRecord& record : report.records) {
+    Json object = Json::object();
+    object.set("name"sv, redactor.redact(record.name));
+    object.set("port"sv, record.port);
+    object.set("verdict"sv, record.verdict);
+    if (!record.reason.empty()) object.set("reason"sv, redactor.redact(record.reason));
+    object.set("sent"sv, record.sent);
+    object.set("received"sv, record.received);
+    told.connections.push_back(std::move(object));
+  }
+  if (report.omitted > 0) {
+    Json object = Json::object();
+    object.set("omitted"sv, report.omitted);
+    told.connections.push_back(std::move(object));
+  }
+  if (report.refused.empty()) return false;
+  const bool all = report.refused.size() < ProxyReport::most_refused;
+  add_note(told.notes, "% not allowed over the network; the operator allows: %",
+           {joined(report.refused, ", "sv) +
+                (all ? report.refused.size() == 1 ? " is" : " are" : " and perhaps others are"),
+            utf8_prefix(rules.text(), 1000)});
+  return true;
+}
+
+}  // namespace
+
+Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options,
+                                                const SandboxReport& known) {
+  const bool wanted = options.sandbox.network == Network::allow;
+  if (wanted == options.allowed_domains.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      wanted
+                          ? "network: 'allow' needs allowed_domains: the names that commands may "
+                            "reach"
+                          : "allowed_domains: it needs network allow");
+  if (!wanted) return {};
+  auto rules = DomainRules::create(options.allowed_domains);
+  if (!rules) return rules.failure();
+  // What was not to be an open network must not become one.
+  if (known.network == Network::host)
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' cannot be had here: %; set network to host or none",
+                      {joined(known.missing, "; "sv)});
+  if (known.network != Network::allow) return {};
+  auto made = DomainProxy::create(std::move(*rules));
+  if (!made) return made.failure();
+  proxy = std::move(*made);
+  return {};
+}
+
+void LocalExecutor::Place::connect(Admission& admission) const {
+  if (!proxy) return;
+  const auto number = new_shared<std::uint64_t>(0u);
+  admission.process.on_listener = [proxy = proxy, number](UniqueFd listener) {
+    *number = proxy->serve(std::move(listener));
+  };
+  admission.ending.end_network = [proxy = proxy, number](Result& told, const Redactor& redactor) {
+    return tell_of_network(proxy->finish(*number), proxy->rules(), redactor, told);
+  };
+}
+
+#else
+
+Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options, const SandboxReport&) {
+  if (options.sandbox.network != Network::allow && options.allowed_domains.empty()) return {};
+  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
+}
+
+void LocalExecutor::Place::connect(Admission&) const {}
+
+#endif
+
 // executor/local.cpp ------------------------------------------------------------------------------
 // The executor of this host.
 
@@ -31196,7 +34122,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 namespace {
 
-// And how much of the machine: what holds with and without a sandbox.
+// Describes the shell and the limits, which hold with and without a sandbox.
 std::string facts_of(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
@@ -31266,6 +34192,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
+  if (auto ok = make_proxy(options, known); !ok) return ok;
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   report = new_shared<const SandboxReport>(std::move(known));
@@ -31295,6 +34222,13 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
+#if defined(__linux__)
+  if (report.network == Network::allow)
+    append_all(text,
+               " The network reaches nothing but these, through a proxy that variables such as "
+               "HTTPS_PROXY name, and 127.0.0.1 within one command: %.",
+               {to_utf8(place_->proxy->rules().text())});
+#endif
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -31307,7 +34241,7 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   std::vector<Root> roots = paths.roots();
   const auto add = [&roots](const std::string& path, Permission permission) {
     roots.push_back({path, permission});
-    // One that is gone, or that is a root already, adds nothing.
+    // A place that is gone, or is a root already, adds nothing.
     if (!PathRules::create(roots)) roots.pop_back();
   };
   for (const std::string& path : writable) {
@@ -31344,6 +34278,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   if (!sandboxed()) return;
+  connect(admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -31724,7 +34659,8 @@ std::string owner_text(const ProgramIdentity& program);
 // Takes those parts off the text, with the `;` after the last one.
 ProgramIdentity take_owner(std::string_view& text);
 
-PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+// Whether a program still runs. Empty: it is of another machine or user.
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
 
 // Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
 std::chrono::seconds age_since(const std::string& time);
@@ -31824,6 +34760,8 @@ struct PlaceRequest {
   std::string script = {};
   bool tells = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
+  int terminal_rows = 0;
+  int terminal_cols = 0;
   bool has_input = false;
   bool waited_for = false;  // `started` is wanted
   std::chrono::milliseconds timeout = no_limit;
@@ -32358,6 +35296,8 @@ std::string PlaceRequest::text() const {
     if (this->*flag.member) set_member(head, flag.name, true);
   for (const StartTexts& texts : start_texts)
     set_member(head, texts.name, (this->*texts.member).size());
+  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
+  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
   set_member(head, "grace", static_cast<long long>(kill_grace.count()));
   std::string text = head.dump();
@@ -32379,6 +35319,9 @@ bool PlaceRequest::read(std::string_view text) {
   const auto head = Json::parse(head_text);
   if (!head || !head->is_object()) return false;
   for (const StartFlag& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  // The start checks them.
+  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
+  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
   timeout = time_in(*head, "timeout", no_limit);
   kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
@@ -32583,7 +35526,7 @@ inline std::string_view folder_of(std::string_view path) {
 }
 
 // The options for the other side, and the ground of its question: the workspace and the options.
-Json copy_options(const PlaceCopyOptions& options);
+Json copy_options(const PlaceOptions& options);
 Json copy_ground(std::string_view ground, const Json& options);
 
 // The program of the other side: it answers until the input ends.
@@ -33168,7 +36111,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     // The command enters the folder that is checked here, whatever its name leads to later.
     auto opened = PathRules().open_found(options.work_dir);
     if (opened)
-      folder = std::move(opened->fd);
+      folder = opened.take();
     else
       ready = opened.error();
     options.work_dir_fd = folder.get();
@@ -33234,6 +36177,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
   options.merge_streams = request.merge_streams;
+  options.terminal_rows = request.terminal_rows;
+  options.terminal_cols = request.terminal_cols;
   options.timeout = request.timeout;
   options.kill_grace = request.kill_grace;
   options.uid = uid_;
@@ -33405,7 +36350,9 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
   }
   if (size > longest_request - longest_payload)
     return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
-  request.merge_streams = command.merge_streams;
+  request.merge_streams = admission.process.merge_streams;
+  request.terminal_rows = command.terminal_rows;
+  request.terminal_cols = command.terminal_cols;
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
   request.kill_grace = process.kill_grace;
@@ -34867,12 +37814,12 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 
 namespace {
 
-Json copy_options(const PlaceCopyOptions& options) {
+Json copy_options(const PlaceOptions& options) {
   Json object = Json::object();
-  set_member(object, "files", static_cast<unsigned long long>(options.max_files));
-  set_member(object, "size", static_cast<unsigned long long>(options.max_bytes));
-  set_member(object, "exclude", list_of(options.exclude));
-  set_member(object, "gitignore", options.gitignore);
+  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
+  set_member(object, "exclude", list_of(options.copy_exclude));
+  set_member(object, "gitignore", options.copy_gitignore);
   return object;
 }
 
@@ -35172,6 +38119,11 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
+  if (options.sandbox.network == Network::allow)
+    return make_error(
+        ErrorCode::unsupported,
+        "network: 'allow' is for commands on this host only; give the place a network "
+        "of its own (a NetworkPolicy, a firewall), and network host, none or loopback");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return {};
@@ -35180,7 +38132,7 @@ Expected<void> check_options(const PlaceOptions& options) {
 // Whether a workspace can be copied as it is now, and the options for that.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
-  for (const std::string& pattern : options.copy.exclude)
+  for (const std::string& pattern : options.copy_exclude)
     if (pattern.empty() || !is_utf8(pattern) ||
         pattern.find_first_of("\0\n"sv) != std::string::npos)
       return make_error(ErrorCode::invalid_argument, "place_copy_exclude: % is no line of UTF-8",
@@ -35191,7 +38143,7 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
                         "allowed_paths: % lies outside of the workspace, and that alone is copied",
                         {in_quotes(root.path)});
   if (auto ok = check_out_of_reach(options, {workspace}); !ok) return ok;
-  const auto tree = CopyTree::of(workspace, paths, copy_options(options.copy));
+  const auto tree = CopyTree::of(workspace, paths, copy_options(options));
   if (!tree) return tree.failure();
   if ((*tree)->scan()) return {};
   return make_error(ErrorCode::limit, "workspace: it cannot be copied: %",
@@ -35339,7 +38291,7 @@ Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std
     wanted.workspace = local;
     return {};
   }
-  set_member(wanted.hello, "copy", copy_options(options.copy));
+  set_member(wanted.hello, "copy", copy_options(options));
   return check_copy(options, local, paths);
 }
 
@@ -35495,7 +38447,6 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   if (!ok || !admission.admitted()) return ok;
   const auto fail = [&admission](const Error& error, const char* step) {
     admission.fail(error, step);
-    if (error.system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
     return Expected<void>();
   };
   std::shared_ptr<PlaceCommand> remote;
@@ -35839,9 +38790,10 @@ Expected<void> find_ground(std::string& ground) {
   for (Root& root : roots) look_at_home(root.path);
   const auto rules = PathRules::create(roots);
   if (!rules) return rules.failure();
-  const auto found = PathRules().open_work_dir(workspace, {});
+  std::string path;
+  const auto found = PathRules().open_work_dir(workspace, {}, &path);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(found->path, rules->roots());
+  ground = ground_of(path, rules->roots());
   return {};
 }
 
@@ -35930,14 +38882,15 @@ ProgramIdentity take_owner(std::string_view& text) {
   return program;
 }
 
-PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return PlaceMaker::unknown;
-  if (maker.boot != own.boot) return PlaceMaker::gone;
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
+  if (maker.boot != own.boot) return false;
   const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return PlaceMaker::unknown;
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start ? PlaceMaker::running : PlaceMaker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? PlaceMaker::gone : PlaceMaker::unknown;
+  if (!now.empty()) return now == maker.start;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  return std::nullopt;
 }
 
 std::chrono::seconds age_since(const std::string& time) {
@@ -36246,10 +39199,10 @@ Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
     if (starts_with(line, name_start)) place.agent = line.substr(name_start.size());
     const long long since = std::strtoll(begun.c_str(), nullptr, 10);
     place.age = std::chrono::seconds(since > 0 ? ::time(nullptr) - since : -1);
-    place.maker = maker_of(maker, own);
+    place.maker_runs = still_runs(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
-    if (remove_left && place.maker == PlaceMaker::gone && place.state != "completing") {
+    if (remove_left && place.maker_runs == false && place.state != "completing") {
       const ProcessResult removed = call_cluster({}, {"scancel", place.name});
       if (!removed.succeeded())
         return slurm_error(concat("Slurm does not cancel job %", {place.name}),
@@ -36752,12 +39705,12 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
     place.age = age_since(metadata["creationTimestamp"sv].as_string());
     std::string_view owner = metadata["annotations"sv]["codeexec/owner"sv].as_string();
     ProgramIdentity maker = take_owner(owner);
-    place.maker = maker_of(maker, own);
+    place.maker_runs = still_runs(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
     const bool is_going = !metadata["deletionTimestamp"sv].is_null();
     place.state = is_going ? "deleted" : in_lower_case(item["status"sv]["phase"sv].as_string());
-    if (remove_left && place.maker == PlaceMaker::gone && !is_going) {
+    if (remove_left && place.maker_runs == false && !is_going) {
       const ProcessResult removed = call_cluster(
           kubectl, {"delete", kind, place.name, "--now", "--wait=false", "--ignore-not-found"});
       if (!removed.succeeded())
@@ -36912,6 +39865,8 @@ struct Jobs::Job {
   bool start(const Executor& executor, Command& command, JobStatus& failure);
   // True once the execution is done: after the on_end callback the event thread needs a moment.
   bool has_ended() const;
+  // True if a line of the screen matches, after output that the caller has not seen.
+  bool shows(const Wait& until) const;
   WaitEnd wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const;
   // Waits for the end and sets state, duration and result, with all output.
   void finish(JobStatus& status) const;
@@ -36957,7 +39912,7 @@ class LineSearch {
 
   // True if a line matches in the output since the last call.
   bool advance(const Execution& execution, const Regex& pattern) {
-    const Capture::Chunk chunk = execution.read(stream_, cursor_);
+    const OutputChunk chunk = execution.read(stream_, cursor_);
     cursor_ = chunk.next;
     std::string_view text = chunk.text;
     if (chunk.missed == 0) return search(text, pattern);
@@ -37080,6 +40035,16 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
   return true;
 }
 
+bool Jobs::Job::shows(const Wait& until) const {
+  if (events->out_bytes.load() <= until.out) return false;
+  const auto screen = execution.screen();
+  if (!screen) return false;
+  std::string_view rest = screen->text;
+  while (!rest.empty())
+    if (until.pattern->find(take_part(rest, '\n'), 0)) return true;
+  return false;
+}
+
 bool Jobs::Job::has_ended() const { return events->ended.load() && execution.wait_for(no_limit); }
 
 Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const {
@@ -37089,8 +40054,10 @@ Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_poi
   for (;;) {
     // Asked before the search: if the job has ended, its output is complete.
     const bool ended = has_ended();
-    if (until.pattern &&
-        (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
+    if (until.on_screen) {
+      if (until.pattern && shows(until)) return WaitEnd::matched;
+    } else if (until.pattern &&
+               (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
       return WaitEnd::matched;
     if (ended) return WaitEnd::ended;
     if (until.cancel && until.cancel->cancelled()) return WaitEnd::cancelled;
@@ -37332,7 +40299,6 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure) {
 JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
-  const Clock::time_point deadline = later(Clock::now(), time);
   JobStatus status;
   status.state = JobState::failed;
   const auto fail = [&](const Error& error) {
@@ -37351,6 +40317,8 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   // is left to the executor, which then does not start the command.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
   if (!job.start(state->executor, changed, status)) return status;
+  // A person may have been asked first.
+  const Clock::time_point deadline = later(Clock::now(), time);
   state->add(*made, false);
   Wait until;
   until.cancel = command.cancel;
@@ -37393,6 +40361,17 @@ Expected<JobOutput> Jobs::read(std::string_view id, std::uint64_t out, std::uint
   // The status comes first: if it has ended, the output read after it is complete.
   return JobOutput{(*job)->status(), execution.read(Stream::out, out, max_lines),
                    execution.read(Stream::err, err, max_lines)};
+}
+
+Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  auto screen = (*job)->execution.screen();
+  if (screen) return screen;
+  return make_error(ErrorCode::unsupported,
+                    "background shell % has no terminal, and so no screen: read its output, or "
+                    "start it with a terminal",
+                    {in_quotes(id)});
 }
 
 Expected<Jobs::WaitEnd> Jobs::wait(std::string_view id, const Wait& until) const {
@@ -37565,7 +40544,7 @@ bool is_underline(std::string_view text) {
   return (c == '=' || c == '-') && without_blanks(text.substr(run_of(text, c))).empty();
 }
 
-// Reads the structure of a text line by line, as far as it takes to tell fences: the quotes and
+// Reads the structure of a text line by line, as far as fences depend on it: the quotes and
 // list items that a line is in, and whether it goes on with a paragraph.
 class FenceReader {
  public:
@@ -37955,7 +40934,7 @@ Expected<std::string> path_of_code(const Executor& executor, const std::string& 
     return make_error(ErrorCode::limit, "Filename is longer than % bytes", {longest_code_path});
   auto path = executor.canonical(name, work_dir);
   if (!path) return with_prefix("Filename cannot be used: ", {}, path.error());
-  // A tilde is not special here, but whoever wrote it took it for another directory.
+  // A tilde is not special here, but the model that wrote it meant another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace"sv);
   if (name.back() == '/') return refuse("Filename is that of a directory"sv);
@@ -38007,7 +40986,7 @@ class CodeRun {
     UniqueFd directory;
     if (saves && passing)
       if (auto opened = executor_.open_work_dir(options_.command.work_dir))
-        directory = std::move(opened->fd);
+        directory = opened.take();
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
     if (saves && passing &&
@@ -38258,7 +41237,7 @@ struct Credentials {
 };
 
 // Reads files and the variables of this process, which must not change meanwhile.
-Expected<Credentials> load_credentials(const CredentialOptions& options,
+Expected<Credentials> load_credentials(const ContainerOptions& options,
                                        std::string_view home = container_home);
 
 // Returns the error "option: 'value' problem".
@@ -38267,6 +41246,9 @@ Expected<void> bad_option_value(std::string_view option, std::string_view value,
 
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
+
+// Whether packages are to be installed.
+bool has_packages(const ContainerOptions& options);
 
 // The network of a container, as the engine calls it.
 std::string network(const ContainerOptions& options);
@@ -38440,7 +41422,7 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
   return std::move(result.out);
 }
 
-// `inspect` fails for a container that is not there; only its words tell that from other failures.
+// `inspect` fails for a container that is not there; only its words differ from other failures.
 Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel) {
   ProcessOptions call = engine_call(engine, words_of({kind, "inspect", name}), engine.call_timeout);
@@ -38642,8 +41624,7 @@ Expected<Variables> parse_env_file(std::string_view text, std::vector<std::strin
 // Credentials: files and variables of the user that a container gets.
 //
 //   options                      what becomes of it
-//   mounts (names)               the file of that name, if it is there, mounted read-only
-//   additional_mounts            mounted as they are
+//   credentials (names)          the file of that name, if it is there, mounted read-only
 //   env_file                     all its variables, or those in env_vars_from_file
 //   pass_all_env                 variables of this process, but for variables_of_host
 //   env_vars                     these variables of this process, if they are set
@@ -38702,7 +41683,7 @@ bool is_harmless(std::string_view variable, const std::string& value) {
 // checked.
 class CredentialReader {
  public:
-  CredentialReader(const CredentialOptions& options, std::string_view home)
+  CredentialReader(const ContainerOptions& options, std::string_view home)
       : options_(options), home_(home) {}
 
   Expected<Credentials> read() {
@@ -38728,7 +41709,7 @@ class CredentialReader {
 
  private:
   Expected<void> add_mounts() {
-    for (const std::string& wanted : options_.mounts) {
+    for (const std::string& wanted : options_.credentials) {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
@@ -38745,7 +41726,6 @@ class CredentialReader {
       else
         result_.notes.push_back(concat("credentials: %: there is no %", {wanted, mount.source}));
     }
-    for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
   }
 
@@ -38819,7 +41799,7 @@ class CredentialReader {
                                 : "must be a name alone, without = and a value");
   }
 
-  const CredentialOptions& options_;
+  const ContainerOptions& options_;
   std::string_view home_;
   Credentials result_ = Credentials();
   TextMap values_ = {};
@@ -38896,16 +41876,15 @@ Expected<std::string> with_home(std::string_view path) {
   return concat({home, path.substr(1)});
 }
 
-Expected<Credentials> load_credentials(const CredentialOptions& options, std::string_view home) {
+Expected<Credentials> load_credentials(const ContainerOptions& options, std::string_view home) {
   return CredentialReader(options, home).read();
 }
 
 }  // namespace
 
-Expected<CredentialOptions> credentials_from_json(const Json& value) {
-  CredentialOptions options;
+Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
-  keys.strings("mount"sv, options.mounts);
+  keys.strings("mount"sv, options.credentials);
   keys.text("env_file"sv, options.env_file);
   keys.strings("env_vars"sv, options.env_vars);
   keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
@@ -38913,7 +41892,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
   const Json& mounts = keys.take("additional_mounts"sv);
   if (!mounts.is_null() && !mounts.is_object())
     keys.wrong("additional_mounts"sv, "must be an object"sv);
-  if (auto ok = keys.done(); !ok) return ok.failure();
+  if (auto ok = keys.done(); !ok) return ok;
   for (const Json::Member& member : mounts.members()) {
     JsonKeys mount_keys(member.value,
                         concat("credentials.additional_mounts.%", {in_quotes(member.name)}));
@@ -38926,32 +41905,30 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
       mount.permission = Permission::write;
     else if (mode != "ro")
       mount_keys.wrong("mode"sv, "must be \"ro\" or \"rw\""sv);
-    if (auto ok = mount_keys.done(); !ok) return ok.failure();
-    options.additional_mounts.push_back(std::move(mount));
+    if (auto ok = mount_keys.done(); !ok) return ok;
+    options.mounts.push_back(std::move(mount));
   }
-  return options;
+  return {};
 }
 
-Expected<PackageOptions> packages_from_json(const Json& value) {
-  PackageOptions options;
+Expected<void> packages_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);
-  keys.flag("required"sv, options.required);
+  keys.flag("required"sv, options.packages_required);
   if (const Json& seconds = keys.take("timeout"sv); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
       keys.wrong("timeout"sv, "must be seconds, more than 0 and at most 86400"sv);
     else
-      options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
+      options.package_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
   }
-  if (auto ok = keys.done(); !ok) return ok.failure();
-  if (lists.is_null()) return options;
+  if (auto ok = keys.done(); !ok) return ok;
+  if (lists.is_null()) return {};
   JsonKeys list_keys(lists, "packages.preinstall");
-  list_keys.strings("system"sv, options.system);
-  list_keys.strings("python"sv, options.python);
-  list_keys.strings("npm"sv, options.npm);
-  if (auto ok = list_keys.done(); !ok) return ok.failure();
-  return options;
+  list_keys.strings("system"sv, options.system_packages);
+  list_keys.strings("python"sv, options.python_packages);
+  list_keys.strings("npm"sv, options.npm_packages);
+  return list_keys.done();
 }
 
 // docker/options.cpp ------------------------------------------------------------------------------
@@ -39126,14 +42103,17 @@ Expected<void> complete_mounts(ContainerOptions& options) {
 // Adds the mounts and variables of the credentials. Files of the user are mounted into a home that
 // commands can write to otherwise.
 Expected<void> complete_credentials(ContainerOptions& options) {
-  auto credentials = load_credentials(options.credentials);
+  auto credentials = load_credentials(options);
   if (!credentials) return credentials.failure();
   for (const std::string& note : credentials->notes) options.on_progress(note);
   Variables& variables = credentials->variables;
   const auto add = [&variables](std::string_view name, std::string_view value) {
     variables.push_back({std::string(name), std::string(value)});
   };
-  if (!credentials->mounts.empty()) {
+  bool needs_home = !credentials->mounts.empty();
+  for (const Mount& mount : options.mounts)
+    needs_home = needs_home || codeexec::is_within(mount.target, container_home);
+  if (needs_home) {
     options.scratch.push_back({std::string(container_home), options.tmp_size});
     add("HOME"sv, container_home);
   }
@@ -39150,19 +42130,23 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   options.environment = std::move(variables);
   options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
                          credentials->secrets.end());
-  options.credentials = CredentialOptions();
+  options.credentials = {};
+  options.env_file = {};
+  options.env_vars_from_file = {};
+  options.pass_all_env = false;
+  options.env_vars = {};
   return {};
 }
 
 // Installing needs a network and a writable root; system and npm packages need sudo besides.
 Expected<void> check_packages(ContainerOptions& options) {
-  const PackageOptions& packages = options.packages;
-  if (packages.empty()) return {};
-  for (const auto* list : {&packages.system, &packages.python, &packages.npm})
+  if (!has_packages(options)) return {};
+  for (const auto* list :
+       {&options.system_packages, &options.python_packages, &options.npm_packages})
     if (auto ok = check_words("packages"sv, *list); !ok) return ok;
   if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
-  if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
+  if (!options.sudo && !(options.system_packages.empty() && options.npm_packages.empty()))
     return bad_option("packages", "system and npm packages need sudo");
   if (!*options.read_only_root) return {};
   return bad_option("packages"sv, "read_only_root leaves no place to install them"sv);
@@ -39199,7 +42183,7 @@ Expected<void> check_bounds(ContainerOptions& options) {
   constexpr double most_cpus = 1e6;
   if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
     return bad_option("cpus"sv, "must be 0.01 or more, or 0 for no bound"sv);
-  if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
+  if (options.start_timeout.count() <= 0 || options.package_timeout.count() <= 0)
     return bad_option("timeouts of a container"sv, "must be more than zero"sv);
   return {};
 }
@@ -39291,6 +42275,11 @@ bool is_plain(std::string_view text, std::string_view more) {
   });
 }
 
+bool has_packages(const ContainerOptions& options) {
+  return !(options.system_packages.empty() && options.python_packages.empty() &&
+           options.npm_packages.empty());
+}
+
 std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
@@ -39329,7 +42318,7 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
 Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
-  if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
+  if (!options.read_only_root) options.read_only_root = !options.sudo && !has_packages(options);
   for (const auto step :
        {check_engine_of, check_texts, check_bounds, check_engine_words, check_packages,
         complete_credentials, complete_mounts, complete_agent, complete_log_file})
@@ -39385,7 +42374,7 @@ Expected<ContainerOptions> complete(const ContainerOptions& options) {
 namespace {
 
 // Whether the program that made a container still runs, by the labels of the container.
-PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own);
+std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own);
 
 // True if another program made it, and that program still runs as far as can be seen from here.
 bool has_other_maker(const Json& container, const ProgramIdentity& own);
@@ -39494,7 +42483,7 @@ class Container : public ContainerPlan {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<ContainerInfo> info() const;
-  Expected<ContainerStats> stats() const;
+  Expected<ContainerInfo> stats() const;
   Expected<void> stop();
   Expected<void> remove();
   // Removes several at the same time. Returns the first error, after all were tried.
@@ -39647,8 +42636,8 @@ ContainerPlan::ContainerPlan(ContainerOptions given)
                               : random_hex(4)})),
       user(user_of(options)) {
   std::vector<std::string> words = configuration({});
-  const PackageOptions& packages = options.packages;
-  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
+  for (const auto* list :
+       {&options.system_packages, &options.python_packages, &options.npm_packages}) {
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
@@ -39805,7 +42794,7 @@ Json ContainerPlan::wanted_there() const {
       {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
   for (const Mount& mount : options.mounts)
     for (const auto& [path, client] : clients)
-      if (options.packages.system.empty() && mount.target == concat({container_home, path}))
+      if (options.system_packages.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
   return wanted;
@@ -39831,15 +42820,15 @@ std::string ContainerPlan::preparation(const Nonces& nonces) const {
 
 namespace {
 
-PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own) {
-  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
-                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
-                   label_of(container, "codeexec.start"sv)},
-                  own);
+std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                     label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                     label_of(container, "codeexec.start"sv)},
+                    own);
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of_container(container, own) == PlaceMaker::running &&
+  return maker_of_container(container, own) == true &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
@@ -40043,7 +43032,7 @@ Expected<ContainerInfo> Container::info() const {
 }
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
-Expected<ContainerStats> Container::stats() const {
+Expected<ContainerInfo> Container::stats() const {
   auto told = ask_engine(options.engine,
                          words_of({"stats", "--no-stream", "--format",
                                    "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
@@ -40055,7 +43044,7 @@ Expected<ContainerStats> Container::stats() const {
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
     return number_with_unit(field);
   };
-  ContainerStats stats;
+  ContainerInfo stats;
   stats.cpu_percent = next('\t');
   stats.memory = static_cast<std::uint64_t>(next('/'));
   stats.memory_limit = static_cast<std::uint64_t>(next('\t'));
@@ -40386,8 +43375,7 @@ Expected<void> Container::set_up(const std::optional<CancelToken>& cancel) {
 // Installs system, Python and npm packages, in this order. A persistent container has a file that
 // says that all were installed, so that it is not done again.
 Expected<void> Container::install(const std::optional<CancelToken>& cancel) {
-  const PackageOptions& packages = options.packages;
-  if (packages.empty()) return {};
+  if (!has_packages(options)) return {};
   const auto by_root = [this](const char* script) {
     return words_of({"exec", "--user", "0:0", name, "sh", "-c", script});
   };
@@ -40397,17 +43385,17 @@ Expected<void> Container::install(const std::optional<CancelToken>& cancel) {
   struct Kind {
     const char* name;
     const char* script;
-    std::vector<std::string> PackageOptions::*packages;
+    std::vector<std::string> ContainerOptions::*packages;
   };
   constexpr Kind kinds[] = {
       {"system",
        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"",
-       &PackageOptions::system},
-      {"python", "exec python3 -m pip install -- \"$@\"", &PackageOptions::python},
-      {"npm", "exec npm install -g -- \"$@\"", &PackageOptions::npm}};
+       &ContainerOptions::system_packages},
+      {"python", "exec python3 -m pip install -- \"$@\"", &ContainerOptions::python_packages},
+      {"npm", "exec npm install -g -- \"$@\"", &ContainerOptions::npm_packages}};
   bool all = true;
   for (const Kind& kind : kinds) {
-    const std::vector<std::string>& wanted = packages.*kind.packages;
+    const std::vector<std::string>& wanted = options.*kind.packages;
     if (wanted.empty()) continue;
     const auto done = install(kind.name, kind.script, wanted, cancel);
     if (!done) return done.failure();
@@ -40428,7 +43416,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                   words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
                             "-e", "PIP_BREAK_SYSTEM_PACKAGES=1", "-e",
                             "PIP_ROOT_USER_ACTION=ignore", "-e", "HOME=/root"}),
-                  options.packages.timeout);
+                  options.package_timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
     if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_"sv) ||
@@ -40462,7 +43450,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                {what, result.exit_code,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
-  if (options.packages.required || result.outcome == Outcome::cancelled) return error;
+  if (options.packages_required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
   add_note(std::move(error.message));
   return false;
@@ -40800,7 +43788,7 @@ Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cance
 
 Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
 
-Expected<ContainerStats> ContainerExecutor::stats() const { return place_->container->stats(); }
+Expected<ContainerInfo> ContainerExecutor::stats() const { return place_->container->stats(); }
 
 Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
 
@@ -40817,7 +43805,7 @@ std::string ContainerExecutor::describe_place() const {
   const bool online = network(options) != "none";
   std::vector<std::string> installed;
   for (const auto* list :
-       {&options.packages.system, &options.packages.python, &options.packages.npm})
+       {&options.system_packages, &options.python_packages, &options.npm_packages})
     installed.insert(installed.end(), list->begin(), list->end());
   std::string writable;
   std::string readable;
@@ -41022,11 +44010,10 @@ Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, 
     place.age = age_since(container["Created"sv].as_string());
     place.host = label_of(container, "codeexec.host"sv);
     place.pid = label_of(container, "codeexec.pid"sv);
-    place.maker = maker_of_container(container, own);
+    place.maker_runs = maker_of_container(container, own);
     place.state = info_of(container).status;
     // A persistent container outlives its program; it is removed only if it never ran.
-    if (remove_left && place.maker == PlaceMaker::gone &&
-        (!persistent || place.state == "created")) {
+    if (remove_left && place.maker_runs == false && (!persistent || place.state == "created")) {
       auto removed =
           ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
       if (!removed) return removed.failure();
@@ -41198,7 +44185,7 @@ struct UserContainers::State {
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
     FileRange range;
-    range.unit = FileRange::Unit::bytes;
+    range.by_bytes = true;
     range.max_bytes = longest_python_file;
     for (const std::string_view skipped : {""sv, "tools/"sv}) {
       if (!starts_with(path, skipped)) continue;
@@ -41235,12 +44222,12 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     general.workspace = "/tmp";
     general.agent_id = user_id;
     if (for_files) {
-      general.policy.mode = PolicyOptions::Mode::compat;
+      general.policy.compat = true;
       for (const RuleInfo& rule : Policy::rules())
         general.policy.disabled_rules.push_back(rule.name);
     } else {
       general.policy = options.policy;
-      general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
+      general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
       general.audit_output = options.audit_output;
       general.timeout = options.timeout;
@@ -41497,11 +44484,13 @@ namespace {
 inline constexpr std::string_view modern_version = "2026-07-28";
 inline constexpr std::string_view newest_legacy_version = "2025-11-25";
 inline constexpr std::string_view batching_version = "2025-03-26";
+inline constexpr std::string_view asking_version = "2025-06-18";  // the first with elicitation
 inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 inline constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
 inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/clientInfo";
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
+inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tasks";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
 
 inline constexpr int parse_error = -32700;
@@ -41509,12 +44498,17 @@ inline constexpr int invalid_request = -32600;
 inline constexpr int method_not_found = -32601;
 inline constexpr int invalid_params = -32602;
 inline constexpr int internal_error = -32603;
+inline constexpr int missing_capability = -32021;
 inline constexpr int unsupported_version = -32022;
 
 inline constexpr const char* server_ends = "The server is ending; the tool was not called.";
 inline constexpr std::size_t longest_id = 1024;    // bytes as JSON; it is echoed in every answer
 inline constexpr std::size_t longest_batch = 100;  // messages; each needs a share of max_reply
 inline constexpr std::size_t most_subscriptions = 64;  // open ones
+inline constexpr std::size_t most_listened = 4096;     // bytes of the URIs of each
+inline constexpr std::size_t most_questions = 16;      // open ones; each has a thread and an answer
+inline constexpr std::size_t most_tasks = 16;          // that run or are kept; each has a result
+inline constexpr std::size_t task_envelope = 768;      // bytes around the result of one
 inline constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
 inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
 inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
@@ -41533,6 +44527,10 @@ inline constexpr std::chrono::milliseconds watch_time{1};
 inline constexpr std::chrono::milliseconds finish_time{300};
 inline constexpr std::chrono::milliseconds cancel_time{600};
 inline constexpr std::chrono::milliseconds flush_time{250};
+// After this time in a call, it becomes a task, if the client knows tasks; it is kept for so long.
+inline constexpr std::chrono::milliseconds task_time{1000};
+inline constexpr std::chrono::minutes keep_task_time{60};
+inline constexpr std::chrono::hours question_time{1};  // for a person to answer, at the most
 
 bool served_legacy_version(std::string_view version);
 
@@ -41603,6 +44601,14 @@ std::string result_text(const ToolResult& result, std::string_view server_info);
 
 // The error in the envelope of a request in the modern era, if there is one.
 std::optional<RpcError> envelope_error(const Json& meta);
+
+bool is_log_level(const Json& value);
+
+// True if a client with these capabilities can show a form to a person.
+bool can_ask(const Json& capabilities);
+
+// True if a client with these capabilities has the tasks extension.
+bool knows_tasks(const Json& capabilities);
 
 // A line on descriptor 2, unless that would block.
 void log_to_standard_error(std::string_view text);
@@ -42613,6 +45619,8 @@ std::string listing_of(const Tool& tool) {
 //
 // THE LIFE OF A CALL
 //
+//                                     +--- a person is asked
+//                                     v          |
 //   read ---> checked ---> waiting ---> running ---> its handler has returned ---> answered
 //                |            |            |                                          ^
 //                |            |            +-- cancelled by the client: dropped       |
@@ -42637,6 +45645,9 @@ struct Call::State {
   State& operator=(const State&) = delete;
   virtual ~State() = default;
   virtual void notify(double progress, std::optional<double> total, std::string_view text) = 0;
+  virtual Expected<Json> ask(std::string_view message, const Json& schema,
+                             std::chrono::milliseconds timeout) = 0;
+  virtual Function<void(std::string_view, const Json&)> announcer() const = 0;
   static Call handle(std::shared_ptr<State> call) { return Call(std::move(call)); }
 
   std::shared_ptr<const Tool> tool = {};
@@ -42644,8 +45655,8 @@ struct Call::State {
   Json converted = {};              // those that came under another name or as text; null: none
   const Json* meta = nullptr;       // in the request
   std::size_t max_result = 0;
-  std::string progress_token = {};  // JSON; empty: no progress wanted
-  std::string request_id = {};      // JSON
+  bool wants_progress = false;
+  std::string request_id = {};  // JSON
   std::string client = {};
   CancelToken cancel = {};
 };
@@ -42657,18 +45668,30 @@ class Session;
 // A tool as a session knows it.
 struct ToolEntry {
   std::shared_ptr<const Tool> tool = {};
-  bool quick = false;  // its last call was; needs the session's mutex
+  bool quick = false;  // its last call was; needs the pool's mutex
 };
 
 // A call of a session.
 struct OpenCall : Call::State {
   ~OpenCall() override;
   void notify(double progress, std::optional<double> total, std::string_view text) override;
+  Expected<Json> ask(std::string_view message, const Json& schema,
+                     std::chrono::milliseconds timeout) override;
+  Function<void(std::string_view, const Json&)> announcer() const override;
 
   // True for the one caller that may end this call.
   bool finish() {
     const std::lock_guard<std::mutex> lock(mutex);
     return !std::exchange(done, true);
+  }
+
+  bool is_done() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return done;
+  }
+  bool is_task() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return task;
   }
 
   // Takes one of the notices that the call may send. False: none is left. Needs the mutex.
@@ -42677,45 +45700,188 @@ struct OpenCall : Call::State {
   std::shared_ptr<Session> session = {};
   Request request = {};
   bool by_reader = false;              // a short call
+  bool can_ask = false;                // the client
   ToolEntry* entry = nullptr;          // in the session
   std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
 
   std::mutex mutex = {};
-  bool done = false;  // answered, or cancelled by the client: nothing more may be sent
+  // Answered, cancelled by the client, or the client must ask again: nothing may be sent.
+  bool done = false;
+  bool task = false;  // the answer was that it is one
   std::optional<double> last_progress = {};
   double notices_left = 32;
   Clock::time_point notices_counted = {};
+  std::string progress_token = {};  // JSON; empty: no progress wanted
+
+  // When it becomes a task; max(): never. Needs the mutex of the pool, as the next one.
+  Clock::time_point task_at = Clock::time_point::max();
+  bool hidden = false;  // cannot be found by its id
+
+  // The task that it has become; needs the mutex of Tasks.
+  std::string task_id = {};
+  std::string task_began = {};
+  std::string task_changed = {};
+  Clock::time_point task_expires = {};
+  std::string outcome = {};  // the member that the result is in; empty: it works
+
+  // The open question; needs the mutex of Questions.
+  std::string question_key = {};  // empty: there is none
+  std::string question = {};      // the member of a result that asks it
+  Json answer = {};
 };
 
 // session -----------------------------------------------------------------------------------------
 
 using CallPtr = std::shared_ptr<OpenCall>;
 
-// One serve(): the protocol's state, the threads and the descriptors. The head of this file draws
-// how the threads work together.
-class Session : public std::enable_shared_from_this<Session> {
+// Questions of handlers to the client, by a key: the id of our request, or the requestState of the
+// modern era. A question is in the table until it is settled, by the reader who has its answer, or
+// dropped, by the one who cancels the call or finds that time is over: the first of them wins.
+class Questions {
  public:
-  Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
-      : options_(options),
-        server_info_(server_info_of(options)),
-        input_(in_fd, wake_.descriptor(), options.max_line),
-        in_fd_(in_fd),
-        out_fd_(out_fd),
-        outbox_(out_fd, options.max_queued, ended_) {
-    for (const auto& tool : tools) tools_.push_back({tool});
-  }
+  Expected<void> add(OpenCall& call, std::string key, std::string question);
 
-  Expected<void> run(const CancelToken& stop);
+  // Waits until the question has left the table. Returns 0, ETIMEDOUT or ECANCELED.
+  int wait(OpenCall& call, std::chrono::milliseconds timeout);
 
-  void release(OpenCall& call) { open_weight_.fetch_sub(call.weight.exchange(0)); }
-  void send_progress(OpenCall& call, double progress, std::optional<double> total,
-                     std::string_view message);
+  // Calls `settle` with the call that has the open question of this key, if there is one. If it
+  // returns true, the question is settled.
+  void settle(std::string_view key, FunctionRef<bool(OpenCall&)> settle);
+
+  // The open question of the call, a member of a result, or an empty text.
+  std::string question_of(const OpenCall& call);
+
+  // Settles the question of a call with one of these answers, if it is there.
+  void answer(const OpenCall& call, const Json& responses);
+
+  void drop(const OpenCall& call);
+
+  // Drops all of them: the client answers no more.
+  void end();
 
  private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<OpenCall*> open_ = {};  // their handlers wait, so they live
+  bool ended_ = false;
+};
+
+// Calls of the modern era that have become tasks: their client has the id of one in place of the
+// result, and asks for it. A task leaves the table an hour after its beginning, or when it has
+// ended and others need its place.
+class Tasks {
+ public:
+  // Gives the call the id of a task. False: there is no place.
+  bool add(const CallPtr& call);
+
+  void remove(const OpenCall& call);
+
+  void end();
+
+  CallPtr find(std::string_view id);
+
+  // Keeps the answer of a call, the text of a reply, if it is a task.
+  void complete(OpenCall& call, const std::string& text);
+
+  // Ends it as cancelled, if it works.
+  void cancel(OpenCall& call);
+
+  // The members that say how it is; `question` is the open one, or empty.
+  std::string describe(const OpenCall& call, const std::string& question);
+
+ private:
+  void drop_expired();
+
+  std::mutex mutex_;
+  std::vector<CallPtr> tasks_ = {};  // the oldest first
+};
+
+// The clients that listen: the subscriptions of the modern era, and the log level of the other. It
+// gives each what it has asked for.
+class Listeners {
+ public:
+  Listeners(Outbox& outbox, const ServerOptions& options) : outbox_(outbox), options_(options) {}
+
+  void set_level(const std::string& level);
+
+  bool has(const Id& id);
+
+  // Adds a subscription and acknowledges what of it is honoured. False: there are too many.
+  bool add(const Id& id, const Json& uris);
+
+  void remove(const Id& id);
+
+  // Removes all. Returns the spellings of their ids, by id.
+  TextMap end();
+
+  void announce(std::string_view uri, const Json& data);
+
+ private:
+  Outbox& outbox_;
+  const ServerOptions& options_;
+  std::mutex mutex_;
+  bool wants_log_ = false;
+  TextMap subscriptions_ = {};  // spellings of ids, by id
+  TextMap uris_ = {};           // each between newlines, by the spelling of the id
+};
+
+// The threads of a session, and the table of calls that wait or run. Gives each thread its next
+// task, as the head of this file draws it; what a task does is the session's.
+class Pool {
+ public:
   struct Thread {
     pthread_t thread = {};
     bool ended = false;
   };
+
+  Pool(Session& session, const ServerOptions& options) : session_(session), options_(options) {}
+
+  // Starts the first threads. Returns 0 or an errno.
+  int start();
+
+  // True while the thread has the reader's place.
+  bool reads(const Thread& self);
+
+  // Ends the reader's place, as there is no more input. `error`: an errno, or 0.
+  void stop_reading(int error);
+
+  // Runs a call that is short, or gives another one to the workers. Returns why it does neither, or
+  // an empty text.
+  std::string accept(const CallPtr& call);
+
+  bool has(const Id& id);
+
+  // Takes the call out of the table, if it is still there: not if the client has cancelled it.
+  void remove(const OpenCall& call);
+
+  // From now on the call cannot be found.
+  void hide(OpenCall& call);
+
+  // Gives the call another id, and returns the old one. With an empty id it cannot be found.
+  Id readdress(OpenCall& call, Id id);
+
+  // A handler begins to wait for a person, and ends: meanwhile another one may run in its place.
+  void begin_waiting(const OpenCall& call);
+  void end_waiting();
+
+  // Takes the call with this id out of the table, also if it waits. Null if there is none.
+  CallPtr withdraw(const Id& id, bool& was_waiting);
+
+  // The input has ended, and the calls go on.
+  bool is_draining();
+
+  // No call begins from now on. `waiting`: those that will not; `open`: with those that run.
+  void close(std::vector<CallPtr>& waiting, std::vector<CallPtr>& open);
+
+  void wait_until_quiet(std::chrono::milliseconds time);
+
+  // False if a thread is still in a handler. It is detached, and owns a reference to the session.
+  bool join();
+
+  // Why reading has failed: an errno, or 0. After join().
+  int read_error() const { return read_error_; }
+
+ private:
   enum class Task { read, run, end };
   enum class Phase {
     reading,   // messages are read and served
@@ -42723,23 +45889,104 @@ class Session : public std::enable_shared_from_this<Session> {
     closing,   // the session ends: all calls are cancelled, and no other begins
   };
 
-  // threads
-  int add_thread(void (Session::*body)(const Thread&));
+  int add_thread(void (Pool::*body)(const Thread&));
   void call_worker();
   void work(const Thread& self);
   Task next_task(const Thread& self, CallPtr& call);
-  void read_input(const Thread& self);
-  bool reads(const Thread& self);
-  void stop_reading(int error);
-  void accept(const CallPtr& call);
   void run_call(const CallPtr& call);
   void watch_short_calls(const Thread&);
-  int start_threads();
+  void make_task(std::unique_lock<std::mutex>& lock, Clock::time_point due);
+  std::vector<CallPtr>::iterator find_open(const Id& id);
+
+  Session& session_;
+  const ServerOptions& options_;
+
+  std::mutex mutex_;  // guards all that follows
+  Phase phase_ = Phase::reading;
+  int read_error_ = 0;
+  std::vector<CallPtr> waiting_ = {};  // the next one first
+  std::vector<CallPtr> open_ = {};     // calls that wait or run
+
+  std::deque<Thread> threads_ = {};  // the watch, then those of the pool
+  std::condition_variable work_;     // there is a task
+  std::condition_variable quiet_;    // a handler has returned, or a thread has ended
+  std::size_t idle_ = 0;             // threads that wait for a task, also those that are called
+  std::size_t running_ = 0;          // handlers
+  std::size_t asking_ = 0;           // those that wait for a person
+  const Thread* reader_ = nullptr;   // the thread that reads; null: the place is free
+
+  std::condition_variable watch_needed_;  // a short call has begun while the watch sleeps
+  bool watch_sleeps_ = false;
+  CallPtr short_call_ = {};                  // that the reader runs now, or null
+  Clock::time_point short_call_began_ = {};  // the last one
+};
+
+// The way out of a session: the texts of its replies, and where they go.
+class Replies {
+ public:
+  void send_progress(OpenCall& call, double progress, std::optional<double> total,
+                     std::string_view message);
+
+ protected:
+  Replies(const ServerOptions& options, int out_fd)
+      : options_(options),
+        server_info_(server_info_of(options)),
+        outbox_(out_fd, options.max_queued, ended_) {}
+
+  std::string modern_list_members() const;
+  std::size_t most_bytes(const Request& request) const;
+  void reply(const Request& request, std::string_view result);
+  void acknowledge(const Request& request, std::string_view members);
+  void fail(const Request& request, const RpcError& error);
+  void fail(const Request& request, int code, std::string_view message);
+  void deliver(Batch* batch, std::string text);
+  std::string answer_text(const OpenCall& call, const ToolResult& reply) const;
+  std::string question_text(const OpenCall& call) const;
+  void log(std::string_view text);
+
+  const ServerOptions options_;
+  const std::string server_info_;
+  const CancelToken ended_ = {};  // the input has ended or the output is broken
+  Outbox outbox_;
+
+ private:
+  std::mutex log_mutex_;
+};
+
+// One serve(): the protocol's state and the descriptors. It reads messages and answers them, on the
+// threads of its pool.
+class Session : public std::enable_shared_from_this<Session>, private Replies {
+ public:
+  Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
+      : Replies(options, out_fd),
+        input_(in_fd, wake_.descriptor(), options.max_line),
+        in_fd_(in_fd),
+        out_fd_(out_fd) {
+    for (const auto& tool : tools) tools_.push_back({tool});
+  }
+
+  Expected<void> run(const CancelToken& stop);
+
+  using Replies::send_progress;
+
+  void release(OpenCall& call) { open_weight_.fetch_sub(call.weight.exchange(0)); }
+
+  Expected<Json> elicit(OpenCall& call, std::string_view message, const Json& schema,
+                        std::chrono::milliseconds timeout);
+
+  // Answers the request of a call with a task, if it is not answered yet.
+  void make_task(const CallPtr& call);
+
+  void announce(std::string_view uri, const Json& data) { listeners_.announce(uri, data); }
+
+  // The tasks of the pool's threads: to read until the thread has lost the reader's place, and to
+  // run a call and answer it. run_call() is true if the handler was short.
+  void read_input(const Pool::Thread& self);
+  bool run_call(const CallPtr& call);
+
+ private:
   void wait_for_the_end(const CancelToken& stop);
-  bool input_ended();
-  void wait_until_quiet(std::chrono::milliseconds time);
   void cancel_everything();
-  bool join_threads();
 
   // messages; only the reader comes here
   struct Method;
@@ -42755,60 +46002,40 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_discover(Request&& request);
   void on_list(Request&& request);
   void on_listen(Request&& request);
+  void on_set_level(Request&& request);
+  void on_task_get(Request&& request);
+  void on_task_update(Request&& request);
+  void on_task_cancel(Request&& request);
+  CallPtr task_of(const Request& request);
   void on_call(Request&& request);
+  void on_retry(Request&& request);
+  void on_response(const Json& message);
   bool in_use(const Id& id);
-  std::vector<CallPtr>::iterator find_open(const Id& id);
+  bool park(OpenCall& call);
   void cancel(const Id& id);
   void refuse_line(const Id& id, int code, std::string_view message);
 
-  // replies
-  std::string modern_list_members() const;
-  std::size_t most_bytes(const Request& request) const;
-  void reply(const Request& request, std::string_view result);
-  void fail(const Request& request, const RpcError& error);
-  void fail(const Request& request, int code, std::string_view message);
-  void deliver(Batch* batch, std::string text);
-  void answer(const CallPtr& call, const ToolReply& reply);
-  std::string answer_text(const OpenCall& call, const ToolReply& reply) const;
-  ToolReply invoke(const CallPtr& call);
-  void forget(const CallPtr& call);
-  void log(std::string_view text);
+  // calls
+  void answer(const CallPtr& call, const ToolResult& reply);
+  ToolResult invoke(const CallPtr& call);
 
-  const ServerOptions options_;
   std::vector<ToolEntry> tools_ = {};
-  const std::string server_info_;
-  const CancelToken wake_ = {};   // ends the reading
-  const CancelToken ended_ = {};  // the input has ended or the output is broken
+  const CancelToken wake_ = {};  // ends the reading
   LineReader input_;
   const int in_fd_;
   const int out_fd_;
-  Outbox outbox_;
-  std::mutex log_mutex_;
+  Pool pool_{*this, options_};
+  Questions questions_ = {};
+  Tasks tasks_ = {};
+  Listeners listeners_{outbox_, options_};
+  std::atomic<unsigned> asked_{0};           // requests of ours
   std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
 
   // Of the reader alone.
   std::string negotiated_ = {};  // version that initialize agreed on; empty: not seen yet
   std::string client_ = {};      // that initialize has named, see Call::client()
+  bool can_ask_ = false;         // the client of initialize, see Call::elicit()
   unsigned bad_lines_ = 0;       // in a row
-
-  std::mutex mutex_;  // guards all that follows
-  Phase phase_ = Phase::reading;
-  int read_error_ = 0;
-  std::vector<CallPtr> waiting_ = {};  // the next one first
-  std::vector<CallPtr> open_ = {};     // calls that wait or run
-  TextMap subscriptions_ = {};         // spellings of ids, by id
-
-  std::deque<Thread> threads_ = {};  // the watch, then those of the pool
-  std::condition_variable work_;     // there is a task
-  std::condition_variable quiet_;    // a handler has returned, or a thread has ended
-  std::size_t idle_ = 0;             // threads that wait for a task, also those that are called
-  std::size_t running_ = 0;          // handlers
-  const Thread* reader_ = nullptr;   // the thread that reads; null: the place is free
-
-  std::condition_variable watch_needed_;  // a short call has begun while the watch sleeps
-  bool watch_sleeps_ = false;
-  CallPtr short_call_ = {};                  // that the reader runs now, or null
-  Clock::time_point short_call_began_ = {};  // the last one
 };
 
 }  // namespace
@@ -42820,73 +46047,67 @@ class Session : public std::enable_shared_from_this<Session> {
 namespace mcp {
 namespace {
 
-Content of_type(const char* type) {
-  Content content;
-  set_member(content.block, "type", type);
-  return content;
+Json of_type(const char* type) {
+  Json block;
+  set_member(block, "type", type);
+  return block;
 }
 
-Content of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
-  Content content = of_type(type);
-  set_member(content.block, "data", to_base64(bytes));
-  set_member(content.block, "mimeType", mime_type);
-  return content;
+Json of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
+  Json block = of_type(type);
+  set_member(block, "data", to_base64(bytes));
+  set_member(block, "mimeType", mime_type);
+  return block;
 }
 
-Content of_resource(const std::string& uri, const std::string& mime_type, const char* key,
-                    std::string&& value) {
+Json of_resource(const std::string& uri, const std::string& mime_type, const char* key,
+                 std::string&& value) {
   Json resource;
   set_member(resource, "uri", uri);
   set_member(resource, "mimeType", mime_type);
   set_member(resource, key, std::move(value));
-  Content content = of_type("resource");
-  set_member(content.block, "resource", std::move(resource));
-  return content;
+  Json block = of_type("resource");
+  set_member(block, "resource", std::move(resource));
+  return block;
 }
 
 }  // namespace
 
-Content Content::raw(Json block) {
-  Content content;
-  content.block = std::move(block);
-  return content;
+Json text_block(std::string text) {
+  Json block = of_type("text");
+  set_member(block, "text", std::move(text));
+  return block;
 }
 
-Content Content::text(std::string text) {
-  Content content = of_type("text");
-  set_member(content.block, "text", std::move(text));
-  return content;
-}
-
-Content Content::image(std::string_view bytes, std::string mime_type) {
+Json image_block(std::string_view bytes, std::string mime_type) {
   return of_bytes("image", bytes, mime_type);
 }
 
-Content Content::audio(std::string_view bytes, std::string mime_type) {
+Json audio_block(std::string_view bytes, std::string mime_type) {
   return of_bytes("audio", bytes, mime_type);
 }
 
-Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
+Json resource_text_block(std::string uri, std::string mime_type, std::string text) {
   return of_resource(uri, mime_type, "text", std::move(text));
 }
 
-Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
+Json resource_blob_block(std::string uri, std::string mime_type, std::string_view bytes) {
   return of_resource(uri, mime_type, "blob", to_base64(bytes));
 }
 
-Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
-                               std::string description) {
-  Content content = of_type("resource_link");
-  set_member(content.block, "uri", uri);
-  set_member(content.block, "name", name);
-  if (!mime_type.empty()) set_member(content.block, "mimeType", mime_type);
-  if (!description.empty()) set_member(content.block, "description", description);
-  return content;
+Json resource_link_block(std::string uri, std::string name, std::string mime_type,
+                         std::string description) {
+  Json block = of_type("resource_link");
+  set_member(block, "uri", uri);
+  set_member(block, "name", name);
+  if (!mime_type.empty()) set_member(block, "mimeType", mime_type);
+  if (!description.empty()) set_member(block, "description", description);
+  return block;
 }
 
 ToolResult ToolResult::text(std::string text) {
   ToolResult result;
-  result.content.push_back(Content::text(std::move(text)));
+  result.content.push_back(text_block(std::move(text)));
   return result;
 }
 
@@ -42925,10 +46146,19 @@ const std::string& Call::client() const noexcept { return state_->client; }
 
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
-bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }
+bool Call::wants_progress() const noexcept { return state_->wants_progress; }
 
 void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
   state_->notify(progress, total, message);
+}
+
+Expected<Json> Call::elicit(std::string_view message, const Json& requested_schema,
+                            std::chrono::milliseconds timeout) const {
+  return state_->ask(message, requested_schema, timeout);
+}
+
+Function<void(std::string_view, const Json&)> Call::announcer() const {
+  return state_->announcer();
 }
 
 std::size_t Call::max_result_bytes() const noexcept { return state_->max_result; }
@@ -42944,9 +46174,9 @@ namespace {
 void append_content(std::string& out, const ToolResult& result) {
   out += "\"content\":[";
   bool first = true;
-  for (const Content& content : result.content) {
+  for (const Json& block : result.content) {
     if (!std::exchange(first, false)) out += ',';
-    content.block.dump_to(out);
+    block.dump_to(out);
   }
   if (result.content.empty()) {
     out += "{\"type\":\"text\",";
@@ -42954,10 +46184,6 @@ void append_content(std::string& out, const ToolResult& result) {
     out += '}';
   }
   out += ']';
-}
-
-bool is_log_level(const Json& value) {
-  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -43010,9 +46236,9 @@ std::string result_problem(const ToolResult& result) {
   constexpr std::size_t limit = deepest_output - 4;
   bool deep = result.structured && depth_of(*result.structured, limit) > limit;
   deep = deep || depth_of(result.meta, limit) > limit;
-  for (const Content& content : result.content) {
-    if (!content.block.is_object()) return "held a content block that is not an object";
-    deep = deep || depth_of(content.block, limit) > limit;
+  for (const Json& block : result.content) {
+    if (!block.is_object()) return "held a content block that is not an object";
+    deep = deep || depth_of(block, limit) > limit;
   }
   return deep ? "was nested too deeply to be sent" : "";
 }
@@ -43043,6 +46269,10 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
   if (!meta.empty()) append_all(text, ",\"_meta\":{%}", {meta});
   text += '}';
   return text;
+}
+
+bool is_log_level(const Json& value) {
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 std::optional<RpcError> envelope_error(const Json& meta) {
@@ -43080,7 +46310,7 @@ void log_to_standard_error(std::string_view text) {
 //        ---> not JSON, or too long: refuse_line()
 //        ---> array: on_batch(), its members are messages; only in version 2025-03-26
 //        ---> object: on_message()
-//               result or error without a method: a response; ignored, as nothing was asked
+//               result or error without a method: on_response(), in questions.cpp
 //               method without an id: a notification; only notifications/cancelled has an effect
 //               method and id: on_request(), in requests.cpp
 //               otherwise: an error, with the id if there is a valid one
@@ -43175,7 +46405,7 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
-    return;  // we ask for nothing, so it answers nothing
+    return on_response(message);
   }
   Id id;
   if (id_value) {
@@ -43201,21 +46431,13 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 
 // Cancels the call with this id, or ends the subscription. Another id has no effect.
 void Session::cancel(const Id& id) {
-  CallPtr call;
+  listeners_.remove(id);
+  if (id.key.empty()) return;
   bool was_waiting = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    subscriptions_.erase(id.key);
-    const auto found = find_open(id);
-    if (found == open_.end()) return;
-    call = *found;
-    open_.erase(found);
-    const auto place = find_in(waiting_, call);
-    was_waiting = place != waiting_.end();
-    if (was_waiting) waiting_.erase(place);
-  }
-  if (!call->finish()) return;
+  const CallPtr call = pool_.withdraw(id, was_waiting);
+  if (!call || !call->finish()) return;
   call->cancel.cancel();
+  questions_.drop(*call);
   if (was_waiting) call->request.batch.reset();
 }
 
@@ -43253,8 +46475,12 @@ const Session::Method* Session::find_method(std::string_view name) {
       {"tools/call", true, true, true, &Session::on_call},
       {"tools/list", true, true, true, &Session::on_list},
       {"ping", true, false, false, &Session::on_ping},
+      {"logging/setLevel", true, false, true, &Session::on_set_level},
       {"initialize", true, false, false, &Session::on_initialize},
       {"server/discover", false, true, false, &Session::on_discover},
+      {"tasks/get", false, true, false, &Session::on_task_get},
+      {"tasks/update", false, true, false, &Session::on_task_update},
+      {"tasks/cancel", false, true, false, &Session::on_task_cancel},
       {"subscriptions/listen", false, true, false, &Session::on_listen},
   };
   for (const Method& method : methods)
@@ -43271,7 +46497,8 @@ void Session::on_request(Request request) {
   const std::string& name = request.message["method"sv].as_string();
   const Method* const method = find_method(name);
   const Json& meta = request.params()["_meta"sv];
-  request.modern = meta.find(version_key) || (method && !method->legacy);
+  request.modern =
+      meta.find(version_key) || (method && !method->legacy && !starts_with(name, "tasks/"sv));
   if (request.modern)
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
@@ -43282,15 +46509,7 @@ void Session::on_request(Request request) {
   (this->*method->serve)(std::move(request));
 }
 
-bool Session::in_use(const Id& id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return find_open(id) != open_.end() || subscriptions_.count(id.key) > 0;
-}
-
-// Needs the mutex.
-std::vector<CallPtr>::iterator Session::find_open(const Id& id) {
-  return find_where(open_, [&](const CallPtr& call) { return call->request.id.key == id.key; });
-}
+bool Session::in_use(const Id& id) { return pool_.has(id) || listeners_.has(id); }
 
 void Session::on_ping(Request&& request) { reply(request, "{}"sv); }
 
@@ -43302,10 +46521,13 @@ void Session::on_initialize(Request&& request) {
     return fail(request, invalid_params, "Invalid params: protocolVersion must be a string"sv);
   const std::string& version = wanted.as_string();
   client_ = client_text(request.params()["clientInfo"sv]);
+  can_ask_ = (version == newest_legacy_version || version == asking_version) &&
+             can_ask(request.params()["capabilities"sv]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  append_all(result, ",\"capabilities\":{\"tools\":{}},\"serverInfo\":%", {server_info_});
+  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}},\"serverInfo\":%",
+             {server_info_});
   append_optional(result, "instructions"sv, options_.instructions);
   result += '}';
   reply(request, result);
@@ -43313,15 +46535,16 @@ void Session::on_initialize(Request&& request) {
 
 void Session::on_discover(Request&& request) {
   std::string result = concat(
-      "{\"resultType\":\"complete\",\"supportedVersions\":[\"%\"],\"capabilities\":{\"tools\":{}}",
-      {modern_version});
+      "{\"resultType\":\"complete\",\"supportedVersions\":[\"%\"],\"capabilities\":{\"tools\":{},"
+      "\"extensions\":{\"%\":{}}}",
+      {modern_version, tasks_extension});
   append_optional(result, "instructions"sv, options_.instructions);
   append_all(result, ",%}", {modern_list_members()});
   reply(request, result);
 }
 
 // The members of a result in the modern era that the client may keep for an hour.
-std::string Session::modern_list_members() const {
+std::string Replies::modern_list_members() const {
   return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%\":%}",
                 {server_info_key, server_info_});
 }
@@ -43341,30 +46564,29 @@ void Session::on_list(Request&& request) {
   reply(request, result);
 }
 
-// There are no notifications to subscribe to, so the honoured subset is empty.
 void Session::on_listen(Request&& request) {
-  if (!request.params()["notifications"sv].is_object())
+  const Json& wanted = request.params()["notifications"sv];
+  if (!wanted.is_object())
     return fail(request, invalid_params, "Invalid params: notifications must be an object"sv);
   if (request.batch)
     return fail(request, invalid_request, "Invalid request: subscriptions/listen in a batch"sv);
-  bool full = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    full = subscriptions_.size() >= most_subscriptions;
-    if (!full) subscriptions_.emplace(request.id.key, request.id.spelling);
-  }
-  if (full)
-    return fail(request, internal_error,
-                concat("Too many subscriptions: at most %", {most_subscriptions}));
-  outbox_.send(
-      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/"
-             "acknowledged\",\"params\":{\"_meta\":{\"%\":%},\"notifications\":{}}}\n",
-             {subscription_key, request.id.spelling}));
+  if (!listeners_.add(request.id, wanted["resourceSubscriptions"sv]))
+    fail(request, internal_error,
+         concat("Too many subscriptions: at most %", {most_subscriptions}));
+}
+
+void Session::on_set_level(Request&& request) {
+  const Json& level = request.params()["level"sv];
+  if (!is_log_level(level)) return fail(request, invalid_params, "Unknown level"sv);
+  listeners_.set_level(level.as_string());
+  reply(request, "{}"sv);
 }
 
 // Checks a call: the tool's name, the shape of the parameters, the arguments, the memory. The first
 // two are errors of the protocol; the others become results that the model reads.
 void Session::on_call(Request&& received) {
+  if (received.modern && received.params().find("requestState"sv))
+    return on_retry(std::move(received));
   const auto call = new_shared<OpenCall>();
   call->request = std::move(received);
   const Request& request = call->request;
@@ -43385,11 +46607,17 @@ void Session::on_call(Request&& received) {
   call->arguments = arguments ? arguments : &none;
   call->meta = &request.params()["_meta"sv];
   call->progress_token = id_of((*call->meta)["progressToken"sv]).spelling;
+  call->wants_progress = !call->progress_token.empty();
+  call->can_ask = request.modern ? can_ask((*call->meta)[capabilities_key]) : can_ask_;
   call->client = request.modern ? client_text((*call->meta)[client_info_key]) : client_;
   const std::size_t weight = weight_of(request.message);
   call->weight = weight;
   const std::size_t others = open_weight_.fetch_add(weight);
-  const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size();
+  const bool tasks =
+      request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
+  if (tasks) call->task_at = Clock::now() + task_time;
+  const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
+                             (tasks ? task_envelope + server_info_.size() : 0);
   const std::size_t most = most_bytes(request);
   call->max_result = most - std::min(most, around);
   std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
@@ -43397,8 +46625,498 @@ void Session::on_call(Request&& received) {
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "
         "when some have ended.";
-  if (problem.empty()) return accept(call);
-  answer(call, ToolResult::error(problem));
+  if (problem.empty()) problem = pool_.accept(call);
+  if (!problem.empty()) answer(call, ToolResult::error(problem));
+}
+
+}  // namespace
+}  // namespace mcp
+
+// mcp/questions.cpp -------------------------------------------------------------------------------
+// The session: what handlers ask the person at the client.
+//
+//   2025 revisions                            2026-07-28
+//
+//   tools/call, id 1    --->                  tools/call, id 1                       --->
+//                       <--- elicitation/                 <--- result "input_required",
+//                            create, id 1                      with a requestState; id 1 is done
+//   result, id 1        --->                  tools/call, id 2, same arguments, with
+//                                             inputResponses and requestState        --->
+//                       <--- result, id 1                 <--- result, id 2
+//
+// In both the handler waits in elicit(). In the second, its call is parked: it has no id, and
+// nothing may be sent for it, until the retry gives it a new one. The requestState is random, so
+// only the client that was asked can know it, and good for one answer. A retry without the answer
+// is asked again.
+
+namespace mcp {
+namespace {
+
+constexpr std::string_view question_name = "question";  // in inputRequests and inputResponses
+
+SharedError was_cancelled() {
+  return with_message(system_error(ECANCELED, ""),
+                      "elicit: the call was cancelled or answered, or the client has left");
+}
+
+// The answer as Call::elicit() gives it, from what the client has sent.
+Expected<Json> answer_of(const Json& sent, const Json& schema) {
+  const std::string& action = sent["action"sv].as_string();
+  if (action == "decline" || action == "cancel") return Json::object({{"action", action}});
+  const auto wrong = [](std::string_view what) {
+    return make_error(ErrorCode::parse, "elicit: the client has answered %", {what});
+  };
+  if (action != "accept")
+    return wrong(concat("without an action: %", {utf8_prefix(sent["message"sv].as_string(), 200)}));
+  const Json& content = sent["content"sv];
+  if (!content.is_object()) return wrong("accept without a content");
+  const std::string problem = mismatch(schema, content, "content");
+  if (!problem.empty()) return wrong(concat("something else than was asked for: %", {problem}));
+  return Json::object({{"action", action}, {"content", content}});
+}
+
+}  // namespace
+
+namespace {
+
+// An empty capability means forms, as that of 2025-06-18 does.
+bool can_ask(const Json& capabilities) {
+  const Json& elicitation = capabilities["elicitation"sv];
+  return elicitation.is_object() && (elicitation.find("form"sv) || !elicitation.find("url"sv));
+}
+
+// the table ----
+
+Expected<void> Questions::add(OpenCall& call, std::string key, std::string question) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ended_) return was_cancelled();
+  if (open_.size() >= most_questions || find_in(open_, &call) != open_.end())
+    return make_error(ErrorCode::limit, "elicit: this call or % others ask already",
+                      {most_questions});
+  call.question_key = std::move(key);
+  call.question = std::move(question);
+  call.answer = Json();
+  open_.push_back(&call);
+  return {};
+}
+
+int Questions::wait(OpenCall& call, std::chrono::milliseconds timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto is_settled = [&] { return find_in(open_, &call) == open_.end(); };
+  if (changed_.wait_for(lock, timeout, is_settled))
+    return call.question_key.empty() ? 0 : ECANCELED;
+  open_.erase(find_in(open_, &call));
+  return ETIMEDOUT;
+}
+
+void Questions::settle(std::string_view key, FunctionRef<bool(OpenCall&)> settle) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_where(open_, [&](OpenCall* call) { return call->question_key == key; });
+  if (found == open_.end() || !settle(**found)) return;
+  (*found)->question_key.clear();
+  open_.erase(found);
+  changed_.notify_all();
+}
+
+std::string Questions::question_of(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find_in(open_, &call) == open_.end() ? std::string() : call.question;
+}
+
+void Questions::answer(const OpenCall& call, const Json& responses) {
+  std::string key;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (find_in(open_, &call) == open_.end()) return;
+    key = call.question_key;
+  }
+  settle(key, [&](OpenCall& asking) {
+    const Json* const answer = responses.find(question_name);
+    if (answer) asking.answer = *answer;
+    return answer != nullptr;
+  });
+}
+
+void Questions::drop(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_in(open_, &call);
+  if (found != open_.end()) open_.erase(found);
+  changed_.notify_all();
+}
+
+void Questions::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  open_.clear();
+  changed_.notify_all();
+}
+
+// asking ----
+
+Expected<Json> OpenCall::ask(std::string_view message, const Json& schema,
+                             std::chrono::milliseconds timeout) {
+  return session->elicit(*this, message, schema, timeout);
+}
+
+Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const Json& schema,
+                               std::chrono::milliseconds timeout) {
+  if (!call.can_ask)
+    return make_error(ErrorCode::unsupported,
+                      "elicit: the client does not offer to ask a person (elicitation)");
+  constexpr std::size_t deepest = deepest_output - 8;
+  if (schema["type"sv].as_string() != "object" || depth_of(schema, deepest) > deepest)
+    return make_error(ErrorCode::invalid_argument, "elicit: requested_schema is no flat object");
+  std::string ask = "\"method\":\"elicitation/create\",\"params\":{";
+  append_member(ask, "message"sv, message);
+  append_all(ask, ",\"requestedSchema\":%}", {schema.dump()});
+  if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
+    return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
+  const bool modern = call.request.modern;
+  const std::string name = modern ? random_hex(16) : std::to_string(++asked_);
+  if (name.empty()) return system_error(errno, "elicit: random numbers");
+  std::string question = concat("\"inputRequests\":{\"%\":{%}}", {question_name, ask});
+  if (const auto added =
+          questions_.add(call, concat(modern ? "s%" : "n%", {name}), std::move(question));
+      !added)
+    return added.error();
+  pool_.begin_waiting(call);
+  // The client of a task sees the question when it asks how the task is.
+  const bool parked = modern && park(call);
+  const bool sent = modern ? parked || call.is_task() : !call.is_done();
+  if (!sent) questions_.drop(call);
+  if (sent && !modern) outbox_.send(concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}\n", {name, ask}));
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(question_time);
+  const int error = questions_.wait(call, std::min(timeout, most));
+  pool_.end_waiting();
+  if (error == 0) return answer_of(call.answer, schema);
+  if (parked) {
+    pool_.remove(call);  // no request is left that its result could answer
+    call.cancel.cancel();
+  } else if (sent && !modern) {
+    outbox_.offer(
+        concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+               "\"requestId\":%}}\n",
+               {name}));
+  }
+  if (error == ECANCELED) return was_cancelled();
+  Error late;
+  late.code = ErrorCode::limit;
+  late.system_error = error;
+  return with_message(late, concat("elicit: no answer in % ms", {timeout.count()}));
+}
+
+// The result that asks.
+std::string Replies::question_text(const OpenCall& call) const {
+  return concat("{\"resultType\":\"input_required\",%,\"requestState\":\"%\",\"_meta\":{\"%\":%}}",
+                {call.question, call.question_key.substr(1), server_info_key, server_info_});
+}
+
+// Answers the request of a call with a question. False: the call is answered or cancelled already.
+bool Session::park(OpenCall& call) {
+  if (!call.finish()) return false;
+  const Id id = pool_.readdress(call, Id());
+  const std::shared_ptr<Batch> batch = std::move(call.request.batch);
+  deliver(batch.get(), reply_text(id.spelling, question_text(call)));
+  return true;
+}
+
+// answers ----
+
+void Session::on_response(const Json& message) {
+  questions_.settle(id_of(message["id"sv]).key, [&](OpenCall& call) {
+    if (call.request.modern) return false;
+    const Json* result = message.find("result"sv);
+    call.answer = result ? *result : message["error"sv];
+    return true;
+  });
+}
+
+// The second request of a call that was answered with a question.
+void Session::on_retry(Request&& request) {
+  const Json& params = request.params();
+  const char* problem =
+      "Unknown requestState: it was used, its time is over, or this server has not given it";
+  std::string again;
+  questions_.settle(id_of(params["requestState"sv]).key, [&](OpenCall& call) {
+    if (!call.request.modern || call.is_task()) return false;
+    const Json& first = call.request.params();
+    problem = "The requestState is that of another call";
+    if (first["name"sv] != params["name"sv] || first["arguments"sv] != params["arguments"sv])
+      return false;
+    problem = nullptr;
+    const Json* const answer = params["inputResponses"sv].find(question_name);
+    if (!answer) {
+      again = question_text(call);
+      return false;
+    }
+    call.answer = *answer;
+    (void)pool_.readdress(call, std::move(request.id));
+    const std::lock_guard<std::mutex> lock(call.mutex);
+    call.request.batch = std::move(request.batch);
+    call.progress_token = id_of(params["_meta"sv]["progressToken"sv]).spelling;
+    call.done = false;
+    return true;
+  });
+  if (problem) return fail(request, invalid_params, problem);
+  if (!again.empty()) reply(request, again);
+}
+
+}  // namespace
+}  // namespace mcp
+
+// mcp/listeners.cpp -------------------------------------------------------------------------------
+// The session: news for clients that listen.
+
+namespace mcp {
+namespace {
+
+// A session keeps its tools, and a tool may keep this function: it must not keep the session.
+Function<void(std::string_view, const Json&)> OpenCall::announcer() const {
+  return [weak = std::weak_ptr<Session>(session)](std::string_view uri, const Json& data) {
+    if (const auto alive = weak.lock()) alive->announce(uri, data);
+  };
+}
+
+// News have the level info.
+void Listeners::set_level(const std::string& level) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  wants_log_ = level == "debug" || level == "info";
+}
+
+bool Listeners::has(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return subscriptions_.count(id.key) > 0;
+}
+
+// Honoured are URIs that can be announced, as long as there is room for them.
+bool Listeners::add(const Id& id, const Json& uris) {
+  std::string kept = "\n";
+  std::string honoured;
+  for (const Json& each : uris.items()) {
+    const std::string& uri = each.as_string();
+    if (options_.announced.empty() || !starts_with(uri, options_.announced) ||
+        uri.find('\n') != std::string::npos || kept.size() + uri.size() >= most_listened)
+      continue;
+    kept += uri + '\n';
+    if (!honoured.empty()) honoured += ',';
+    append_string(honoured, uri);
+  }
+  if (!honoured.empty()) honoured = concat("\"resourceSubscriptions\":[%]", {honoured});
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (subscriptions_.size() >= most_subscriptions) return false;
+    subscriptions_.emplace(id.key, id.spelling);
+  }
+  outbox_.send(
+      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/"
+             "acknowledged\",\"params\":{\"_meta\":{\"%\":%},\"notifications\":{%}}}\n",
+             {subscription_key, id.spelling, honoured}));
+  // Not before: the client must be sent this first.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (subscriptions_.count(id.key) > 0) uris_[id.spelling] = std::move(kept);
+  return true;
+}
+
+void Listeners::remove(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = subscriptions_.find(id.key);
+  if (found == subscriptions_.end()) return;
+  uris_.erase(found->second);
+  subscriptions_.erase(found);
+}
+
+TextMap Listeners::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uris_.clear();
+  return std::exchange(subscriptions_, TextMap());
+}
+
+// The mutex keeps news from following the end of a subscription. offer() never waits.
+void Listeners::announce(std::string_view uri, const Json& data) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (wants_log_) {
+    std::string text =
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\"";
+    append_optional(text, "logger"sv, options_.name);
+    append_all(text, ",\"data\":%}}\n", {data.dump()});
+    outbox_.offer(std::move(text));
+  }
+  const std::string line = concat("\n%\n", {uri});
+  for (const auto& [id, uris] : uris_) {
+    if (uris.find(line) == std::string::npos) continue;
+    std::string text = concat(
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/updated\",\"params\":{"
+        "\"_meta\":{\"%\":%}",
+        {subscription_key, id});
+    append_optional(text, "uri"sv, uri);
+    outbox_.offer(text + "}}\n");
+  }
+}
+
+}  // namespace
+}  // namespace mcp
+
+// mcp/tasks.cpp -----------------------------------------------------------------------------------
+// The session: calls that take long become tasks (the extension io.modelcontextprotocol/tasks).
+//
+//   tools/call --> answered within task_time: the result, as ever
+//              --> not: {"resultType":"task","taskId":...}, and the call goes on without a request
+//
+//   working <--> input_required         a handler asks: tasks/get has the question, tasks/update
+//      |                                brings the answer
+//      +--> completed | failed          tasks/get has the result or the error
+//      +--> cancelled                   by tasks/cancel; what the handler returns is dropped
+//
+// So a client that asks for tasks gets what is short at once, and needs no more for it.
+
+namespace mcp {
+namespace {
+
+constexpr std::string_view cancelled_outcome = "cancelled";
+
+}  // namespace
+
+namespace {
+
+bool knows_tasks(const Json& capabilities) {
+  return capabilities["extensions"sv][tasks_extension].is_object();
+}
+
+bool Tasks::add(const CallPtr& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  drop_expired();
+  if (tasks_.size() >= most_tasks) {
+    const auto ended =
+        find_where(tasks_, [](const CallPtr& task) { return !task->outcome.empty(); });
+    if (ended == tasks_.end()) return false;
+    tasks_.erase(ended);
+  }
+  call->task_id = random_hex(16);
+  call->task_began = call->task_changed = utc_time(::time(nullptr));
+  call->task_expires = Clock::now() + keep_task_time;
+  if (!call->task_id.empty()) tasks_.push_back(call);
+  return !call->task_id.empty();
+}
+
+// Needs the mutex.
+void Tasks::drop_expired() {
+  const Clock::time_point now = Clock::now();
+  while (!tasks_.empty() && tasks_.front()->task_expires <= now) {
+    tasks_.front()->cancel.cancel();
+    tasks_.erase(tasks_.begin());
+  }
+}
+
+void Tasks::remove(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_where(tasks_, [&](const CallPtr& task) { return task.get() == &call; });
+  if (found != tasks_.end()) tasks_.erase(found);
+}
+
+void Tasks::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.clear();
+}
+
+CallPtr Tasks::find(std::string_view id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  drop_expired();
+  const auto found = find_where(tasks_, [&](const CallPtr& task) { return task->task_id == id; });
+  return found == tasks_.end() ? nullptr : *found;
+}
+
+// A text in JSON cannot have the name of a member and its colon: the first one is the member.
+void Tasks::complete(OpenCall& call, const std::string& text) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.task_id.empty() || !call.outcome.empty() || text.empty()) return;
+  const std::size_t at = std::min(text.find("\"result\":"), text.find("\"error\":"));
+  call.outcome = text.substr(at, text.size() - at - 1);
+  call.task_changed = utc_time(::time(nullptr));
+}
+
+void Tasks::cancel(OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!call.outcome.empty()) return;
+  call.outcome = cancelled_outcome;
+  call.task_changed = utc_time(::time(nullptr));
+}
+
+std::string Tasks::describe(const OpenCall& call, const std::string& question) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string& outcome = call.outcome;
+  const bool has_result = !outcome.empty() && outcome != cancelled_outcome;
+  const char* status = question.empty() ? "working" : "input_required";
+  if (has_result) status = starts_with(outcome, "\"r"sv) ? "completed" : "failed";
+  if (outcome == cancelled_outcome) status = "cancelled";
+  std::string text = concat(
+      "\"taskId\":\"%\",\"status\":\"%\",\"createdAt\":\"%Z\",\"lastUpdatedAt\":\"%Z\",\"ttlMs\":%,"
+      "\"pollIntervalMs\":500",
+      {call.task_id, status, call.task_began, call.task_changed,
+       std::chrono::milliseconds(keep_task_time).count()});
+  if (has_result) return concat("%,%", {text, outcome});
+  if (outcome.empty() && !question.empty()) return concat("%,%", {text, question});
+  return text;
+}
+
+// the session ----
+
+// It is described while it still works: the handler may return at any time.
+void Session::make_task(const CallPtr& call) {
+  if (!tasks_.add(call)) return;
+  const std::string task =
+      concat("{\"resultType\":\"task\",%,\"_meta\":{\"%\":%}}",
+             {tasks_.describe(*call, std::string()), server_info_key, server_info_});
+  bool is_done = false;
+  {
+    const std::lock_guard<std::mutex> lock(call->mutex);
+    is_done = std::exchange(call->done, true);
+    call->task = call->task || !is_done;
+  }
+  if (is_done) return tasks_.remove(*call);
+  pool_.hide(*call);
+  outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
+}
+
+// Null, and the request is answered: there is no such task.
+CallPtr Session::task_of(const Request& request) {
+  const Json& params = request.params();
+  if (!knows_tasks(params["_meta"sv][capabilities_key])) {
+    RpcError error = rpc_error(missing_capability, "The client has not declared tasks"sv);
+    const Json extensions = Json::object({{std::string(tasks_extension), Json::object()}});
+    error.data =
+        Json::object({{"requiredCapabilities", Json::object({{"extensions", extensions}})}});
+    fail(request, error);
+    return nullptr;
+  }
+  CallPtr call = tasks_.find(params["taskId"sv].as_string());
+  if (!call) fail(request, invalid_params, "Unknown taskId: the task is over, or never was"sv);
+  return call;
+}
+
+void Replies::acknowledge(const Request& request, std::string_view members) {
+  reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{\"%\":%}}",
+                        {members, server_info_key, server_info_}));
+}
+
+void Session::on_task_get(Request&& request) {
+  if (const CallPtr call = task_of(request))
+    acknowledge(request, tasks_.describe(*call, questions_.question_of(*call)) + ',');
+}
+
+void Session::on_task_update(Request&& request) {
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  questions_.answer(*call, request.params()["inputResponses"sv]);
+  acknowledge(request, ""sv);
+}
+
+void Session::on_task_cancel(Request&& request) {
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  tasks_.cancel(*call);
+  call->cancel.cancel();
+  questions_.drop(*call);
+  acknowledge(request, ""sv);
 }
 
 }  // namespace
@@ -43459,26 +47177,26 @@ bool OpenCall::may_notify() {
 // replies ----
 
 // The longest answer to a request, and a byte more.
-std::size_t Session::most_bytes(const Request& request) const {
+std::size_t Replies::most_bytes(const Request& request) const {
   return request.batch ? std::min(request.batch->share, options_.max_reply) : options_.max_reply;
 }
 
-void Session::reply(const Request& request, std::string_view result) {
+void Replies::reply(const Request& request, std::string_view result) {
   std::string text = reply_text(request.id.spelling, result);
   if (text.size() >= most_bytes(request))
     return fail(request, internal_error, "The result is too long to be sent"sv);
   deliver(request.batch.get(), std::move(text));
 }
 
-void Session::fail(const Request& request, const RpcError& error) {
+void Replies::fail(const Request& request, const RpcError& error) {
   deliver(request.batch.get(), error_text(request.id.spelling, error));
 }
 
-void Session::fail(const Request& request, int code, std::string_view message) {
+void Replies::fail(const Request& request, int code, std::string_view message) {
   fail(request, rpc_error(code, message));
 }
 
-void Session::deliver(Batch* batch, std::string text) {
+void Replies::deliver(Batch* batch, std::string text) {
   if (!batch) {
     text += '\n';
     return outbox_.send(std::move(text));
@@ -43492,7 +47210,7 @@ Batch::~Batch() {
   if (!replies.empty()) outbox.send(std::move(replies) + "]\n");
 }
 
-ToolReply Session::invoke(const CallPtr& call) {
+ToolResult Session::invoke(const CallPtr& call) {
 #if defined(__cpp_exceptions)
   try {
     return call->tool->handler(Call::State::handle(call));
@@ -43507,16 +47225,15 @@ ToolReply Session::invoke(const CallPtr& call) {
 #endif
 }
 
-void Session::answer(const CallPtr& call, const ToolReply& reply) {
+void Session::answer(const CallPtr& call, const ToolResult& reply) {
   release(*call);  // before the client can ask again
-  const bool cancelled = [&] {
-    const std::lock_guard<std::mutex> lock(call->mutex);
-    return call->done;
-  }();
   // This saves the work of writing the answer; finish() decides whether it is sent.
-  std::string text = cancelled ? std::string() : answer_text(*call, reply);
-  if (call->finish()) {
-    forget(call);
+  const bool dropped = call->is_done() && !call->is_task();
+  std::string text = dropped ? std::string() : answer_text(*call, reply);
+  const bool is_sent = call->finish();
+  pool_.remove(*call);
+  if (!is_sent) tasks_.complete(*call, text);
+  if (is_sent) {
     if (call->by_reader)
       outbox_.send_later(std::move(text) + '\n');
     else
@@ -43525,28 +47242,20 @@ void Session::answer(const CallPtr& call, const ToolReply& reply) {
   call->request.batch.reset();
 }
 
-// Takes the call out of the open ones, if it is still there: not if the client has cancelled it.
-void Session::forget(const CallPtr& call) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = find_in(open_, call);
-  if (found != open_.end()) open_.erase(found);
-}
-
-std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) const {
+std::string Replies::answer_text(const OpenCall& call, const ToolResult& result) const {
   const std::string& tool = call.tool->name;
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
   const std::string_view info =
       call.request.modern ? std::string_view(server_info_) : std::string_view();
-  const auto of_result = [&](const ToolResult& result) {
-    return reply_text(id, result_text(result, info));
+  const auto of_result = [&](const ToolResult& some) {
+    return reply_text(id, result_text(some, info));
   };
-  if (const RpcError* error = reply.rpc_error()) {
+  if (const std::optional<RpcError>& error = result.rpc_error) {
     std::string text = error_text(id, *error);
     if (text.size() < most) return text;
     return error_text(id, rpc_error(error->code, concat("The error of % was too long", {tool})));
   }
-  const ToolResult& result = reply.result();
   if (!call.tool->output_schema.is_null() && !result.is_error && !result.structured)
     return error_text(
         id,
@@ -43570,7 +47279,7 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
           {text.size(), most})));
 }
 
-void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
+void Replies::send_progress(OpenCall& call, double progress, std::optional<double> total,
                             std::string_view message) {
   if (call.progress_token.empty() || !std::isfinite(progress)) return;
   const std::lock_guard<std::mutex> lock(call.mutex);
@@ -43581,7 +47290,7 @@ void Session::send_progress(OpenCall& call, double progress, std::optional<doubl
   outbox_.offer(progress_text(call.progress_token, progress, total, message));
 }
 
-void Session::log(std::string_view text) {
+void Replies::log(std::string_view text) {
   const std::lock_guard<std::mutex> lock(log_mutex_);
   if (options_.log) {
     options_.log(text);
@@ -43594,7 +47303,7 @@ void Session::log(std::string_view text) {
 }  // namespace mcp
 
 // mcp/threads.cpp ---------------------------------------------------------------------------------
-// The session: its threads, as session_internal.hpp draws them.
+// The pool: the threads of a session, as session_internal.hpp draws them.
 
 namespace mcp {
 namespace {
@@ -43602,40 +47311,41 @@ namespace {
 // the pool ----
 
 // Starts a thread. Returns 0 or an errno. Needs the mutex.
-int Session::add_thread(void (Session::*body)(const Thread&)) {
+int Pool::add_thread(void (Pool::*body)(const Thread&)) {
   threads_.emplace_back();
   Thread& self = threads_.back();
-  const int error = start_own_thread(self.thread, [session = shared_from_this(), &self, body] {
-    ((*session).*body)(self);
-    const std::lock_guard<std::mutex> lock(session->mutex_);
+  const auto run = [this, session = session_.shared_from_this(), &self, body] {
+    (this->*body)(self);
+    const std::lock_guard<std::mutex> lock(mutex_);
     self.ended = true;
-    session->quiet_.notify_all();
-  });
+    quiet_.notify_all();
+  };
+  const int error = start_own_thread(self.thread, run);
   if (error != 0) threads_.pop_back();
   return error;
 }
 
 // Calls a thread for a task that is new, and starts one if there are more tasks than idle threads.
 // If none can be started, threads that are busy now do the task later. Needs the mutex.
-void Session::call_worker() {
+void Pool::call_worker() {
   const std::size_t tasks = waiting_.size() + (reader_ ? 0 : 1);
   const std::size_t pool = threads_.size() - 1;  // without the watch
-  if (tasks > idle_ && pool <= options_.max_concurrent) (void)add_thread(&Session::work);
+  if (tasks > idle_ && pool <= options_.max_concurrent + asking_) (void)add_thread(&Pool::work);
   work_.notify_one();
 }
 
-void Session::work(const Thread& self) {
+void Pool::work(const Thread& self) {
   for (;;) {
     CallPtr call;
     const Task task = next_task(self, call);
     if (task == Task::end) return;
-    if (task == Task::read) read_input(self);
+    if (task == Task::read) session_.read_input(self);
     if (task == Task::run) run_call(call);
   }
 }
 
 // Waits for a task, and marks it as taken: by the reader's place, or as a handler that runs.
-Session::Task Session::next_task(const Thread& self, CallPtr& call) {
+Pool::Task Pool::next_task(const Thread& self, CallPtr& call) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     if (phase_ == Phase::closing) return Task::end;
@@ -43643,7 +47353,7 @@ Session::Task Session::next_task(const Thread& self, CallPtr& call) {
       reader_ = &self;
       return Task::read;
     }
-    if (!waiting_.empty() && running_ < options_.max_concurrent) {
+    if (!waiting_.empty() && running_ < options_.max_concurrent + asking_) {
       call = std::move(waiting_.front());
       waiting_.erase(waiting_.begin());
       ++running_;
@@ -43655,79 +47365,54 @@ Session::Task Session::next_task(const Thread& self, CallPtr& call) {
   }
 }
 
-// the reader ----
+// the reader's place ----
 
-// Reads and serves messages until the input ends or the watch has given the place away. Answers of
-// the reader go out together: after the last message that has been received.
-void Session::read_input(const Thread& self) {
-  using Event = LineReader::Event;
-  std::string_view line;
-  while (reads(self)) {
-    if (!input_.has_line()) outbox_.push();
-    // Messages that were received before the session ended are not served any more.
-    const Event event = wake_.cancelled() ? Event::interrupted : input_.next(line);
-    if (event == Event::line) {
-      on_line(line);
-    } else if (event == Event::too_long) {
-      on_too_long(input_.skipped_id());
-    } else {
-      stop_reading(event == Event::failed ? input_.error() : 0);
-    }
-  }
-  outbox_.push();
-}
-
-bool Session::reads(const Thread& self) {
+bool Pool::reads(const Thread& self) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reader_ == &self;
 }
 
-void Session::stop_reading(int error) {
+void Pool::stop_reading(int error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   reader_ = nullptr;
   if (phase_ != Phase::reading) return;
   phase_ = Phase::draining;
   read_error_ = error;
-  ended_.cancel();
 }
 
-// Runs a call that is short, gives another one to the workers, or refuses it.
-void Session::accept(const CallPtr& call) {
-  std::string problem;
+std::string Pool::accept(const CallPtr& call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::size_t calls = running_ + waiting_.size();
-    const bool at_once = calls < options_.max_concurrent;
-    if (phase_ == Phase::closing) {
-      problem = server_ends;
-    } else if (!at_once && calls - options_.max_concurrent >= options_.max_waiting) {
-      problem = concat(
+    const std::size_t most = options_.max_concurrent + asking_;
+    const bool at_once = calls < most;
+    if (phase_ == Phase::closing) return server_ends;
+    if (!at_once && calls - most >= options_.max_waiting)
+      return concat(
           "The server is busy: % calls are running and % are waiting. Try again when some have "
           "ended.",
           {options_.max_concurrent, options_.max_waiting});
-    } else {
-      open_.push_back(call);
-      call->by_reader = at_once && call->entry->quick && !call->request.batch;
-      if (!call->by_reader) {
-        waiting_.push_back(call);
-        return call_worker();
-      }
-      ++running_;
-      short_call_ = call;
-      short_call_began_ = Clock::now();
-      if (std::exchange(watch_sleeps_, false)) watch_needed_.notify_one();
+    open_.push_back(call);
+    if (call->task_at < Clock::time_point::max() && std::exchange(watch_sleeps_, false))
+      watch_needed_.notify_one();
+    call->by_reader = at_once && call->entry->quick && !call->request.batch;
+    if (!call->by_reader) {
+      waiting_.push_back(call);
+      call_worker();
+      return {};
     }
+    ++running_;
+    short_call_ = call;
+    short_call_began_ = Clock::now();
+    if (std::exchange(watch_sleeps_, false)) watch_needed_.notify_one();
   }
-  if (problem.empty()) return run_call(call);
-  answer(call, ToolResult::error(problem));
+  run_call(call);
+  return {};
 }
 
 // Runs and answers a call that is counted in running_.
-void Session::run_call(const CallPtr& call) {
-  const Clock::time_point start = Clock::now();
-  const ToolReply reply = invoke(call);
-  const bool quick = Clock::now() - start < quick_time;
-  answer(call, reply);
+void Pool::run_call(const CallPtr& call) {
+  const bool quick = session_.run_call(call);
   const std::lock_guard<std::mutex> lock(mutex_);
   call->entry->quick = quick;
   if (short_call_ == call) short_call_ = nullptr;
@@ -43735,8 +47420,18 @@ void Session::run_call(const CallPtr& call) {
   if (phase_ != Phase::reading) quiet_.notify_all();
 }
 
-// The watch: frees the reader's place when a short call has turned out to be a long one.
-void Session::watch_short_calls(const Thread&) {
+void Pool::make_task(std::unique_lock<std::mutex>& lock, Clock::time_point due) {
+  const CallPtr call =
+      *find_where(open_, [&](const CallPtr& open) { return open->task_at == due; });
+  call->task_at = Clock::time_point::max();
+  lock.unlock();
+  session_.make_task(call);
+  lock.lock();
+}
+
+// The watch: frees the reader's place when a short call has turned out to be a long one, and makes
+// tasks of calls that take longer still.
+void Pool::watch_short_calls(const Thread&) {
   constexpr int ticks_until_sleep = 20;
   std::unique_lock<std::mutex> lock(mutex_);
   while (phase_ != Phase::closing) {
@@ -43746,16 +47441,163 @@ void Session::watch_short_calls(const Thread&) {
       reader_ = nullptr;
       call_worker();
     }
+    Clock::time_point next = Clock::time_point::max();
+    for (const CallPtr& call : open_) next = std::min(next, call->task_at);
     watch_sleeps_ = !short_call_ && age >= ticks_until_sleep * watch_time;
-    if (watch_sleeps_) {
+    if (next <= Clock::now()) {
+      make_task(lock, next);
+    } else if (!watch_sleeps_) {
+      watch_needed_.wait_for(lock, watch_time);
+    } else if (next == Clock::time_point::max()) {
       watch_needed_.wait(lock);
     } else {
-      watch_needed_.wait_for(lock, watch_time);
+      watch_needed_.wait_until(lock, next);
     }
   }
 }
 
+// A short call gives the reader's place away at once.
+void Pool::begin_waiting(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++asking_;
+  if (short_call_.get() == &call) {
+    short_call_ = nullptr;
+    reader_ = nullptr;
+  }
+  call_worker();
+}
+
+void Pool::end_waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --asking_;
+}
+
+// the table ----
+
+// Needs the mutex.
+std::vector<CallPtr>::iterator Pool::find_open(const Id& id) {
+  return find_where(
+      open_, [&](const CallPtr& call) { return !call->hidden && call->request.id.key == id.key; });
+}
+
+bool Pool::has(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find_open(id) != open_.end();
+}
+
+void Pool::remove(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_where(open_, [&](const CallPtr& open) { return open.get() == &call; });
+  if (found != open_.end()) open_.erase(found);
+}
+
+void Pool::hide(OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  call.hidden = true;
+}
+
+Id Pool::readdress(OpenCall& call, Id id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(call.request.id, std::move(id));
+}
+
+CallPtr Pool::withdraw(const Id& id, bool& was_waiting) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_open(id);
+  if (found == open_.end()) return nullptr;
+  CallPtr call = *found;
+  open_.erase(found);
+  const auto place = find_in(waiting_, call);
+  was_waiting = place != waiting_.end();
+  if (was_waiting) waiting_.erase(place);
+  return call;
+}
+
 // the end ----
+
+bool Pool::is_draining() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return phase_ == Phase::draining;
+}
+
+void Pool::wait_until_quiet(std::chrono::milliseconds time) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  quiet_.wait_for(lock, time, [&] { return running_ == 0 && waiting_.empty(); });
+}
+
+void Pool::close(std::vector<CallPtr>& waiting, std::vector<CallPtr>& open) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  phase_ = Phase::closing;
+  waiting.swap(waiting_);
+  open = open_;
+  work_.notify_all();
+  watch_needed_.notify_all();
+}
+
+bool Pool::join() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto ended = [&] {
+    const auto at_work = [](const Thread& thread) { return !thread.ended; };
+    return find_where(threads_, at_work) == threads_.end();
+  };
+  const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
+  for (const Thread& thread : threads_) {
+    if (thread.ended) {
+      pthread_join(thread.thread, nullptr);
+    } else {
+      pthread_detach(thread.thread);
+    }
+  }
+  open_.clear();
+  return all;
+}
+
+// Two threads of the pool are needed in any case: one reads while the other is in a handler.
+int Pool::start() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int error = add_thread(&Pool::watch_short_calls);
+  for (int i = 0; i < 2 && error == 0; ++i) error = add_thread(&Pool::work);
+  return error;
+}
+
+}  // namespace
+}  // namespace mcp
+
+// mcp/serving.cpp ---------------------------------------------------------------------------------
+// The session: its beginning, the tasks of its threads, its end.
+
+namespace mcp {
+namespace {
+
+// Reads and serves messages until the input ends or the watch has given the place away. Answers of
+// the reader go out together: after the last message that has been received.
+void Session::read_input(const Pool::Thread& self) {
+  using Event = LineReader::Event;
+  std::string_view line;
+  while (pool_.reads(self)) {
+    if (!input_.has_line()) outbox_.push();
+    // Messages that were received before the session ended are not served any more.
+    const Event event = wake_.cancelled() ? Event::interrupted : input_.next(line);
+    if (event == Event::line) {
+      on_line(line);
+    } else if (event == Event::too_long) {
+      on_too_long(input_.skipped_id());
+    } else {
+      pool_.stop_reading(event == Event::failed ? input_.error() : 0);
+      questions_.end();
+      ended_.cancel();
+    }
+  }
+  outbox_.push();
+}
+
+bool Session::run_call(const CallPtr& call) {
+  const Clock::time_point start = Clock::now();
+  const ToolResult reply = invoke(call);
+  const bool quick = Clock::now() - start < quick_time;
+  answer(call, reply);
+  return quick;
+}
 
 // The reader reports the end of the input. It cannot while it waits for a client that does not read
 // its answers; it is the end, too, if such a client has closed the input and takes nothing more.
@@ -43780,82 +47622,38 @@ void Session::wait_for_the_end(const CancelToken& stop) {
   }
 }
 
-bool Session::input_ended() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return phase_ == Phase::draining;
-}
-
-void Session::wait_until_quiet(std::chrono::milliseconds time) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  quiet_.wait_for(lock, time, [&] { return running_ == 0 && waiting_.empty(); });
-}
-
 // Calls that are cancelled because the server ends are still answered, with what they have.
 void Session::cancel_everything() {
   std::vector<CallPtr> waiting;
-  std::vector<CallPtr> running;
-  TextMap subscriptions;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    phase_ = Phase::closing;
-    waiting.swap(waiting_);
-    running = open_;
-    subscriptions.swap(subscriptions_);
-    work_.notify_all();
-    watch_needed_.notify_all();
-  }
+  std::vector<CallPtr> open;
+  pool_.close(waiting, open);
   wake_.cancel();
   outbox_.stop_waiting();
-  for (const CallPtr& call : running) call->cancel.cancel();
+  for (const CallPtr& call : open) call->cancel.cancel();
+  questions_.end();
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
-  for (const auto& [key, id] : subscriptions)
+  for (const auto& [key, id] : listeners_.end())
     deliver(nullptr,
             reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
                                   {subscription_key, id, server_info_key, server_info_})));
 }
 
-// False if a thread is still in a handler. It is detached, and owns a reference to the session.
-bool Session::join_threads() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const auto ended = [&] {
-    const auto at_work = [](const Thread& thread) { return !thread.ended; };
-    return find_where(threads_, at_work) == threads_.end();
-  };
-  const bool all = quiet_.wait_for(lock, std::chrono::milliseconds(100), ended);
-  for (const Thread& thread : threads_) {
-    if (thread.ended) {
-      pthread_join(thread.thread, nullptr);
-    } else {
-      pthread_detach(thread.thread);
-    }
-  }
-  open_.clear();
-  return all;
-}
-
-// Two threads of the pool are needed in any case: one reads while the other is in a handler.
-int Session::start_threads() {
-  int error = outbox_.start();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (error == 0) error = add_thread(&Session::watch_short_calls);
-  for (int i = 0; i < 2 && error == 0; ++i) error = add_thread(&Session::work);
-  return error;
-}
-
 Expected<void> Session::run(const CancelToken& stop) {
   if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
     return system_error(errno, "serve: descriptors");
-  const int error = start_threads();
+  int error = outbox_.start();
+  if (error == 0) error = pool_.start();
   if (error == 0) wait_for_the_end(stop);
-  if (input_ended() && !stop.cancelled()) wait_until_quiet(finish_time);
+  if (pool_.is_draining() && !stop.cancelled()) pool_.wait_until_quiet(finish_time);
   cancel_everything();
-  wait_until_quiet(cancel_time);
+  pool_.wait_until_quiet(cancel_time);
   outbox_.push();
   outbox_.flush(flush_time);
   outbox_.close();
-  const bool all = join_threads();
+  const bool all = pool_.join();
+  tasks_.end();
   if (error != 0) return system_error(error, "serve: thread");
-  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
+  if (pool_.read_error() != 0) return system_error(pool_.read_error(), "serve: reading in_fd");
   if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
   return {};
 }
@@ -44036,6 +47834,1237 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
 }  // namespace
 }  // namespace mcp
 
+// report/report_internal.hpp ----------------------------------------------------------------------
+// What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
+//
+//   audit log --AuditReader--> records --+--> verified_audit()   is it as it was written?
+//                 |                      +--> write_report()     one page of HTML
+//                 |                      +--> --replay           in the room of the tools
+//                 +--> findings: one line for each line that is cut, changed or no record
+//
+//   command ends --on_audit--> Transcript    Markdown, while the server runs
+//
+// This room belongs to the server program and has no public header.
+
+namespace {
+
+// Reads an audit log line by line, in the memory of its longest line (64 MiB at most), and follows
+// its chain of hashes. What is wrong becomes a finding, and the next line is read as usual. What is
+// appended meanwhile is not read.
+class AuditReader {
+ public:
+  static constexpr std::size_t longest_record = std::size_t{64} << 20;
+  static constexpr std::size_t most_findings = 20;  // that are shown; more are counted
+
+  //   Errors: those of the system, which name the file.
+  Expected<void> open(const std::string& path);
+  // Goes to the next line and checks its hashes; false at the end, and where reading fails.
+  bool next();
+  // The record of this line. False when it is none, which is then a finding.
+  bool read(Json& record);
+  Expected<void> finish() const;  // an error when the end was not reached
+
+  std::uint64_t number() const { return number_; }  // of the line, from 1
+  std::uint64_t bad() const { return bad_; }        // lines with a finding
+  // "FILE: line N PROBLEM", each with a line end.
+  std::string findings() const;
+  // What the chain shows, in one line without the name of the file.
+  std::string summary() const;
+
+ private:
+  const char* problem();
+  void find(std::string_view problem);
+
+  std::string path_ = {};
+  UniqueFd file_ = {};
+  std::unique_ptr<InputLines> lines_ = {};
+  std::uint64_t number_ = 0;
+  std::uint64_t older_ = 0;  // lines from before records had hashes
+  std::uint64_t bad_ = 0;
+  std::uint64_t last_bad_ = 0;  // the number of a line
+  bool hashed_ = false;         // a record with a hash has come
+  bool gap_ = false;            // the hash of the line before is not known
+  std::string previous_ = {};   // the hash of the line before
+  std::string start_ = {};      // the hash that the first line names
+  std::string findings_ = {};
+};
+
+// What --verify-audit prints: a line for each bad one, up to AuditReader::most_findings, and a
+// summary. `is_whole`: there are none.
+Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
+
+// Writes a page of HTML with the records of these files, to standard output when `output` is empty.
+// Of more than 20,000 lines the last ones are shown. Long texts are cut so that the page has about
+// 7 MiB. Returns the findings and a summary, in lines. A file that cannot be read is a finding.
+//   Errors: invalid_argument when `output` is one of the files; those of the system.
+Expected<std::string> write_report(const std::vector<std::string>& files,
+                                   const std::string& output);
+
+// The constant texts of the page.
+std::string page_style();
+std::string page_body();
+std::string page_script();
+
+// A text that was packed, see packed_internal.hpp.
+std::string unpacked(std::string_view packed);
+
+// What happens, as Markdown, appended to a file while it happens. Thread-safe, and several programs
+// may have one on the same file: each command is one write().
+class Transcript {
+ public:
+  // Makes the file with mode 0600.
+  //   Errors: those of the system; invalid_argument when it is no file.
+  Expected<void> open(const std::string& path);
+  // Returns the first failure to write as a message, otherwise an empty text.
+  std::string add(const AuditRecord& record);
+
+ private:
+  std::string path_ = {};
+  UniqueFd file_ = {};
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace
+
+// report/records.cpp ------------------------------------------------------------------------------
+// Reading audit logs: lines, the chain of hashes, records.
+
+namespace {
+
+Expected<void> AuditReader::open(const std::string& path) {
+  path_ = path;
+  file_.reset(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)));
+  struct stat status {};
+  if (!file_ || ::fstat(file_.get(), &status) != 0)
+    return system_error(errno, "cannot open %", {in_quotes(path)});
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  lines_ = std::make_unique<InputLines>(file_.get(), longest_record,
+                                        S_ISREG(status.st_mode) ? size : ~std::uint64_t{0});
+  return {};
+}
+
+bool AuditReader::next() {
+  if (!lines_->next()) return false;
+  ++number_;
+  if (const char* const found = problem()) find(found);
+  return true;
+}
+
+// What the hashes say of the line, or null. Each record has the hash of the one before it and its
+// own, so that a change breaks the chain there. Lines without hashes may stand before the first
+// record that has them, and nowhere else. Behind a line without a hash nothing can be compared.
+const char* AuditReader::problem() {
+  const std::string_view line = lines_->line();
+  if (!hashed_ && lines_->ended() && !starts_with(line, audit_begin)) {
+    ++older_;
+    return nullptr;
+  }
+  const bool first = number_ == 1;
+  const bool compares = !first && !gap_;
+  hashed_ = true;
+  const std::string_view hash = audit_hash(line);
+  gap_ = !lines_->ended() || lines_->too_long() || hash.empty();
+  if (gap_) return "is cut, or is no record of this log";
+  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (told[0] == '"') told = {};
+  if (first) start_ = told;
+  const bool follows = told == previous_;
+  previous_ = hash;
+  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
+  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  if (compares && !follows)
+    return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  return nullptr;
+}
+
+void AuditReader::find(std::string_view problem) {
+  if (last_bad_ == number_) return;
+  last_bad_ = number_;
+  if (++bad_ <= most_findings)
+    append_all(findings_, "%: line % %\n", {printable(path_), number_, problem});
+}
+
+// The limits keep a hostile line from taking more memory than a few times its own.
+bool AuditReader::read(Json& record) {
+  JsonLimits limits;
+  limits.max_depth = 16;
+  limits.max_values = 10000;
+  limits.accept_invalid_utf8 = true;
+  if (lines_->too_long()) {
+    find(concat("is longer than % bytes", {longest_record}));
+    return false;
+  }
+  auto value = Json::parse(lines_->line(), limits);
+  if (value && (*value)["time"sv].is_string() && (*value)["outcome"sv].is_string()) {
+    record = std::move(*value);
+    return true;
+  }
+  find(concat("is no record: %", {value ? "it has no time and outcome" : value.error().message}));
+  return false;
+}
+
+Expected<void> AuditReader::finish() const {
+  if (lines_->error() == 0) return {};
+  return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+}
+
+std::string AuditReader::findings() const {
+  if (bad_ <= most_findings) return findings_;
+  return concat("%%: and % more lines\n", {findings_, printable(path_), bad_ - most_findings});
+}
+
+// The hashes do not show that the end of a log was cut off. So the last hash is printed: an
+// operator can keep it elsewhere and compare.
+std::string AuditReader::summary() const {
+  const std::string older =
+      older_ > 0 ? concat(", after % lines without a hash", {older_}) : std::string();
+  const std::string bad = bad_ > 0 ? concat("% bad lines, and ", {bad_}) : std::string();
+  return concat(
+      "%% records as they were written%%%%%",
+      {bad, number_ - older_ - std::min(bad_, number_ - older_), older,
+       start_.empty() ? "" : ", the first after a record that is not here and has the hash ",
+       start_, previous_.empty() ? "" : "; the last hash is ", previous_});
+}
+
+Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
+  AuditReader reader;
+  if (auto ok = reader.open(path); !ok) return ok.failure();
+  while (reader.next()) {
+  }
+  if (auto ok = reader.finish(); !ok) return ok.failure();
+  is_whole = reader.bad() == 0;
+  return concat("%%: %\n", {reader.findings(), path, reader.summary()});
+}
+
+}  // namespace
+
+// report/packed_internal.hpp ----------------------------------------------------------------------
+// Constant texts in half of their size: packed by the compiler, unpacked when they are used.
+//
+// The texts are ASCII. In a packed one
+//   0ccccccc            is a character
+//   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
+// pack_text() knows the last place of each three characters, by a hash, and nothing more: that is
+// quick enough for compilers, and better search makes the texts only a tenth smaller.
+
+namespace {
+
+template <std::size_t Size>
+struct PackedText {
+  char bytes[Size] = {};
+  std::string text() const { return unpacked({bytes, Size}); }
+};
+
+constexpr std::size_t longest_packed_match = 10;
+constexpr std::size_t farthest_packed_match = 4096;
+
+// Writes the packed text to `out`, unless that is null. Returns its size.
+constexpr std::size_t pack_text(const char* text, std::size_t length, char* out) {
+  std::uint16_t places[4096] = {};  // behind the first of three characters, by their hash
+  std::size_t size = 0;
+  std::size_t same_until = 0;  // characters before this one are in a match that was written
+  for (std::size_t at = 0; at < length; ++at) {
+    std::size_t before = 0;
+    if (at + 2 < length) {
+      const auto hash = static_cast<std::size_t>(text[at] * 961 + text[at + 1] * 31 + text[at + 2]);
+      before = places[hash % 4096];
+      places[hash % 4096] = static_cast<std::uint16_t>(at + 1);
+    }
+    if (at < same_until) continue;
+    const std::size_t distance = at + 1 - before;
+    std::size_t same = 0;
+    if (before > 0 && distance <= farthest_packed_match)
+      while (same < longest_packed_match && at + same < length &&
+             text[at + same] == text[at + same - distance])
+        ++same;
+    if (same < 3) {
+      if (out) out[size] = text[at];
+      ++size;
+      continue;
+    }
+    const std::size_t code = 0x8000 | ((same - 3) << 12) | (distance - 1);
+    if (out) {
+      out[size] = static_cast<char>(code >> 8);
+      out[size + 1] = static_cast<char>(code & 0xff);
+    }
+    size += 2;
+    same_until = at + same;
+  }
+  return size;
+}
+
+// pack<pack_text(text, sizeof text - 1, nullptr)>(text)
+template <std::size_t Size, std::size_t Length>
+constexpr PackedText<Size> pack(const char (&text)[Length]) {
+  static_assert(Length < 65536, "places are 16 bits");
+  PackedText<Size> packed;
+  pack_text(text, Length - 1, packed.bytes);
+  return packed;
+}
+
+}  // namespace
+
+// report/style.cpp --------------------------------------------------------------------------------
+// The style of the page of --report: light and dark, narrow and wide, on paper.
+
+namespace {
+
+constexpr char style_text[] = R"css(
+:root {
+  color-scheme: light dark;
+  --page: light-dark(#f6f7f9, #13161a);
+  --card: light-dark(#fff, #1b1f25);
+  --text: light-dark(#1c2127, #e3e7ec);
+  --soft: light-dark(#58616d, #9ba6b3);
+  --line: light-dark(#dde2e8, #2f363f);
+  --hint: light-dark(#eef1f5, #262c34);
+  --link: light-dark(#1f5fbf, #7fb2ff);
+  --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace;
+}
+.ok { --tone: light-dark(#17774a, #4cc38a) }
+.failed { --tone: light-dark(#a65200, #f0a64a) }
+.stopped { --tone: light-dark(#7440ab, #bf97f0) }
+.refused { --tone: light-dark(#c22a2a, #ff7b72) }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 84rem; padding: 1.5rem clamp(.75rem, 3vw, 2.5rem) 3rem;
+  background: var(--page); color: var(--text);
+  font: 15px/1.45 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif }
+h1 { margin: 0; font-size: 1.6rem; letter-spacing: -.01em }
+h2 { margin: 0; font-size: 1rem }
+p { margin: .2rem 0 0 }
+p, small, footer, .soft { color: var(--soft) }
+section { margin-top: 1rem; padding: 1rem; background: var(--card);
+  border: 1px solid var(--line); border-radius: .6rem }
+button, input, select { font: inherit; color: inherit; background: var(--card);
+  border: 1px solid var(--line); border-radius: .4rem; padding: .3rem .6rem; min-width: 0 }
+button { cursor: pointer }
+button:hover { background: var(--hint) }
+button[aria-pressed=true] { border-color: var(--link); box-shadow: 0 0 0 1px var(--link) }
+:disabled { opacity: .45; cursor: default }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
+pre, code { font-family: var(--mono); font-size: .86rem; unicode-bidi: isolate }
+pre { margin: .3rem 0 .8rem; padding: .6rem .8rem; background: var(--hint); border-radius: .4rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; max-height: 30rem; overflow: auto }
+mark { background: none; color: inherit; font-weight: 700;
+  text-decoration: underline wavy light-dark(#c22a2a, #ff7b72) }
+.odd { padding: 0 .25em; border-radius: .25em; font-size: .8em; background: #b3005e; color: #fff }
+.head { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center;
+  margin-bottom: .7rem }
+.head > :last-child { margin-left: auto }
+.key { color: var(--tone) }
+.key::before { content: ''; display: inline-block; width: .7em; height: .7em;
+  margin-right: .35em; border-radius: 2px; background: currentColor }
+#findings { border-left: .3rem solid #c77c11 }
+#totals { display: grid; gap: .6rem; margin: 1rem 0 0;
+  grid-template-columns: repeat(auto-fit, minmax(7.7rem, 1fr)) }
+#totals > * { display: block; text-align: left; color: var(--soft); background: var(--card);
+  border: 1px solid var(--line); border-radius: .6rem; padding: .6rem .8rem }
+#totals b { display: block; font-size: 1.3rem; white-space: nowrap; color: var(--tone, var(--text));
+  font-variant-numeric: tabular-nums }
+.lane, #axis { display: grid; grid-template-columns: 11rem 1fr; gap: .7rem; align-items: center }
+.lane { margin-bottom: .3rem }
+.lane button { display: flex; justify-content: space-between; gap: .5rem; padding: .2rem .5rem }
+.lane button span, summary code { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+canvas { display: block; width: 100%; height: 32px; background: var(--hint); border-radius: .3rem;
+  cursor: crosshair; touch-action: pan-y }
+#ticks { position: relative; height: 1.3rem; font-size: .8rem; color: var(--soft) }
+#ticks span { position: absolute; transform: translateX(-50%); white-space: nowrap }
+#plots { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(14.5rem, 1fr)) }
+#plots { margin-top: 1rem }
+#plots section { margin: 0 }
+.plot { display: grid; grid-template-columns: minmax(0, 1fr) auto; width: 100%; margin-top: .35rem;
+  padding: .15rem .4rem; gap: 0 .8rem; text-align: left; border: 1px solid transparent;
+  border-radius: .4rem; font-variant-numeric: tabular-nums }
+.plot span:first-child { overflow-wrap: anywhere; font-size: .9rem }
+.plot i { grid-column: 1 / -1; height: .3rem; border-radius: 2px;
+  background: var(--tone, var(--link)) }
+#filters { display: flex; flex-wrap: wrap; gap: .5rem }
+#filters > * { flex: 1 1 9rem }
+#filters input { flex: 3 1 16rem }
+#filters button { flex: 0 0 auto }
+#list { list-style: none; margin: .8rem 0; padding: 0 }
+#list li { border-top: 1px solid var(--line) }
+summary { display: grid; gap: .2rem .8rem; padding: .4rem .3rem; align-items: baseline;
+  grid-template-columns: 10.5rem 9rem 5.6rem minmax(0, 1fr) 5.5rem; cursor: pointer;
+  list-style: none; font-variant-numeric: tabular-nums }
+summary::-webkit-details-marker { display: none }
+summary:hover, details[open] > summary { background: var(--hint) }
+summary > :nth-child(2) { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+summary > :last-child { text-align: right }
+.badge { color: var(--tone); border: 1px solid; border-radius: 1rem; padding: 0 .5rem;
+  font-size: .82rem; font-weight: 600; text-align: center; white-space: nowrap }
+.detail { padding: .6rem .3rem 1rem 1.2rem }
+dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .15rem 1rem;
+  margin: 0; font-size: .9rem }
+dt { color: var(--soft) }
+dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate }
+nav { display: flex; gap: .5rem; align-items: center; justify-content: center }
+[hidden] { display: none !important }
+@media (max-width: 48rem) {
+  summary { grid-template-columns: auto 1fr auto }
+  summary code { grid-column: 1 / -1; grid-row: 2; white-space: normal; display: -webkit-box;
+    -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow-wrap: anywhere }
+  summary > :nth-child(2) { grid-column: 1 / -1; grid-row: 3; color: var(--soft) }
+  .lane, #axis { grid-template-columns: 1fr; gap: .2rem }
+  #axis > :first-child { display: none }
+}
+@media print {
+  :root { color-scheme: light; --page: #fff; font-size: 10.5px }
+  body { max-width: none; padding: 0; font-size: 1rem }
+  #filters, nav, .tools, .keys { display: none }
+  section, #totals > * { break-inside: avoid; padding: .5rem }
+  #commands { break-inside: auto; border: 0; padding: 0 }
+  summary { grid-template-columns: 11rem 9rem 6rem minmax(0, 1fr) 5rem }
+  summary code { white-space: pre-wrap; overflow-wrap: anywhere }
+  canvas, .plot i, .key::before { print-color-adjust: exact; -webkit-print-color-adjust: exact }
+  pre { max-height: none }
+}
+)css";
+
+constexpr auto packed_style =
+    pack<pack_text(style_text, sizeof style_text - 1, nullptr)>(style_text);
+
+}  // namespace
+
+namespace {
+
+std::string page_style() { return packed_style.text(); }
+
+}  // namespace
+
+// report/body.cpp ---------------------------------------------------------------------------------
+// The frame of the page of --report, which its script fills.
+
+namespace {
+
+constexpr char body_text[] = R"html(<meta name="viewport" content="width=device-width">
+<title>Command report</title>
+</head>
+<body>
+<header>
+<h1>Command report</h1>
+<p id="span"></p>
+<p id="chain"></p>
+</header>
+<noscript><p>This page shows its records by a script, which is switched off here.</p></noscript>
+<main>
+<section id="findings" aria-label="Findings" hidden><h2>Lines that need a look</h2></section>
+<div id="totals" role="group" aria-label="Totals"></div>
+<section aria-labelledby="when">
+<div class="head">
+<h2 id="when">Timeline</h2>
+<span class="soft"><span class="key ok">succeeded</span> &nbsp;
+<span class="key failed">failed</span> &nbsp;
+<span class="key stopped">stopped</span> &nbsp;
+<span class="key refused">refused</span></span>
+<span class="tools">
+<button id="earlier" aria-label="Earlier">&#9664;</button>
+<button id="later" aria-label="Later">&#9654;</button>
+<button id="in" aria-label="Zoom in">+</button>
+<button id="out" aria-label="Zoom out">&minus;</button>
+<button id="whole">Whole time</button>
+</span>
+</div>
+<div id="lanes"></div>
+<div id="axis" aria-hidden="true"><span></span><div id="ticks"></div></div>
+</section>
+<div id="plots"></div>
+<section id="commands" aria-labelledby="which">
+<div class="head"><h2 id="which">Commands</h2><span id="count" role="status"></span></div>
+<div id="filters" role="search">
+<input id="text" type="search" placeholder="Search commands and output" aria-label="Search">
+<select id="who" aria-label="Agent"></select>
+<select id="kind" aria-label="Outcome"></select>
+<select id="rule" aria-label="Rule"></select>
+<button id="reset">Show all</button>
+</div>
+<p class="keys"><small>Keys: / to search, arrows up and down to move, Enter to open, arrows left
+and right for pages.</small></p>
+<ol id="list"></ol>
+<nav aria-label="Pages">
+<button id="before">Previous</button><span id="page"></span><button id="after">Next</button>
+</nav>
+</section>
+</main>
+<footer><p id="made"></p></footer>)html";
+
+constexpr auto packed_body = pack<pack_text(body_text, sizeof body_text - 1, nullptr)>(body_text);
+
+}  // namespace
+
+namespace {
+
+std::string page_body() { return packed_body.text(); }
+
+}  // namespace
+
+// report/script.cpp -------------------------------------------------------------------------------
+// The script of the page of --report.
+//
+//   records -> items -> filtered() -> lanes, plots, list
+//                          ^
+//                        state, which every control changes before show()
+
+namespace {
+
+constexpr char script_text[] = R"js('use strict';
+const $ = (id) => document.getElementById(id);
+const kept = ['host', 'pid', 'agent_id', 'client', 'session_id', 'tool', 'work_dir', 'container',
+  'place', 'sandbox'];
+const kinds = {ok: 'succeeded', failed: 'failed', stopped: 'stopped', refused: 'refused'};
+const pageSize = 100, printSize = 1000, mostLanes = 12, mostBars = 8;
+// Characters that are not seen, or that change how those around them are seen.
+const odd = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c' +
+  '\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
+  '\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}]', 'gu');
+const codeOf = (c) => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+const plain = (value) => textOf(value).replace(odd, codeOf);
+const textOf = (value) => typeof value === 'string' ? value
+  : value === undefined || value === null ? '' : JSON.stringify(value);
+
+// All that is hostile goes through here, as text.
+function visible(value) {
+  const text = textOf(value), nodes = [];
+  let at = 0;
+  for (const found of text.matchAll(odd)) {
+    nodes.push(text.slice(at, found.index), make('span', {class: 'odd'}, codeOf(found[0])));
+    at = found.index + found[0].length;
+  }
+  return [...nodes, text.slice(at)];
+}
+function make(tag, attributes, ...kids) {
+  const node = document.createElement(tag);
+  for (const name in attributes) node.setAttribute(name, attributes[name]);
+  node.append(...kids);
+  return node;
+}
+const count = (n) => n.toLocaleString('en');
+const two = (n) => (n < 10 ? n.toFixed(2) : n < 100 ? n.toFixed(1) : Math.round(n)) + '';
+const span = (ms) => ms < 1000 ? Math.round(ms) + ' ms' : ms < 6e4 ? two(ms / 1e3) + ' s'
+  : ms < 36e5 ? two(ms / 6e4) + ' min' : two(ms / 36e5) + ' h';
+const bytes = (n) => n < 1e3 ? n + ' B' : n < 1e6 ? two(n / 1e3) + ' kB'
+  : n < 1e9 ? two(n / 1e6) + ' MB' : two(n / 1e9) + ' GB';
+const stamp = (at, from = 0, to = 19) => new Date(at).toISOString().slice(from, to)
+  .replace('T', ' ');
+const number = (value) => Number.isFinite(value) ? value : 0;
+const list = (value) => Array.isArray(value) ? value : [];
+
+function kindOf(r) {
+  if (r.outcome === 'refused') return 'refused';
+  if (r.outcome !== 'exited') return 'stopped';
+  return r.exit_code === 0 ? 'ok' : 'failed';
+}
+function verdict(r) {
+  if (r.outcome === 'exited') return r.exit_code === 0 ? 'ok' : 'exit ' + textOf(r.exit_code);
+  return r.outcome === 'signaled' ? 'signal ' + textOf(r.signal) : r.outcome.replace('_', ' ');
+}
+// The first program of a command, without its folder.
+function programOf(r) {
+  const word = /^\s*(?:\w+=\S*\s+)*([^\s;|&<>()]+)/.exec(textOf(r.command));
+  return word ? word[1].replace(/.*\/(?=.)/, '').slice(0, 60) : '';
+}
+// A connection as one text: its end, and the verdict unless that is "allowed".
+function peer(c) {
+  if (typeof c !== 'object' || !c) return textOf(c);
+  if (c.omitted) return `${textOf(c.omitted)} more that are not in the log`;
+  if (c.name === undefined) return textOf(c);
+  return textOf(c.name) + (c.port ? ':' + textOf(c.port) : '') +
+    (c.verdict && c.verdict !== 'allowed' ? ` (${textOf(c.verdict)})` : '');
+}
+
+let last = {};
+const items = $('records').textContent.split('\n').filter(Boolean).map((line) => {
+  const r = {...last, ...JSON.parse(line)};
+  last = {};
+  for (const name of kept) last[name] = r[name];
+  return {r, at: Date.parse(r.time), ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
+    who: textOf(r.agent_id) || textOf(r.client) || `${textOf(r.host)} ${textOf(r.pid)}`};
+}).filter((item) => item.at >= 0 && item.at < 2e14).sort((a, b) => a.at - b.at);
+const summary = JSON.parse($('summary').textContent);
+let begin = items.length ? items[0].at : 0, end = begin + 1000;
+for (const item of items) end = Math.max(end, item.at + Math.min(item.ms, 864e5));
+const state = {text: '', who: '', kind: '', rule: '', from: begin, to: end, page: 0};
+let shown = [], printing = false;
+
+// How many items, or how much of them, by a key; the greatest first.
+function tally(from, keys, amount = () => 1) {
+  const sums = new Map();
+  for (const item of from)
+    for (const key of keys(item)) if (key) sums.set(key, (sums.get(key) || 0) + amount(item));
+  return [...sums].sort((a, b) => b[1] - a[1]);
+}
+const agents = tally(items, (i) => [i.who]);
+const rules = tally(items, (i) => [textOf(i.r.rule)]);
+const laneOf = new Map(agents.map(([who], i) => [who, Math.min(i, mostLanes - 1)]));
+
+const isZoomed = () => state.from > begin || state.to < end;
+function filtered() {
+  const wanted = state.text.toLowerCase();
+  return items.filter((i) => (!state.who || i.who === state.who) &&
+    (!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
+    i.at + i.ms >= state.from && i.at <= state.to &&
+    (!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
+      i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
+      .includes(wanted)));
+}
+
+// the timeline ---------------------------------------------------------------------------------
+
+const lanes = agents.slice(0, mostLanes).map(([who, n], i) => {
+  const isRest = i === mostLanes - 1 && agents.length > mostLanes;
+  const name = isRest ? `${count(agents.length - i)} more agents` : who;
+  const button = make('button', {title: plain(name)}, make('span', {}, ...visible(name)),
+    make('small', {}, isRest ? '' : count(n)));
+  const canvas = make('canvas', {role: 'img', 'aria-label': `Timeline of ${plain(name)}`});
+  button.disabled = isRest;
+  button.onclick = () => set({who: state.who === who ? '' : who});
+  canvas.onpointerdown = (e) => { canvas.start = e; canvas.setPointerCapture(e.pointerId); };
+  canvas.onpointermove = (e) => {
+    const near = nearest(i, timeAt(canvas, e));
+    canvas.title = near ? stamp(near.at, 11) + ' ' + plain(near.r.command).slice(0, 200) : '';
+  };
+  canvas.onpointerup = (e) => {
+    const a = timeAt(canvas, canvas.start || e), b = timeAt(canvas, e);
+    if (Math.abs(e.offsetX - (canvas.start || e).offsetX) > 4)
+      return set({from: Math.min(a, b), to: Math.max(a, b, Math.min(a, b) + 10)});
+    if (nearest(i, b)) jump(nearest(i, b));
+  };
+  const lane = make('div', {class: 'lane'}, button, canvas);
+  $('lanes').append(lane);
+  return {who, button, canvas, isRest};
+});
+const timeAt = (canvas, e) =>
+  state.from + (state.to - state.from) * Math.min(Math.max(e.offsetX / canvas.clientWidth, 0), 1);
+function nearest(lane, at) {
+  let best = null, distance = Infinity;
+  for (const i of shown) {
+    const d = at < i.at ? i.at - at : Math.max(at - i.at - i.ms, 0);
+    if (laneOf.get(i.who) === lane && d <= distance) { best = i; distance = d; }
+  }
+  return best;
+}
+const steps = [0.01, 0.1, 1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800,
+  86400, 172800, 604800, 2592000, 31536000, 3153600000].map((s) => s * 1000);
+function drawLanes() {
+  const length = state.to - state.from, width = $('ticks').clientWidth || 600;
+  const step = steps.find((s) => length / s <= width / 110) || length;
+  const ticks = [];
+  for (let t = Math.ceil(state.from / step) * step; t <= state.to; t += step) ticks.push(t);
+  const format = step < 1000 ? [11, 23] : step < 6e4 ? [11, 19] : step < 864e5 ? [11, 16] : [0, 10];
+  $('ticks').replaceChildren(...ticks.map((t) => {
+    const label = make('span', {}, stamp(t, ...format));
+    label.style.left = 100 * (t - state.from) / length + '%';
+    return label;
+  }));
+  const colours = {};
+  for (const kind in kinds)
+    colours[kind] = getComputedStyle(document.querySelector('.key.' + kind)).color;
+  const line = getComputedStyle($('list')).getPropertyValue('color');
+  const pens = lanes.map(({canvas, button, who}) => {
+    const scale = devicePixelRatio || 1;
+    canvas.width = canvas.clientWidth * scale;
+    canvas.height = canvas.clientHeight * scale;
+    const pen = canvas.getContext('2d');
+    pen.scale(scale, scale);
+    pen.globalAlpha = 0.12;
+    pen.fillStyle = line;
+    for (const t of ticks)
+      pen.fillRect((t - state.from) / length * canvas.clientWidth, 0, 1, 99);
+    pen.globalAlpha = 0.85;
+    button.setAttribute('aria-pressed', state.who === who);
+    return pen;
+  });
+  for (const kind of ['ok', 'failed', 'stopped', 'refused'])
+    for (const i of shown) {
+      if (i.kind !== kind) continue;
+      const lane = laneOf.get(i.who), w = lanes[lane].canvas.clientWidth;
+      const left = (i.at - state.from) / length * w;
+      pens[lane].fillStyle = colours[kind];
+      // What was refused took no time: a narrow, tall mark.
+      if (kind === 'refused') pens[lane].fillRect(left - 1, 2, 3, 28);
+      else pens[lane].fillRect(left, 8, Math.max(i.ms / length * w, 2), 16);
+    }
+}
+
+// totals and plots -------------------------------------------------------------------------------
+
+function drawTotals() {
+  const sum = (name) => shown.reduce((total, i) => total + number(i.r[name]), 0);
+  const tiles = [make('div', {}, make('b', {}, count(shown.length)), 'commands')];
+  const kindCounts = new Map(tally(shown, (i) => [i.kind]));
+  for (const kind in kinds) {
+    const tile = make('button', {class: kind, 'aria-pressed': state.kind === kind},
+      make('b', {}, count(kindCounts.get(kind) || 0)), kinds[kind]);
+    tile.onclick = () => set({kind: state.kind === kind ? '' : kind});
+    tiles.push(tile);
+  }
+  const memory = shown.reduce((most, i) => Math.max(most, number(i.r.peak_memory)), 0);
+  for (const [value, label] of [[span(sum('duration_ms')), 'running time'],
+    [span(sum('cpu_ms')), 'processor time'], [memory ? bytes(memory) : '', 'most memory'],
+    [bytes(sum('stdout_bytes') + sum('stderr_bytes')), 'output']])
+    if (value) tiles.push(make('div', {}, make('b', {}, value), label));
+  $('totals').replaceChildren(...tiles);
+}
+// A list of bars; `choose` makes them buttons.
+function bars(title, rows, unit, choose, tone = '') {
+  if (!rows.length) return [];
+  const most = Math.max(...rows.slice(0, mostBars).map((row) => row[1])) || 1;
+  const lines = rows.slice(0, mostBars).map(([key, n]) => {
+    const bar = make('i', {});
+    bar.style.width = Math.max(100 * n / most, n ? 1 : 0) + '%';
+    const kids = [make('span', {}, ...visible(key)), make('span', {class: 'soft'}, unit(n)), bar];
+    if (!choose) return make('div', {class: 'plot ' + tone}, ...kids);
+    const line = make('button', {class: 'plot ' + tone}, ...kids);
+    line.onclick = () => choose(key);
+    return line;
+  });
+  if (rows.length > mostBars)
+    lines.push(make('small', {}, `and ${count(rows.length - mostBars)} more`));
+  return [make('section', {'aria-label': title}, make('h2', {}, title), ...lines)];
+}
+function drawPlots() {
+  const limits = [[10, 'under 10 ms'], [100, 'under 0.1 s'], [1e3, 'under 1 s'],
+    [1e4, 'under 10 s'], [6e4, 'under 1 min'], [Infinity, '1 min and more']];
+  const ran = shown.filter((i) => i.kind !== 'refused');
+  const times = limits.map(([, label]) => [label, 0]);
+  for (const i of ran) ++times[limits.findIndex(([most]) => i.ms < most)][1];
+  const search = (text) => set({text});
+  $('plots').replaceChildren(
+    ...bars('Refused, by rule', tally(shown, (i) => [textOf(i.r.rule)]), count,
+      (rule) => set({rule: state.rule === rule ? '' : rule}), 'refused'),
+    ...bars('Running time, by program', tally(ran, (i) => [programOf(i.r)], (i) => i.ms), span,
+      search),
+    ...bars('How long they took', ran.length ? times : [], count),
+    ...bars('Connections', tally(shown, (i) => list(i.r.connections).map(peer)), count),
+    ...bars('Files changed', tally(shown, (i) => list(i.r.changed_files).map(textOf)), count,
+      search));
+}
+
+// the list --------------------------------------------------------------------------------------
+
+const shapes = {time: null, command: null, code: null, message: null, stdout: null, stderr: null,
+  rule_begin: null, rule_end: null, cut: null, connections: null, changed_files: null,
+  duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes, stderr_bytes: bytes,
+  command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
+// The command, with what the rule objects to marked. Offsets count bytes.
+function commandOf(r) {
+  const raw = new TextEncoder().encode(textOf(r.command)), a = r.rule_begin, b = r.rule_end;
+  if (r.cut || !(a >= 0 && a < b && b <= raw.length)) return visible(r.command);
+  const part = (...range) => visible(new TextDecoder().decode(raw.slice(...range)));
+  return [...part(0, a), make('mark', {}, ...part(a, b)), ...part(b)];
+}
+function detail({r}) {
+  const facts = make('dl', {});
+  const fact = (name, value) => facts.append(make('dt', {}, ...visible(name)),
+    make('dd', {}, ...visible(value)));
+  fact('time', r.time);
+  for (const name in r) {
+    const shape = shapes[name];
+    if (shape === null || !textOf(r[name])) continue;
+    fact(name.replace(/_ms$/, '').replaceAll('_', ' '),
+      shape && Number.isFinite(r[name]) ? shape(r[name]) : r[name]);
+  }
+  for (const c of list(r.connections)) fact('connection', peer(c) +
+    (typeof c === 'object' ? '  ' + textOf(c) : ''));
+  for (const path of list(r.changed_files)) fact('changed file', path);
+  const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
+    .flatMap((name) => block(name, ...visible(r[name])));
+  if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
+  return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);
+}
+function row(item) {
+  const line = textOf(item.r.command).slice(0, 300).replace(/\n/g, ' \u23ce ');
+  const node = make('details', {}, make('summary', {},
+    make('time', {class: 'soft'}, stamp(item.at)),
+    make('span', {title: plain(item.who)}, ...visible(item.who)),
+    make('span', {class: 'badge ' + item.kind, title: plain(item.r.rule)},
+      ...visible(verdict(item.r))),
+    make('code', {}, ...visible(line)),
+    make('span', {class: 'soft'}, item.kind === 'refused' ? '' : span(item.ms))));
+  node.ontoggle = () => { if (!node.children[1]) node.append(detail(item)); };
+  return make('li', {}, node);
+}
+function drawList() {
+  const size = printing ? printSize : pageSize;
+  const pages = Math.max(Math.ceil(shown.length / size), 1);
+  state.page = Math.min(Math.max(state.page, 0), pages - 1);
+  const start = state.page * size;
+  $('list').replaceChildren(...shown.slice(start, start + size).map(row));
+  $('page').textContent = `${count(state.page + 1)} of ${count(pages)}`;
+  $('before').disabled = state.page === 0;
+  $('after').disabled = state.page === pages - 1;
+  $('count').textContent = (shown.length === items.length ? count(items.length)
+    : `${count(shown.length)} of ${count(items.length)}`) +
+    (printing && pages > 1 ? `, of which ${count(size)} are printed` : '');
+}
+function jump(item) {
+  state.page = Math.floor(shown.indexOf(item) / pageSize);
+  drawList();
+  const node = $('list').children[shown.indexOf(item) % pageSize].firstChild;
+  node.open = true;
+  node.firstChild.focus();
+  node.scrollIntoView({block: 'center'});
+}
+
+// controls --------------------------------------------------------------------------------------
+
+function show() {
+  shown = filtered();
+  drawTotals();
+  drawLanes();
+  drawPlots();
+  drawList();
+  for (const name of ['text', 'who', 'kind', 'rule'])
+    if ($(name).value !== state[name]) $(name).value = state[name];
+  $('whole').disabled = $('out').disabled = !isZoomed();
+}
+function set(change) {
+  Object.assign(state, {page: 0}, change);
+  const length = Math.min(state.to - state.from, end - begin);
+  state.from = Math.min(Math.max(state.from, begin), end - length);
+  state.to = state.from + length;
+  show();
+}
+function move(by, zoom = 1) {
+  const length = state.to - state.from, rest = length * (1 - zoom) / 2;
+  set({from: state.from + by * length + rest, to: state.to + by * length - rest});
+}
+function choices(id, all, entries) {
+  $(id).append(make('option', {value: ''}, all),
+    ...entries.map(([key, label]) => make('option', {value: key}, plain(label))));
+  $(id).onchange = () => set({[id]: $(id).value});
+}
+choices('who', 'All agents', agents.map(([who, n]) => [who, `${who} (${count(n)})`]));
+choices('kind', 'All outcomes', Object.entries(kinds));
+choices('rule', 'All rules', rules.map(([rule, n]) => [rule, `${rule} (${count(n)})`]));
+$('rule').hidden = !rules.length;
+$('text').oninput = () => set({text: $('text').value});
+$('reset').onclick = () =>
+  set({text: '', who: '', kind: '', rule: '', from: begin, to: end});
+$('whole').onclick = () => set({from: begin, to: end});
+$('earlier').onclick = () => move(-0.5);
+$('later').onclick = () => move(0.5);
+$('in').onclick = () => move(0, 0.5);
+$('out').onclick = () => move(0, 2);
+function turn(by) {
+  state.page += by;
+  drawList();
+}
+$('before').onclick = () => turn(-1);
+$('after').onclick = () => turn(1);
+addEventListener('keydown', (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey) return;
+  const isText = /INPUT|SELECT/.test(e.target.tagName);
+  if (e.key === '/' && !isText) $('text').focus();
+  else if (e.key === 'Escape' && e.target === $('text')) set({text: ''});
+  else if (isText || !/^(Arrow|Home|End)/.test(e.key)) return;
+  else {
+    const rows = [...document.querySelectorAll('summary')], at = rows.indexOf(e.target);
+    if (at < 0 && e.key !== 'ArrowDown') return;
+    if (at < 0 && e.target !== document.body) return;
+    const by = {ArrowDown: 1, ArrowUp: -1, Home: -at, End: rows.length - 1 - at}[e.key];
+    if (by === undefined) turn(e.key === 'ArrowRight' ? 1 : -1);
+    const row = document.querySelectorAll('summary')[by === undefined ? 0 : at + by];
+    if (row) row.focus();
+  }
+  e.preventDefault();
+});
+function print(starts) {
+  printing = starts;
+  document.documentElement.style.colorScheme = starts ? 'light' : '';  // for the lanes, too
+  drawLanes();
+  drawList();
+}
+addEventListener('beforeprint', () => print(true));
+addEventListener('afterprint', () => print(false));
+addEventListener('resize', drawLanes);
+matchMedia('(prefers-color-scheme: dark)').onchange = drawLanes;
+
+const hosts = tally(items, (i) => [textOf(i.r.host)]);
+$('span').textContent = items.length
+  ? `${stamp(begin)} to ${stamp(end)} UTC, ${count(agents.length)} agent` +
+    `${agents.length > 1 ? 's' : ''} on ${plain(hosts.slice(0, 5).map(([h]) => h).join(', '))}` +
+    (hosts.length > 5 ? ` and ${count(hosts.length - 5)} more` : '')
+  : 'There are no records.';
+if (summary.left_out)
+  $('span').append(`; the first ${count(summary.left_out)} lines are left out`);
+$('chain').append(...visible(summary.chains.join('; ')));
+$('findings').hidden = !summary.findings;
+$('findings').append(make('pre', {tabindex: 0}, ...visible(summary.findings)));
+$('made').textContent = `Made by codeexec-mcp ${summary.version}, ${summary.made}.`;
+show();
+)js";
+
+constexpr auto packed_script =
+    pack<pack_text(script_text, sizeof script_text - 1, nullptr)>(script_text);
+
+}  // namespace
+
+namespace {
+
+std::string page_script() { return packed_script.text(); }
+
+}  // namespace
+
+// report/write.cpp --------------------------------------------------------------------------------
+// --report: the records of audit logs as data of a page.
+//
+// The page is constant text around two blocks of data, which no browser executes: one record a line
+// as JSON, and a summary. A record stands there as in the audit log, but
+//   - without hashes,
+//   - without those of `kept_members` that it has in common with the record before it; null: the
+//     record before has it, and this one does not,
+//   - with long texts and lists cut; such a record has "cut":true.
+// Every `<` is escaped, so that no text can end its block or begin a comment. The script shows
+// texts as text only, and the page's content security policy lets nothing else run or be loaded.
+
+namespace {
+
+constexpr std::uint64_t most_records = 20000;  // in a page, which is read as a whole
+constexpr std::int64_t room_for_records = std::int64_t{7} << 20;
+constexpr std::int64_t room_for_record = 16384;  // at most, with what short records have left over
+constexpr std::size_t least_text = 80;           // is shown of a text, however little room there is
+constexpr std::size_t longest_member_name = 64;
+
+constexpr std::string_view kept_members =
+    "host pid agent_id client session_id tool work_dir container place sandbox";
+constexpr std::string_view dropped_members =
+    "previous hash allowed input_sha256 stdout_sha256 stderr_sha256";
+
+// A value of a record, with texts and lists cut that do not fit. `room` becomes less by what it
+// takes.
+Json cut_value(const Json& value, std::size_t& room, bool& is_cut) {
+  const auto take = [&room](std::size_t size) { room -= std::min(room, size); };
+  if (value.is_string()) {
+    const std::string& text = value.as_string();
+    // So that the texts after this one have room, too.
+    const std::size_t most = std::max(room / 2, least_text);
+    is_cut = is_cut || text.size() > most;
+    take(std::min(text.size(), most));
+    return head_and_tail(text, most, 0);
+  }
+  take(8);
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const Json& item : value.items()) {
+      if (room == 0) {
+        is_cut = true;
+        break;
+      }
+      list.push_back(cut_value(item, room, is_cut));
+    }
+    return list;
+  }
+  if (!value.is_object()) return value;
+  Json::Object members;
+  for (const Json::Member& member : value.members()) {
+    if (room == 0) {
+      is_cut = true;
+      break;
+    }
+    members.push_back({std::string(utf8_prefix(member.name, longest_member_name)),
+                       cut_value(member.value, room, is_cut)});
+    take(member.name.size());
+  }
+  return Json(std::move(members));
+}
+
+// "sha256-...", the source of a content security policy that lets this text run.
+std::string policy_source(std::string_view text) {
+  const std::string digits = sha256(text);
+  std::string bytes;
+  for (std::size_t at = 0; at < digits.size();)
+    bytes += static_cast<char>(read_digits(digits, at, 2, 16));
+  return concat("sha256-%", {to_base64(bytes)});
+}
+
+// Writes the page in pieces. After an error nothing more is written.
+class PageWriter {
+ public:
+  // `records`: how many will come.
+  PageWriter(int fd, std::uint64_t records)
+      : fd_(fd), share_(room_for_records / static_cast<std::int64_t>(std::max(records, least))) {
+    const std::string style = page_style();
+    append_all(waiting_,
+               "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+               "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+               "script-src '%'; style-src '%'; base-uri 'none'; form-action 'none'; "
+               "require-trusted-types-for 'script'; trusted-types 'none'\">\n<style>%</style>\n%\n"
+               "<script type=\"application/json\" id=\"records\">\n",
+               {policy_source(script_), policy_source(style), style, page_body()});
+  }
+
+  void add(const Json& record) {
+    room_ += share_;
+    auto room = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(room_, static_cast<std::int64_t>(least_text), room_for_record));
+    bool is_cut = false;
+    Json::Object members;
+    for (std::string_view names = kept_members; !names.empty();) {
+      const std::string name(take_part(names, ' '));
+      const Json value = cut_value(record[name], room, is_cut);
+      std::string text = value.dump();
+      std::string& before = kept_[name];
+      if (text == (before.empty() ? "null" : before)) continue;
+      before = std::move(text);
+      members.push_back({name, value});
+    }
+    for (const Json::Member& member : record.members()) {
+      if (has_entry(kept_members, member.name) || has_entry(dropped_members, member.name)) continue;
+      members.push_back({std::string(utf8_prefix(member.name, longest_member_name)),
+                         cut_value(member.value, room, is_cut)});
+      if (room == 0 && members.size() > most_members) break;
+    }
+    if (is_cut) members.push_back({"cut", true});
+    const std::size_t size = waiting_.size();
+    append_data(Json(std::move(members)));
+    room_ -= static_cast<std::int64_t>(waiting_.size() - size);
+    if (waiting_.size() >= (std::size_t{1} << 16)) flush();
+  }
+
+  // Ends the page. Returns an errno, or 0.
+  int finish(const Json& summary) {
+    waiting_ += "</script>\n<script type=\"application/json\" id=\"summary\">\n";
+    append_data(summary);
+    append_all(waiting_, "</script>\n<script>%</script>\n</body>\n</html>\n", {script_});
+    flush();
+    return error_;
+  }
+
+ private:
+  static constexpr std::uint64_t least = 1;
+  static constexpr std::size_t most_members = 60;
+
+  void append_data(const Json& value) {
+    const std::string text = value.dump();
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::size_t size = std::min(rest.find('<'), rest.size());
+      append_all(waiting_, {rest.substr(0, size), size < rest.size() ? "\\u003c" : "\n"});
+      rest.remove_prefix(std::min(size + 1, rest.size()));
+    }
+  }
+
+  void flush() {
+    if (error_ == 0) error_ = write_all(fd_, waiting_);
+    waiting_.clear();
+  }
+
+  int fd_;
+  std::string script_ = page_script();
+  std::int64_t share_;
+  std::int64_t room_ = 0;  // below zero after hostile texts, whose escapes take more than they do
+  TextMap kept_ = {};      // the members that the next record may have in common, as JSON
+  std::string waiting_ = {};
+  int error_ = 0;
+};
+
+// How many lines each of the files has, with a line for each that cannot be read.
+std::vector<std::uint64_t> lines_of_files(const std::vector<std::string>& files,
+                                          std::string& told) {
+  std::vector<std::uint64_t> counts;
+  for (const std::string& path : files) {
+    std::uint64_t& count = counts.emplace_back(0);
+    const UniqueFd file(
+        above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)));
+    int error = file ? 0 : errno;
+    struct stat status {};
+    if (error == 0 && ::fstat(file.get(), &status) == 0 && !S_ISREG(status.st_mode))
+      error = S_ISDIR(status.st_mode) ? EISDIR : ESPIPE;
+    if (error == 0) {
+      InputLines lines(file.get(), 0);
+      while (lines.next()) ++count;
+      error = lines.error();
+    }
+    if (error != 0) append_all(told, "%: %\n", {printable(path), errno_text(error)});
+  }
+  return counts;
+}
+
+// Where the page goes: never over one of the logs.
+Expected<UniqueFd> open_page(const std::string& output, const std::vector<std::string>& files) {
+  if (output.empty()) return UniqueFd(::dup(STDOUT_FILENO));
+  UniqueFd fd(above_standard_streams(
+      ::open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0)
+    return system_error(errno, "cannot write %", {in_quotes(output)});
+  for (const std::string& path : files) {
+    struct stat log {};
+    if (::stat(path.c_str(), &log) == 0 && log.st_dev == status.st_dev &&
+        log.st_ino == status.st_ino)
+      return make_error(ErrorCode::invalid_argument, "% is an audit log: choose another --output",
+                        {in_quotes(output)});
+  }
+  if (S_ISREG(status.st_mode) && ::ftruncate(fd.get(), 0) != 0)
+    return system_error(errno, "cannot write %", {in_quotes(output)});
+  return fd;
+}
+
+}  // namespace
+
+namespace {
+
+std::string unpacked(std::string_view packed) {
+  std::string text;
+  for (std::size_t at = 0; at < packed.size(); ++at) {
+    const auto first = static_cast<unsigned char>(packed[at]);
+    if (first < 0x80) {
+      text += packed[at];
+      continue;
+    }
+    const std::size_t distance =
+        (first & 0x0fu) * 256u + static_cast<unsigned char>(packed[++at]) + 1u;
+    // Its end may lie in what it makes.
+    for (unsigned left = (first >> 4 & 7u) + 3u; left > 0; --left)
+      text += text[text.size() - distance];
+  }
+  return text;
+}
+
+Expected<std::string> write_report(const std::vector<std::string>& files,
+                                   const std::string& output) {
+  std::string told;
+  const std::vector<std::uint64_t> counts = lines_of_files(files, told);
+  std::uint64_t total = 0;
+  for (const std::uint64_t count : counts) total += count;
+  if (total == 0 && !told.empty())
+    return make_error(ErrorCode::not_found, "nothing to report: %",
+                      {told.substr(0, told.size() - 1)});
+  const auto page_file = open_page(output, files);
+  if (!page_file) return page_file.failure();
+  const std::uint64_t left_out = total - std::min(total, most_records);
+  PageWriter page(page_file->get(), total - left_out);
+  std::uint64_t line = 0;
+  std::uint64_t shown = 0;
+  Json chains = Json::array();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    AuditReader reader;
+    if (counts[i] == 0 || !reader.open(files[i])) continue;
+    // Lines that have come since they were counted are left for the next report.
+    while (reader.number() < counts[i] && reader.next()) {
+      Json record;
+      if (++line <= left_out || !reader.read(record)) continue;
+      page.add(record);
+      ++shown;
+    }
+    if (auto ok = reader.finish(); !ok) append_all(told, "%\n", {ok.error().message});
+    told += reader.findings();
+    chains.push_back(concat("%: %", {printable(files[i]), reader.summary()}));
+  }
+  Json summary = Json::object();
+  summary.set("left_out"sv, left_out);
+  summary.set("made"sv, utc_timestamp());
+  summary.set("version"sv, CODEEXEC_VERSION_STRING);
+  summary.set("findings"sv, told);
+  summary.set("chains"sv, std::move(chains));
+  if (const int error = page.finish(summary); error != 0)
+    return system_error(error, "cannot write %", {in_quotes(output)});
+  return concat("%% records in the report%\n",
+                {told, shown,
+                 left_out > 0 ? concat("; of % lines the first % are left out", {total, left_out})
+                              : std::string()});
+}
+
+}  // namespace
+
+// report/transcript.cpp ---------------------------------------------------------------------------
+// --transcript: what happens, as Markdown.
+
+namespace {
+
+// Of each stream; a command may have longest_audited_text.
+constexpr std::size_t longest_shown_output = 2048;
+
+// Adds a text in a fence that is longer than any run of backticks in it. Control characters are
+// escaped, as the file may be read in a terminal.
+void append_fenced(std::string& out, std::string_view language, std::string_view text) {
+  std::size_t longest = 2;
+  std::size_t run = 0;
+  std::string body;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
+      body += c;
+    } else {
+      body += "\\x";
+      append_hex(body, byte);
+    }
+  }
+  const std::string fence(longest + 1, '`');
+  append_all(out, "\n%%\n%%%\n",
+             {fence, language, body, ends_with(body, "\n"sv) || body.empty() ? "" : "\n", fence});
+}
+
+// Adds ", LABEL `TEXT`" unless the text is empty.
+void append_named(std::string& out, const char* label, const std::string& text) {
+  if (text.empty()) return;
+  std::string shown = printable(text);
+  std::replace(shown.begin(), shown.end(), '`', '\'');
+  append_all(out, "%% `%`", {out.empty() ? "" : ", ", label, shown});
+}
+
+void append_output(std::string& out, const char* name, const std::string& text,
+                   const OutputCounts& counts) {
+  if (counts.total_bytes == 0) return;
+  append_all(out, "\n%, % bytes:\n", {name, counts.total_bytes});
+  append_fenced(out, "text"sv, head_and_tail(text, longest_shown_output, counts.total_bytes));
+}
+
+std::string in_markdown(const AuditRecord& record) {
+  const Result& r = *record.result;
+  const bool refused = r.outcome == Outcome::refused;
+  std::string text = concat("\n## % %: %\n", {record.time, printable(record.tool),
+                                              refused ? concat("refused by %", {printable(r.rule)})
+                                                      : printable(r.summary())});
+  std::string caller;
+  append_named(caller, "agent", record.agent_id);
+  append_named(caller, "client", record.client);
+  append_named(caller, "session", record.session_id);
+  append_named(caller, "shell", record.shell_id);
+  append_named(caller, "in", r.work_dir);
+  append_named(caller, "container", r.container);
+  append_named(caller, "place", r.place);
+  append_all(text, "\n%\n", {caller});
+  append_fenced(text, "sh"sv, head_and_tail(r.command, longest_audited_text, 0));
+  if (!record.code.empty())
+    append_fenced(text, ""sv, head_and_tail(record.code, longest_audited_text, 0));
+  if (!r.message.empty()) append_fenced(text, "text"sv, r.message);
+  append_output(text, "stdout", r.out, r.out_counts);
+  append_output(text, "stderr", r.err, r.err_counts);
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+Expected<void> Transcript::open(const std::string& path) {
+  path_ = path;
+  file_.reset(above_standard_streams(::open(
+      path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW,
+      0600)));
+  struct stat status {};
+  if (!file_ || ::fstat(file_.get(), &status) != 0)
+    return system_error(errno, "transcript: %", {in_quotes(path)});
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+    return make_error(ErrorCode::invalid_argument, "transcript: % is neither a file nor a device",
+                      {in_quotes(path)});
+  return {};
+}
+
+std::string Transcript::add(const AuditRecord& record) {
+  const std::string text = in_markdown(record);
+  const ssize_t written = write_to_file(file_.get(), text);
+  if (written == static_cast<ssize_t>(text.size()) || failed_.exchange(true)) return {};
+  return concat("the transcript % could not be written: %; its commands may be missing or cut",
+                {in_quotes(path_), errno_text(written < 0 ? errno : ENOSPC)});
+}
+
+}  // namespace
+
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
 // handlers.
@@ -44046,13 +49075,13 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
 //                    |                                        |
 //                    |  command_of(), listen()                |  Result
 //                    v                                        v
-//               refused by FairUse: refuse()      show_as_on_terminal(): as a terminal shows it
+//               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
 //                                                 fit_output():  at most max_output of each stream
 //                                                 result_json(): at most the room of one reply
 
 namespace {
 
-// How long get_background_shell_output waits when it is not told.
+// How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
 inline constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 
@@ -44112,13 +49141,13 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room);
 std::string echoed(const ToolOptions& options, const std::string& text);
 
 // The reply of a failure that no command has caused. `rule` is that of a refusal.
-mcp::ToolReply failed(std::string_view message, std::string_view rule = {});
+mcp::ToolResult failed(std::string_view message, std::string_view rule = {});
 
 // The same, for a message in which secrets of the executor must be masked.
-mcp::ToolReply failed_here(const ToolSet& set, const Error& error);
+mcp::ToolResult failed_here(const ToolSet& set, const Error& error);
 
 // The reply of a success.
-mcp::ToolReply answer_with(Json&& object);
+mcp::ToolResult answer_with(Json&& object);
 
 // A text argument; empty when it was left out.
 const std::string& argument_text(const mcp::Call& call, const char* name);
@@ -44162,10 +49191,11 @@ class RawOutput {
   std::string err_ = {};
 };
 
-// Counts what FairUse bounds. All members are safe from any thread.
+// Counts what calls_per_minute and running_time bound. All members are safe from any thread.
 class UseCounter {
  public:
-  explicit UseCounter(const FairUse& bounds) : bounds_(bounds) {}
+  explicit UseCounter(const ToolOptions& options)
+      : calls_per_minute_(options.calls_per_minute), running_time_(options.running_time) {}
 
   // Counts a call. Its refusal, or an empty text.
   std::string refusal_of_call(const std::string& tool);
@@ -44173,6 +49203,11 @@ class UseCounter {
   // What commands may still take, in all; zero or less: nothing.
   std::chrono::milliseconds time_left() const;
   std::string refusal_of_command() const;
+  // Takes back time in which a command waited for a person.
+  void give_back(Clock::duration time) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    finished_ -= time;
+  }
   // Counts the time of a command from now on, until what is returned is called for the first time.
   static Function<void()> begin(const std::shared_ptr<UseCounter>& counter);
 
@@ -44182,7 +49217,8 @@ class UseCounter {
   std::chrono::milliseconds time_used(Clock::time_point now) const;
   void end(Clock::time_point begin);
 
-  const FairUse bounds_;
+  const std::uint64_t calls_per_minute_;
+  const std::chrono::milliseconds running_time_;
   mutable std::mutex mutex_ = {};
   // Of each tool those of the last minute, the oldest first.
   std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
@@ -44220,7 +49256,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.files()),
-        use(new_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how)),
         jobs(where, how.jobs) {}
 
   const Executor& executor;
@@ -44234,12 +49270,12 @@ struct ToolSet {
 
 bool is_disabled(const ToolOptions& options, std::string_view tool);
 
-// Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
+// Of a call that exceeds such a bound; on the audit log like any other refusal.
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                      std::string message);
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message);
 
 // True for a script of blanks only.
 bool is_empty_script(const std::string& script);
@@ -44250,6 +49286,13 @@ std::string shown_path(const ToolSet& set, const std::string& path);
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
 // left. `ended` is to be called when it has ended, or did not start.
 bool count_time(const ToolSet& set, Command& command, Function<void()>& ended);
+
+// URIs of background shells are this and the shell_id.
+inline constexpr const char* shell_uris = "codeexec://shell/";
+
+// Announces the end of a background shell to clients that listen. The end calls `ended`, which this
+// changes; the id is known to the function that is returned. The later of the two announces.
+Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended);
 
 // The bytes of each stream in the answer: as the call asks, and at most as the operator allows.
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
@@ -44269,31 +49312,40 @@ void fit_output(const ToolOptions& options, std::size_t most, Result& result);
 Command command_of(const mcp::Call& call, const char* argument);
 
 // Sends the output to a client that wants progress, and to `raw` if it is given.
-void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw);
+// Masks the secrets of the executor in what a terminal's signs put together.
+void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw,
+            const Executor* executor = nullptr);
 
-mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call);
+// Asks the person at the client whether the command may run, and waits for the answer. Masks the
+// secrets of the executor.
+void ask_client(const mcp::Call& call, Approval& approval, std::chrono::milliseconds timeout,
+                const Executor* executor = nullptr);
+// Has the command ask so.
+void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 
-mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult get_background_shell_status(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
+
+mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
 // The value of a key in the lines between two `---` at the start of a text.
 std::string_view front_matter(std::string_view text, std::string_view key);
@@ -44306,8 +49358,8 @@ std::string list_skills(const std::string& folder);
 // may have a second name. A name in braces in a description is replaced by its value.
 //   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
 //   NAME or NAME|OTHER \t KIND \t DESCRIPTION
-// Kinds: required (a text), text, A|B (one of these texts), seconds, from N (a whole number),
-// truth.
+// Kinds: required (a text), text, A|B (one of these texts), texts (a list), seconds, truth, from N
+// (a whole number).
 mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
 
 // Fails if ToolOptions::disabled_tools names a tool that there is not.
@@ -44324,6 +49376,10 @@ int check(const Executor& executor, const std::string& script);
 
 // The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
 int verify_audit(const std::string& path);
+
+// The exit status of --replay.
+int replay(const Executor& executor, const std::string& path, bool as_json,
+           const CancelToken& stop);
 
 }  // namespace
 
@@ -44343,45 +49399,65 @@ constexpr std::chrono::milliseconds longest_silence = std::chrono::seconds(2);
 constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds(100);
 
 // Sends the output of a command as progress messages: each has the output since the one before, or
-// its end when that is much. The progress is the number of seconds since the start. Used only by
+// its end when that is much. While a command prints nothing, a message has the time and the last
+// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Used only by
 // the thread that drives the command.
 class LiveOutput {
  public:
-  explicit LiveOutput(const mcp::Call& call) : call_(call) { send("running"); }
+  LiveOutput(const mcp::Call& call, const Executor* executor) : call_(call), executor_(executor) {
+    send("running");
+  }
   void add(std::string_view bytes) {
-    if (bytes.size() > longest) bytes.remove_prefix(bytes.size() - longest);
-    text_.append(bytes);
+    text_.append(bytes.substr(bytes.size() - std::min(bytes.size(), longest)));
     if (text_.size() > longest) text_.erase(0, text_.size() - longest);
+    unsent_ = std::min(unsent_ + bytes.size(), text_.size());
     if (Clock::now() - sent_ >= message_interval) send_text();
   }
   // Every message_interval.
   void tick() {
-    if (!text_.empty())
+    if (unsent_ > 0)
       send_text();
     else if (Clock::now() - sent_ >= longest_silence)
-      send("running");
+      send(concat("% s: %", {elapsed().count() / 1000, last_line()}));
   }
 
  private:
   static constexpr std::size_t longest = 4096;
+  static constexpr std::size_t longest_line = 200;
 
   // A character that has not arrived whole waits for the next message.
   void send_text() {
-    const std::string_view whole = utf8_prefix(text_, text_.size());
-    const std::string message = to_utf8(whole.empty() ? text_ : whole);
-    text_.erase(0, whole.empty() ? text_.size() : whole.size());
-    send(message);
+    const std::string_view rest = std::string_view(text_).substr(text_.size() - unsent_);
+    const std::string_view whole = utf8_prefix(rest, rest.size());
+    const std::string_view shown = whole.empty() ? rest : whole;
+    unsent_ -= shown.size();
+    send(to_utf8(shown));
+  }
+  // A character or an escape sequence that has not arrived whole does not show yet.
+  std::string last_line() const {
+    std::string_view whole = utf8_prefix(text_, text_.size());
+    whole.remove_suffix(unfinished_escape(whole));
+    std::string shown = as_on_terminal(whole);
+    if (executor_) shown = executor_->redact(shown);
+    shown.resize(shown.find_last_not_of(" \t\r\n") + 1);  // npos + 1 is 0
+    if (shown.empty()) return "running";
+    const std::string_view line = std::string_view(shown).substr(shown.rfind('\n') + 1);
+    return printable(utf8_prefix(line, longest_line));
+  }
+  std::chrono::milliseconds elapsed() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
   }
   void send(const std::string& message) {
     sent_ = Clock::now();
-    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(sent_ - begin_);
-    call_.progress(static_cast<double>(elapsed.count()) / 1000.0, {}, message);
+    call_.progress(static_cast<double>(elapsed().count()) / 1000.0, {}, message);
   }
 
   mcp::Call call_;
+  const Executor* executor_;  // its secrets are masked; or null
   Clock::time_point begin_ = Clock::now();
   Clock::time_point sent_ = {};
-  std::string text_ = {};
+  std::string text_ = {};   // the end of the output
+  std::size_t unsent_ = 0;  // bytes at its end that were in no message
 };
 
 }  // namespace
@@ -44397,7 +49473,9 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat("Command timed out after %", {count_of_seconds(result.timeout)});
+      return result.idle ? concat("Command timed out: no output for %",
+                                  {count_of_seconds(result.idle_timeout)})
+                         : concat("Command timed out after %", {count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
@@ -44442,7 +49520,7 @@ Json execution_schema() {
     const std::string_view type = take_part(row, '\t');
     Json property;
     set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
-    set_member(property, "description", row);
+    if (!row.empty()) set_member(property, "description", row);
     properties.set(name, std::move(property));
     if (always) required.push_back(name);
   }
@@ -44580,7 +49658,7 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
   return json_of(result, options.full_results);
 }
 
-mcp::ToolReply failed(std::string_view message, std::string_view rule) {
+mcp::ToolResult failed(std::string_view message, std::string_view rule) {
   Json object;
   set_member(object, "success", false);
   set_member(object, "error", to_utf8(message));
@@ -44590,11 +49668,11 @@ mcp::ToolReply failed(std::string_view message, std::string_view rule) {
   return result;
 }
 
-mcp::ToolReply failed_here(const ToolSet& set, const Error& error) {
+mcp::ToolResult failed_here(const ToolSet& set, const Error& error) {
   return failed(set.executor.redact(error.message));
 }
 
-mcp::ToolReply answer_with(Json&& object) {
+mcp::ToolResult answer_with(Json&& object) {
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -44629,8 +49707,8 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   return result;
 }
 
-mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                      std::string message) {
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message) {
   Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
@@ -44668,14 +49746,17 @@ Command command_of(const mcp::Call& call, const char* argument) {
   command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"sv); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
+  if (const Json& seconds = call.argument("idle_timeout"sv); seconds.is_number())
+    command.idle_timeout = milliseconds_of(seconds);
   return command;
 }
 
 // The callbacks share the ownership of their state: a command in the background outlives its call.
-void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
+void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw,
+            const Executor* executor) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = new_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call, executor);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }
@@ -44690,11 +49771,12 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 Json to_json(const Result& result) { return json_of(result, true); }
 
-// Words that only a run could tell are null: they have an expansion in them.
+// Words that are known only at run time are null: they have an expansion in them.
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
   Json object;
   set_member(object, "allowed", verdict.allowed);
+  if (verdict.must_ask) set_member(object, "must_ask", true);
   set_member(object, "rule", verdict ? Json() : Json(verdict.rule));
   set_member(object, "message", verdict ? Json() : Json(verdict.message));
   set_member(object, "begin", verdict ? Json() : Json(verdict.begin));
@@ -44724,7 +49806,7 @@ Json to_json(const Judgement& judgement) {
 namespace {
 
 std::string UseCounter::refusal_of_call(const std::string& tool) {
-  if (bounds_.calls_per_minute == 0) return {};
+  if (calls_per_minute_ == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
   auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
@@ -44733,30 +49815,30 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
   auto recent = calls.begin();
   while (recent != calls.end() && now - *recent >= window) ++recent;
   calls.erase(calls.begin(), recent);
-  if (calls.size() < bounds_.calls_per_minute) {
+  if (calls.size() < calls_per_minute_) {
     calls.push_back(now);
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
   return concat("% may be called % times in a minute (calls_per_minute); try again in % seconds",
-                {tool, bounds_.calls_per_minute, left.count()});
+                {tool, calls_per_minute_, left.count()});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
-  if (bounds_.running_time == no_limit) return no_limit;
+  if (running_time_ == no_limit) return no_limit;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return bounds_.running_time - time_used(Clock::now());
+  return running_time_ - time_used(Clock::now());
 }
 
 std::string UseCounter::refusal_of_command() const {
   return concat(
       "the commands of this session have used up the % seconds they may take together "
       "(running_time)",
-      {seconds_text(bounds_.running_time)});
+      {seconds_text(running_time_)});
 }
 
 Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
-  if (counter->bounds_.running_time == no_limit) return {};
+  if (counter->running_time_ == no_limit) return {};
   const Clock::time_point begin = Clock::now();
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;
@@ -44782,6 +49864,175 @@ bool is_session_id(std::string_view id) {
   constexpr std::string_view allowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+}  // namespace
+
+// tools/ask.cpp -----------------------------------------------------------------------------------
+// Asks the person at the client whether a command may run.
+//
+// A command is hostile: it may try to hide its end, or to look like a part of the question. So it
+// is shown whole or not asked about; each line of it stands behind a mark and is broken where a
+// client might wrap it; and what would not show, or would move other text, is spelled out:
+//
+//   Command:
+//     | git commit -m 'x\u{202e}'
+//     | git push
+
+namespace {
+
+// What a question may have: more is not read.
+constexpr std::size_t longest_question = 8192;
+constexpr int most_question_lines = 200;
+
+// Pairs, first and last: controls, marks upon other characters, blanks that are no space, what
+// changes the direction of text, and what shows nothing.
+constexpr std::uint32_t unseen[] = {
+    0,      0x1f,   0x7f,   0xa0,   0xad,    0xad,    0x300,   0x36f,   0x61c,   0x61c,
+    0x115f, 0x1160, 0x1680, 0x1680, 0x17b4,  0x17b5,  0x180b,  0x180f,  0x2000,  0x200f,
+    0x2028, 0x202f, 0x205f, 0x206f, 0x20d0,  0x20ff,  0x2800,  0x2800,  0x3000,  0x3000,
+    0x3164, 0x3164, 0xe000, 0xf8ff, 0xfe00,  0xfe0f,  0xfe20,  0xfe2f,  0xfeff,  0xfeff,
+    0xffa0, 0xffa0, 0xfff0, 0xffff, 0x1bca0, 0x1bca3, 0x1d173, 0x1d17a, 0xe0000, 0x10ffff};
+
+// Takes the first character off well-formed text, as it is shown.
+std::string take_visible(std::string_view& text) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
+  const std::size_t length = utf8_step(bytes, text.size()).good;
+  std::uint32_t code = length == 1 ? bytes[0] : bytes[0] & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) code = code << 6 | (bytes[i] & 0x3fu);
+  std::string shown(text.substr(0, length));
+  text.remove_prefix(length);
+  bool is_unseen = false;
+  for (std::size_t i = 0; i < std::size(unseen); i += 2)
+    is_unseen = is_unseen || (code >= unseen[i] && code <= unseen[i + 1]);
+  if (!is_unseen) return shown;
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "\\u{%x}", static_cast<unsigned>(code));
+  return digits;
+}
+
+// Adds a text of others. An empty one is left out.
+void append_marked(std::string& question, std::string_view title, std::string_view text) {
+  constexpr std::size_t longest_line = 100;
+  if (text.empty()) return;
+  append_all(question, "\n%:\n  | ", {title});
+  const std::string whole = to_utf8(text.substr(0, longest_question));
+  std::size_t column = 0;
+  for (std::string_view rest = whole; !rest.empty();) {
+    if (rest[0] == '\n') {
+      question += "\n  | ";
+      rest.remove_prefix(1);
+      column = 0;
+      continue;
+    }
+    if (column++ == longest_line) {
+      question += "\n  + ";
+      column = 1;
+    }
+    question += take_visible(rest);
+  }
+}
+
+// Empty: it would be too long.
+std::string question_of(const Approval& approval, const Executor* executor) {
+  const Command& given = *approval.given;
+  std::string variables;
+  for (const auto& [name, value] : given.environment)
+    append_all(variables, "%%=%", {variables.empty() ? "" : "\n", name, value});
+  if (approval.command.size() + given.code.size() + given.input.size() + variables.size() >
+      longest_question)
+    return {};
+  const auto masked = [&](const std::string& text) {
+    return executor ? executor->redact(text) : text;
+  };
+  std::string question = "May this command run?";
+  append_marked(question, "Command", approval.command);
+  append_marked(question, "Code that it runs", masked(given.code));
+  append_marked(question, "Its standard input", masked(given.input));
+  append_marked(question, "With these variables", masked(variables));
+  append_marked(question, "Folder", approval.work_dir);
+  append_marked(question, concat("Asked because of %", {approval.rule}), approval.message);
+  question +=
+      "\nonce: it runs now. session: it runs, and exactly the same is not asked again until the "
+      "server ends. no: it does not run, and the model is told so.";
+  const auto lines = std::count(question.begin(), question.end(), '\n');
+  return question.size() > longest_question || lines > most_question_lines ? "" : question;
+}
+
+// Sends progress while a person is asked: a client that sees no progress would give up.
+class SignsOfLife {
+ public:
+  explicit SignsOfLife(const mcp::Call& call) {
+    if (!call.wants_progress()) return;
+    const auto tell = [call, over = over_] {
+      constexpr int interval = 2;
+      for (int time = interval;
+           !wait_for_event(over, {}, Clock::now() + std::chrono::seconds(interval));
+           time += interval)
+        call.progress(time, {}, "waiting for a person's approval");
+    };
+    has_thread_ = mcp::start_own_thread(thread_, tell) == 0;
+  }
+  SignsOfLife(const SignsOfLife&) = delete;
+  SignsOfLife& operator=(const SignsOfLife&) = delete;
+  ~SignsOfLife() {
+    over_.cancel();
+    if (has_thread_) ::pthread_join(thread_, nullptr);
+  }
+
+ private:
+  const CancelToken over_ = {};
+  pthread_t thread_ = {};
+  bool has_thread_ = false;
+};
+
+}  // namespace
+
+namespace {
+
+void ask_client(const mcp::Call& call, Approval& approval, std::chrono::milliseconds timeout,
+                const Executor* executor) {
+  const auto no = [&approval](std::string problem) { approval.problem = std::move(problem); };
+  const std::string question = question_of(approval, executor);
+  if (question.empty())
+    return no(
+        concat("a question of more than % bytes or % lines is not asked: give what needs it "
+               "as a short command of its own",
+               {longest_question, most_question_lines}));
+  const Json choices = Json::array({"once", "session", "no"});
+  const Json schema = Json::object(
+      {{"type", "object"},
+       {"properties",
+        Json::object({{"answer", Json::object({{"type", "string"}, {"enum", choices}})}})},
+       {"required", Json::array({"answer"})}});
+  const SignsOfLife signs(call);
+  const Expected<Json> reply = call.elicit(question, schema, timeout);
+  if (!reply && reply.error().code == ErrorCode::unsupported)
+    return no("this client cannot ask its user");
+  approval.asked = concat("the user of %", {call.client().empty() ? "the client" : call.client()});
+  if (!reply && reply.error().system_error == ETIMEDOUT)
+    return no(concat("nobody answered within %", {count_of_seconds(timeout)}));
+  if (!reply) return no(concat("asking failed (%)", {reply.error().message}));
+  const std::string& action = (*reply)["action"sv].as_string();
+  const std::string& text = (*reply)["content"sv]["answer"sv].as_string();
+  if (action == "cancel") return no("the question was closed without an answer");
+  if (action == "decline" || text == "no") return;
+  approval.for_session = text == "session";
+  approval.allowed = action == "accept" && (text == "once" || approval.for_session);
+  if (!approval.allowed) no("the client's answer was none of once, session and no");
+}
+
+// A call that waits for a person holds a thread of the server, as one that waits for a shell does.
+void let_ask(ToolSet& set, Command& command, const mcp::Call& call) {
+  command.on_ask = [&set, call](Approval& approval) {
+    const Clock::time_point begin = Clock::now();
+    if (set.waiters.fetch_add(1) < set.options.max_waiters)
+      ask_client(call, approval, set.options.ask_timeout, &set.executor);
+    else
+      approval.problem = "as many calls wait already as may: try again later";
+    --set.waiters;
+    set.use->give_back(Clock::now() - begin);
+  };
 }
 
 }  // namespace
@@ -44833,11 +50084,21 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
   return object;
 }
 
+// Runs a command that may go on in the background, and announces its end if it does.
+JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
+                        std::chrono::milliseconds foreground, Function<void()>& ended) {
+  const auto know_id = announce_end(call, ended);
+  command.on_end = ended;
+  JobStatus run = set.jobs.run(command, foreground);
+  if (!run.id.empty()) know_id(run.id);
+  return run;
+}
+
 }  // namespace
 
 namespace {
 
-mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
@@ -44858,7 +50119,8 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
-  listen(command, call, raw);
+  listen(command, call, raw, &set.executor);
+  let_ask(set, command, call);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
   if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
     foreground = milliseconds_of(seconds);
@@ -44868,8 +50130,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     return refuse(set, call, "running_time", set.use->refusal_of_command());
   JobStatus run;
   if (command.background) {
-    command.on_end = ended;
-    run = set.jobs.run(command, foreground);
+    run = run_announced(set, call, command, foreground, ended);
   } else {
     run.result = set.executor.run(command);
   }
@@ -44953,6 +50214,7 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", {}, pattern.error());
     until.pattern = std::move(*pattern);
+    until.on_screen = call.argument("screen"sv).as_bool();
   }
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
@@ -44970,7 +50232,7 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
 
 // Shortens a text that began at byte `since` to `most` bytes; the next call gets the rest. Does
 // nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
-bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most) {
+bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::size_t most) {
   const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
   if (chunk.text.size() <= most + gap) return false;
   std::string_view first = utf8_prefix(chunk.text, most + gap);
@@ -44998,6 +50260,7 @@ Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t r
   if (job.state == JobState::running) return object;
   // The rest of an ended job, under the names that execute_command uses.
   Result end = r;
+  if (r.idle) end.notes.push_back(closing_message(r));
   const Json all = result_json(options, end, room);
   for (const char* key :
        {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
@@ -45017,9 +50280,9 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
     more |= leave_the_rest(output.err, since.err, most);
     if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   }
-  Capture::Chunk* const chunks[] = {&output.out, &output.err};
+  OutputChunk* const chunks[] = {&output.out, &output.err};
   for (int i = 0; i < 2; ++i) {
-    Capture::Chunk& chunk = *chunks[i];
+    OutputChunk& chunk = *chunks[i];
     std::string& text = chunk.text;
     if (output.status.state == JobState::running) {
       const std::size_t unfinished = unfinished_escape(text);
@@ -45040,24 +50303,81 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
             missed[&text == &output.err.text] += omitted;
           });
   for (int i = 0; i < 2; ++i)
-    if (const Capture::Chunk& chunk = *chunks[i]; missed[i] > 0 && !chunk.file.empty())
+    if (const OutputChunk& chunk = *chunks[i]; missed[i] > 0 && !chunk.file.empty())
       notes.push_back(note_of_rest(set.options, i == 0 ? Stream::out : Stream::err, chunk.next,
                                    chunk.file, chunk.file_bytes));
+}
+
+// Takes over the size that a call asks for, if it wants a terminal. The start checks it.
+void set_terminal_size(Command& command, const mcp::Call& call) {
+  const auto number = [&call](std::string_view name, int otherwise) {
+    const Json& value = call.argument(name);
+    return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
+                             : otherwise;
+  };
+  if (!call.argument("terminal"sv).as_bool()) return;
+  command.terminal_rows = number("rows"sv, 24);
+  command.terminal_cols = number("cols"sv, 80);
+}
+
+// What a call types: the text, then the keys.
+Expected<std::string> typed_text(ToolSet& set, const mcp::Call& call) {
+  std::string text = argument_text(call, "input");
+  const Json& keys = call.argument("keys"sv);
+  if (keys.size() == 0) return text;
+  const auto screen = set.jobs.screen(argument_text(call, "shell_id"));
+  if (!screen) return screen.failure();
+  std::vector<std::string> names;
+  for (const Json& key : keys.items()) names.push_back(key.as_string());
+  auto bytes = key_bytes(names, *screen);
+  if (!bytes) return bytes.failure();
+  return text + *bytes;
+}
+
+// The screen in place of both streams.
+void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& screen, Json& object) {
+  std::string text = set.executor.redact(screen.text);
+  cut_output(text, std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())));
+  set_member(object, "screen", std::move(text));
+  set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
 
 }  // namespace
 
 namespace {
 
-mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
+// A command that stays in the foreground gets no id, and may call `ended` twice.
+Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
+  const auto id = new_shared<std::string>();
+  const auto step = [id, announce = call.announcer(), steps = new_shared<std::atomic<int>>(0)] {
+    if (steps->fetch_add(1) != 1 || id->empty()) return;
+    announce(shell_uris + *id, Json::object({{"shell_id", *id}, {"status", "ended"}}));
+  };
+  ended = [step, next = std::move(ended)] {
+    next();
+    step();
+  };
+  return [id, step](const std::string& known) {
+    *id = known;
+    step();
+  };
+}
+
+mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
+  set_terminal_size(command, call);
+  if (command.terminal_rows == 0 &&
+      (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+    return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
+  let_ask(set, command, call);
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
+  const auto know_id = announce_end(call, ended);
   command.on_end = ended;
   Result failure;
   const auto job = set.jobs.start(command, &failure);
@@ -45068,6 +50388,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
                                  : "Failed to start background shell: ";
     return failed(concat({what, job.error().message}), failure.rule);
   }
+  know_id(job->id);
   Json object;
   set_member(object, "shell_id", job->id);
   set_member(object, "status", name(job->state));
@@ -45078,7 +50399,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   OutputOffsets since;
   if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty())
@@ -45090,13 +50411,21 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!waited) return failed(waited.error().message);
   auto output = set.jobs.read(id, since.out, since.err);
   if (!output) return failed(output.error().message);
+  const bool wants_screen = call.argument("screen"sv).as_bool();
+  Expected<TerminalScreen> screen = TerminalScreen();
+  if (wants_screen) screen = set.jobs.screen(id);
+  if (!screen) return failed(screen.error().message);
   Json notes = Json::array();
   std::uint64_t missed[2] = {};
-  fit_job_output(set, call, since, *output, missed, notes);
   Json object;
   set_member(object, "shell_id", id);
-  set_member(object, "stdout", std::move(output->out.text));
-  set_member(object, "stderr", std::move(output->err.text));
+  if (wants_screen) {
+    put_screen(set, call, *screen, object);
+  } else {
+    fit_job_output(set, call, since, *output, missed, notes);
+    set_member(object, "stdout", std::move(output->out.text));
+    set_member(object, "stderr", std::move(output->err.text));
+  }
   set_member(object, "status", name(output->status.state));
   set_member(object, "exit_code", exit_code_of_job(output->status));
   set_member(object, "next", concat("%:%", {output->out.next, output->err.next}));
@@ -45107,13 +50436,13 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto job = set.jobs.status(argument_text(call, "shell_id"));
   if (!job) return failed(job.error().message);
   return answer_with(json_of_job(set.options, *job, room_for_texts(call.max_result_bytes())));
 }
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call) {
   const std::vector<JobStatus> known = set.jobs.list();
   // All commands together get half of the reply; a byte of a command takes at most 13 bytes of it.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
@@ -45125,9 +50454,11 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
-  const std::string& input = argument_text(call, "input");
+  const auto typed = typed_text(set, call);
+  if (!typed) return failed(typed.error().message);
+  const std::string& input = *typed;
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
@@ -45154,7 +50485,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.jobs.kill(id);
   if (!was_running) return failed(was_running.error().message);
@@ -45174,7 +50505,7 @@ mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
 // The tool execute_code: runs the blocks one by one until one fails.
 //
 // Blocks come from the fences of a Markdown text, or all of the text is one block. Each block is a
-// command of its own, with the whole timeout, and is counted for FairUse.
+// command of its own, with the whole timeout, and is counted by UseCounter.
 
 namespace {
 
@@ -45264,7 +50595,7 @@ class BlockSum {
 
 namespace {
 
-mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
@@ -45283,7 +50614,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
   options.command.max_output = wanted_output(set, call);
-  listen(options.command, call, {});
+  listen(options.command, call, {}, &set.executor);
+  let_ask(set, options.command, call);
   const auto timeout = options.command.timeout;
   BlockSum sum(set.executor, set.options, options.command);
   bool going_on = true;
@@ -45355,9 +50687,9 @@ void remember_read(const ToolSet& set, const FileContent& file) {
 
 namespace {
 
-mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
-  if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
+  if (argument_text(call, "unit") == "bytes") range.by_bytes = true;
   if (const Json& offset = call.argument("offset"sv); offset.is_number())
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"sv); count.is_number())
@@ -45376,7 +50708,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (!file.mime_type.empty() && !wants_base64) {
     // An image is of use only as a whole.
     range = {};
-    range.unit = FileRange::Unit::bytes;
+    range.by_bytes = true;
     range.max_bytes = call.max_result_bytes() / 2;
     const auto whole = set.files.read(asked, range);
     if (!whole) return failed_here(set, whole.error());
@@ -45390,7 +50722,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     set_member(object, "mime_type", image.mime_type);
     set_member(object, "size", image.size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content[0] = mcp::Content::image(set.executor.redact(image.bytes), image.mime_type);
+    result.content[0] = mcp::image_block(set.executor.redact(image.bytes), image.mime_type);
     return result;
   }
   if (file.binary && !wants_base64)
@@ -45410,7 +50742,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call) {
   std::string bytes = argument_text(call, "content");
   if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
@@ -45429,7 +50761,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 }
 
 // Entries that do not fit into the reply are left out from the end, and `more` is true.
-mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path"sv);
   const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
@@ -45463,10 +50795,10 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call) {
   constexpr std::size_t longest_source = std::size_t{4} << 20;
   FileRange range;
-  range.unit = FileRange::Unit::bytes;
+  range.by_bytes = true;
   range.max_bytes = longest_source;
   const auto file = set.files.read(argument_text(call, "file_path"), range);
   record_file(set, call, file.has_value(), file.error());
@@ -45501,13 +50833,16 @@ mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
 
 namespace {
 
-mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
-                            const mcp::Call& call) {
+mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   const ToolOptions usual;
   command.max_output = usual.max_output;
   listen(command, call, {});
+  command.on_ask = [&call, &usual](Approval& approval) {
+    ask_client(call, approval, usual.ask_timeout);
+  };
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
@@ -45515,8 +50850,8 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
-mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
-                              const mcp::Call& call) {
+mcp::ToolResult read_user_file(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
   if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
@@ -45531,8 +50866,8 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
-                               const mcp::Call& call) {
+mcp::ToolResult write_user_file(const UserContainers& containers, const std::string& user_id,
+                                const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
   if (!bytes) return failed(bytes.error().message);
@@ -45544,8 +50879,8 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
-                                   const mcp::Call& call) {
+mcp::ToolResult read_user_docstring(const UserContainers& containers, const std::string& user_id,
+                                    const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   const std::string& function = argument_text(call, "function_name");
   const auto found = containers.read_docstring(user_id, path, function);
@@ -45559,8 +50894,8 @@ mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
-                              const mcp::Call&) {
+mcp::ToolResult list_artifacts(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call&) {
   const auto artifacts = containers.list_artifacts(user_id);
   if (!artifacts) return failed(artifacts.error().message);
   Json list = Json::array();
@@ -45575,8 +50910,8 @@ mcp::ToolReply list_artifacts(const UserContainers& containers, const std::strin
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
-                            const mcp::Call& call) {
+mcp::ToolResult get_artifact(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
   const std::string& name = argument_text(call, "name");
   const auto bytes = containers.get_artifact(user_id, name);
   if (!bytes) return failed(bytes.error().message);
@@ -45594,7 +50929,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
 
 // See tool_of() for the texts. {} is the timeout of commands that give none.
 struct UserTool {
-  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
+  mcp::ToolResult (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
   const char* text;
 };
 constexpr UserTool user_tools[] = {
@@ -45684,7 +51019,7 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 
 namespace {
 
-using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
+using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
 // All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
 struct ToolRow {
@@ -45700,15 +51035,16 @@ constexpr ToolRow tool_rows[] = {
      "both have the same session_id: then `cd` and `export` carry on.\n"
      "command\trequired\tFor {shell}\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory "
-     "and variables; without work_dir each starts where the last one ended.\n"
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
+     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -); without work_dir each command "
+     "of it starts where the last one ended.\n"
      "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
      "background, without a timeout unless given; the answer has its shell_id.\n"
      "encoding\tutf-8|base64\tbase64: for binary output.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
      // write_background_shell calls it input.
-     "stdin|input\ttext\tText for its standard input."},
+     "stdin|input\ttext\tIts standard input.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {execute_code,
      "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
      "Markdown with several fenced blocks is run block by block until one fails. A first line like "
@@ -45716,14 +51052,17 @@ constexpr ToolRow tool_rows[] = {
      "code\trequired\tThe code, or Markdown with fenced blocks.\n"
      "language\ttext\tOr markdown; default: guessed.\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
      "command\trequired\tFor {shell}\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
-     "timeout\tseconds\tSeconds until it is killed; default: none."},
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
+     "timeout\tseconds\tSeconds; default: none.\n"
+     "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
+     "rows\tfrom 1\tOf it; default: 24.\n"
+     "cols\tfrom 1\tDefault: 80."},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
@@ -45733,16 +51072,20 @@ constexpr ToolRow tool_rows[] = {
      "wait_for\ttext\tWait until a line after `since` matches this pattern (Python's syntax), or "
      "the end; \"exit\": until the end.\n"
      "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
+     "screen\ttruth\tInstead of the output, what its terminal shows now; wait_for then looks at "
+     "that, once there is more than `since`.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
     {get_background_shell_status,
      "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
      "command is running, stopped (exit code 0), failed or killed.\n"
      "shell_id\trequired\tWhat start_background_shell gave."},
     {write_background_shell,
-     "write_background_shell\tType into a background command\truns\tWrites to its standard input. "
-     "A line needs its \\n.\n"
+     "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
+     "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
      "shell_id\trequired\tWhat start_background_shell gave.\n"
-     "input\trequired\tThe text, as it is.\n"
+     "input\ttext\tThe text, as it is.\n"
+     "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
+     "and the like.\n"
      "close_input\ttruth\tIt then reads the end of its input."},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
@@ -45811,6 +51154,9 @@ void set_kind(mcp::Parameter& parameter, std::string_view kind) {
     parameter.minimum = kind.back() - '0';
   } else if (kind == "truth"sv) {
     parameter.type = mcp::ParameterType::boolean;
+  } else if (kind == "texts"sv) {
+    parameter.type = mcp::ParameterType::array;
+    parameter.items = mcp::ParameterType::string;
   }
   if (kind.find('|') == std::string_view::npos) return;
   while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
@@ -45835,10 +51181,14 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   tool.title = take_part(head, '\t');
   const std::string_view effect = take_part(head, '\t');
   tool.description = filled(head);
-  tool.read_only = effect == "reads"sv;
-  tool.destructive = effect != "reads"sv;
-  tool.idempotent = effect != "runs"sv;
-  tool.open_world = effect == "runs"sv;
+  // The hints beyond these have no meaning for a tool that only reads, or are the protocol's
+  // defaults: clients that count the bytes of a listing pay for each.
+  if (effect == "reads"sv)
+    tool.read_only = true;
+  else
+    tool.destructive = true;
+  if (effect == "writes"sv) tool.idempotent = true;
+  if (effect != "runs"sv) tool.open_world = false;
   while (!text.empty()) {
     std::string_view row = take_part(text, '\n');
     std::string_view names = take_part(row, '\t');
@@ -45862,7 +51212,7 @@ Expected<void> check_disabled(const ToolOptions& options) {
 
 }  // namespace
 
-// Every handler first counts its call for FairUse. All handlers share the ToolSet, which lives as
+// Every handler first counts its call in UseCounter. All handlers share the ToolSet, which lives as
 // long as the server has one of its tools.
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
@@ -45873,7 +51223,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
     mcp::Tool tool = tool_of(
         row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
     if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolReply {
+    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolResult {
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
       return handler(*set, call);
@@ -45934,12 +51284,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && !policy.blocked.empty())
     say(text, "Commands that match one of these patterns are refused: % .",
         {to_utf8(joined(policy.blocked, "  "sv))});
+  if (runs_commands && !(policy.ask_commands.empty() && policy.ask_rules.empty()))
+    say(text, "Some commands wait until a person allows them; do not go around a no.");
   if (runs_commands && executor.delete_guard()) say(text, "Read a file before you delete it.");
-  const FairUse& use = options.fair_use;
-  if (use.calls_per_minute != 0)
-    say(text, "Each tool may be called % times in a minute.", {use.calls_per_minute});
-  if (runs_commands && use.running_time != no_limit)
-    say(text, "All commands together may take %.", {count_of_seconds(use.running_time)});
+  if (options.calls_per_minute != 0)
+    say(text, "Each tool may be called % times in a minute.", {options.calls_per_minute});
+  if (runs_commands && options.running_time != no_limit)
+    say(text, "All commands together may take %.", {count_of_seconds(options.running_time)});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     say(text, "%", {place});
   return text;
@@ -46003,6 +51354,7 @@ struct ServerConfig {
   ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
+  std::string transcript = {};
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
@@ -46024,8 +51376,8 @@ struct ServerConfig {
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   PlaceWorkspace place_workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
-  PlaceCopyOptions copy = PlaceCopyOptions();
-  std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  // Its members of names that begin with copy_ are options, and keep_alive.
+  PlaceOptions place = PlaceOptions();
   SlurmOptions slurm = {};
   KubernetesOptions kubernetes = {};
   std::chrono::milliseconds start_timeout = slurm.start_timeout;
@@ -46130,8 +51482,12 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool list_domains = false;
   bool place = false;
   std::optional<std::string> verify_audit = {};
+  std::vector<std::string> report = {};  // audit logs
+  std::optional<std::string> output = {};
+  std::optional<std::string> replay = {};
   bool sandbox_report = false;
   bool doctor = false;
   bool places = false;
@@ -46139,6 +51495,11 @@ struct Invocation {
   bool json = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
+  std::optional<std::string> client_config = {};
+  std::optional<std::string> write = {};  // empty: the client's usual file
+  // Of the command line, as a client is to give them: without these two options, and with files as
+  // absolute paths.
+  std::vector<std::string> words = {};
 };
 
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
@@ -46194,6 +51555,9 @@ DoctorReport examine_container(ContainerExecutorOptions options);
 
 // Of commands that run anywhere else.
 DoctorReport examine_place(const CommandPlace& place);
+
+// The exit status of --client-config and --write.
+int run_client_config(const Invocation& invocation);
 
 // The exit status of --places and --places-remove.
 int list_places(const ServerConfig& config, bool remove_left, bool as_json);
@@ -46251,6 +51615,8 @@ const Option Option::table[] = {
      CODEEXEC_AT(local.timeout)},
     {"max-timeout\nSECONDS\nthe most a command may ask for (default: 3600)", commands,
      CODEEXEC_AT(local.max_timeout)},
+    {"idle-timeout\nSECONDS\nend commands that print nothing for so long (default: no limit)",
+     commands, CODEEXEC_AT(local.idle_timeout)},
     {"max-output-size\nSIZE\nshown per stream: its head and its tail (default: 30000)", commands,
      CODEEXEC_AS(bytes, max_output)},
     {"policy\nMODE\nstrict: understands the shell (default); compat: as MassGen judges", all,
@@ -46265,14 +51631,22 @@ const Option Option::table[] = {
      all, CODEEXEC_AT(local.policy.blocked)},
     {"disable-rule\nNAME...\nswitch rules off; --list-rules tells what there are", all,
      CODEEXEC_AT(local.policy.disabled_rules)},
+    {"ask-commands\nPATTERN...\na person must approve commands that match one of these", all,
+     CODEEXEC_AT(local.policy.ask_commands)},
+    {"ask-rule\nNAME...\na person must approve what these rules would refuse", all,
+     CODEEXEC_AT(local.policy.ask_rules)},
+    {"ask-timeout\nSECONDS\nfor the person's answer; then it is no (default: 300)", commands,
+     CODEEXEC_AT(tools.ask_timeout)},
     {"delete-guard\n\nrefuse to delete files that no command has read or made", commands,
      CODEEXEC_AT(local.delete_guard)},
     {"sandbox\nMODE\noff, best-effort, strict; default: best-effort with allowed paths\n\noff, "
      "best_effort, strict",
      kernel, CODEEXEC_AT(sandbox)},
-    {"network\nMODE\nwhat a sandbox lets them reach: host (default), none, loopback\n\nhost, none, "
-     "loopback",
+    {"network\nMODE\nwhat they reach in it: host (default), none, loopback, allow\n\n"
+     "host, none, loopback, allow",
      kernel, CODEEXEC_AT(local.sandbox.network)},
+    {"allow-domains\nNAME...\nwith network allow: example.org *.example.org host:22 python", local,
+     CODEEXEC_AT(local.allowed_domains)},
     {"private-home\nMODE\nHOME and TMPDIR in a sandbox: executor (default), command, off\n\noff, "
      "command, executor",
      local, CODEEXEC_AT(local.private_home)},
@@ -46315,13 +51689,13 @@ const Option Option::table[] = {
      "copy\n\nshared, remote, copy",
      places, CODEEXEC_AT(place_workspace)},
     {"place-copy-files\nN\nof a workspace that is copied, at most (default: 100000)", places,
-     CODEEXEC_AT(copy.max_files)},
+     CODEEXEC_AT(place.copy_max_files)},
     {"place-copy-size\nSIZE\nof all its files, at most (default: 1g)", places,
-     CODEEXEC_AS(bytes, copy.max_bytes)},
+     CODEEXEC_AS(bytes, place.copy_max_bytes)},
     {"place-copy-exclude\nPATTERN...\nwhat is not copied, as lines of a .gitignore", places,
-     CODEEXEC_AT(copy.exclude)},
+     CODEEXEC_AT(place.copy_exclude)},
     {"place-copy-gitignore\n\nwhat .gitignore files name is not copied", places,
-     CODEEXEC_AT(copy.gitignore)},
+     CODEEXEC_AT(place.copy_gitignore)},
     {"place-start-timeout\nSECONDS\nthat a command waits for its place to be made (default: 60)",
      made, CODEEXEC_AT(start_timeout)},
     {"place-pool\nN\nplaces kept ready beside the one in use (default: 0)", made,
@@ -46343,7 +51717,7 @@ const Option Option::table[] = {
     {"kubernetes-lifetime\nSECONDS\nafter which Kubernetes ends the pod (default: 86400)",
      kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
     {"place-keep-alive\nSECONDS\nwithout a sign of life, then the connection is lost (default: 30)",
-     places, CODEEXEC_AT(keep_alive)},
+     places, CODEEXEC_AT(place.keep_alive)},
     {"docker-program\nPROGRAM\nwhat speaks to the engine: docker (default), podman, nerdctl",
      containers, CODEEXEC_AT(user.container.engine.program)},
     {"docker-context\nNAME\nof the engine, for the program's --context", containers,
@@ -46396,7 +51770,7 @@ const Option Option::table[] = {
     {"docker-packages\nJSON\nto install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
      containers, CODEEXEC_AT(packages)},
     {"docker-packages-required\n\na package that cannot be had fails the container", containers,
-     CODEEXEC_AT(user.container.packages.required)},
+     CODEEXEC_AT(user.container.packages_required)},
     {"docker-cache\nNAME\na volume that keeps what pip, uv, npm, cargo and go fetch", containers,
      CODEEXEC_AT(user.container.cache)},
     {"docker-persistent\n\nkeep the container and find it again (with its agent-id)", containers,
@@ -46449,6 +51823,8 @@ const Option Option::table[] = {
      CODEEXEC_AT(local.audit_file)},
     {"audit-output\nSIZE\nof each stream in these lines: its head and its tail (default: 0)", all,
      CODEEXEC_AS(bytes_or_0, audit_output)},
+    {"transcript\nFILE\nappend each command and how it ended, as Markdown", commands,
+     CODEEXEC_AT(transcript)},
     {"spill-dir\nDIR\nlong outputs go whole to files here (default: a private folder)", commands,
      CODEEXEC_AT(local.spill_dir)},
     {"max-concurrent\nN\ncommands at a time; others wait (default: 16)", all,
@@ -46460,9 +51836,9 @@ const Option Option::table[] = {
     {"max-background-time\nSECONDS\nthe most one may take (default: no limit)", commands,
      CODEEXEC_AT(tools.jobs.max_timeout)},
     {"calls-per-minute\nN\nof each tool; more are refused (default: no limit)", commands,
-     CODEEXEC_AT(tools.fair_use.calls_per_minute)},
+     CODEEXEC_AT(tools.calls_per_minute)},
     {"running-time\nSECONDS\nof all commands together; then all are refused", commands,
-     CODEEXEC_AT(tools.fair_use.running_time)},
+     CODEEXEC_AT(tools.running_time)},
     {"disable-tool\nNAME...\ntools that are not offered", commands,
      CODEEXEC_AT(tools.disabled_tools)},
     {"full-results\n\nall keys of a result, and the whole command in it", commands,
@@ -46821,6 +52197,386 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
 
 }  // namespace
 
+// tools/client_config.cpp -------------------------------------------------------------------------
+// --client-config: what a client's configuration needs to start this server, and --write.
+//
+//   read the file -> edit its text -> parse the result again -> show the difference
+//                                                            -> link FILE.bak to the old file
+//                                                            -> rename a new file into its place
+//
+// The text is edited in place: other servers and unknown members keep their bytes. A file that is
+// not understood for certain (comments in JSON, YAML, unusual TOML) stays as it is, and what to
+// paste is printed. The formats are those that the clients documented in November 2026.
+
+namespace {
+
+enum class ClientFormat : char { json, typed_json, toml, yaml };  // typed: an entry has a "type"
+
+// Where a client keeps its servers. The user's file is $variable/file, or ~/folder/file. Texts are
+// arrays, as each pointer would need a relocation.
+struct Client {
+  char name[15];
+  ClientFormat format;
+  char key[12];  // of the object with the servers
+  char variable[18];
+  char folder[17];  // with a `/`
+  char file[34];
+  char project[22];  // the file in a project, for the same servers
+  char replaced[3];  // the sign at which the client puts values into arguments; or empty
+};
+
+constexpr Client clients[] = {
+    {"claude-code", ClientFormat::typed_json, "mcpServers", "CLAUDE_CONFIG_DIR", "", ".claude.json",
+     ".mcp.json", "${"},
+    {"claude-desktop", ClientFormat::json, "mcpServers", "XDG_CONFIG_HOME", ".config/",
+     "Claude/claude_desktop_config.json", "", ""},
+    {"cursor", ClientFormat::json, "mcpServers", "", "", ".cursor/mcp.json", ".cursor/mcp.json",
+     "${"},
+    {"vscode", ClientFormat::typed_json, "servers", "XDG_CONFIG_HOME", ".config/",
+     "Code/User/mcp.json", ".vscode/mcp.json", "${"},
+    {"codex", ClientFormat::toml, "", "CODEX_HOME", ".codex/", "config.toml", ".codex/config.toml",
+     ""},
+    {"gemini", ClientFormat::json, "mcpServers", "", "", ".gemini/settings.json",
+     ".gemini/settings.json", "$"},
+    {"massgen", ClientFormat::yaml, "", "", ".config/massgen/", "config.yaml", "", "${"}};
+
+constexpr std::string_view server_name = "codeexec";
+constexpr std::string_view codex_header = "[mcp_servers.codeexec]";
+constexpr std::string_view json_blanks = " \t\r\n";
+constexpr std::size_t npos = std::string_view::npos;
+// Of a client's file, which is read whole.
+constexpr std::size_t longest_client_file = std::size_t{8} << 20;
+
+// A JSON string. TOML's basic strings and YAML's double-quoted ones know all of its escapes.
+std::string json_string(std::string_view text) { return Json(text).dump(); }
+
+// What goes into the file of one client.
+struct ClientEntry {
+  std::string quoted_words() const { return list_of(words).dump(); }
+
+  // JSON at a level: 0 the server's own object, 1 the object with it as a member, 2 the whole file.
+  // `line` is a line end and the indentation of the line it begins on, or empty for one line.
+  std::string json(int level, const std::string& line) const {
+    const std::string inner_line = line.empty() ? line : concat({line, unit});
+    const std::string_view next = line.empty() ? " "sv : std::string_view(inner_line);
+    if (level > 0)
+      return concat("{%%: %%}", {inner_line, json_string(level == 2 ? client->key : server_name),
+                                 json(level - 1, inner_line), line});
+    const bool typed = client->format == ClientFormat::typed_json;
+    return concat("{%%%\"command\": %,%\"args\": %%}",
+                  {inner_line, typed ? "\"type\": \"stdio\"," : "", typed ? next : "",
+                   json_string(program), next, quoted_words(), line});
+  }
+
+  // MassGen's YAML has its own name for the server, so that it adds none and the tool keeps its id.
+  std::string whole() const {
+    if (client->format < ClientFormat::toml) return json(2, "\n");
+    const char* const form =
+        client->format == ClientFormat::toml
+            ? "[mcp_servers.codeexec]\ncommand = %\nargs = %"
+            : "mcp_servers:\n  - name: command_line\n    type: stdio\n    command: %\n    args: %";
+    return concat(form, {json_string(program), quoted_words()});
+  }
+
+  const Client* client;
+  std::string program = {};
+  const std::vector<std::string>& words;
+  std::string unit = "  ";  // of indentation
+};
+
+// JSON -------------------------------------------------------------------------------------------
+
+// Behind the value that begins at text[at], in a text that is valid JSON.
+std::size_t json_value_end(std::string_view text, std::size_t at) {
+  if ("\"{["sv.find(text[at]) == npos) return text.find_first_of(",]} \t\r\n", at);
+  std::size_t depth = 0;
+  do {
+    const char c = text[at++];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    for (; text[at] != '"'; ++at)
+      if (text[at] == '\\') ++at;
+    ++at;
+  } while (depth > 0);
+  return at;
+}
+
+// A member of an object in such a text, or the last member if none has the name.
+struct MemberPlace {
+  std::size_t name = npos;  // where its name begins; npos: the object is empty
+  std::size_t value = npos;
+  std::size_t end = npos;  // of its value
+  bool found = false;
+};
+
+// A name that is spelled with escapes is not found.
+MemberPlace find_member(std::string_view text, std::size_t object, std::string_view name) {
+  MemberPlace place;
+  for (std::size_t at = object + 1; !place.found; at = place.end) {
+    at = text.find_first_not_of(" \t\r\n,", at);
+    if (text[at] == '}') break;
+    place.name = at;
+    at = json_value_end(text, at);
+    place.found = text.substr(place.name + 1, at - place.name - 2) == name;
+    place.value = text.find_first_not_of(" \t\r\n:", at);
+    place.end = json_value_end(text, place.value);
+  }
+  return place;
+}
+
+// The line end and the blanks before text[at]; empty when something else stands on its line.
+std::string line_before(std::string_view text, std::size_t at) {
+  const std::size_t last = at == 0 ? npos : text.find_last_not_of(" \t", at - 1);
+  if (last == npos || text[last] != '\n') return {};
+  return concat(
+      {last > 0 && text[last - 1] == '\r' ? "\r\n" : "\n", text.substr(last + 1, at - last - 1)});
+}
+
+// Puts our entry among the servers. Everything else keeps its bytes. Returns what is wrong with the
+// text, or nothing.
+std::string edit_json(std::string& text, ClientEntry& entry) {
+  const std::size_t root = text.find_first_not_of(json_blanks);
+  JsonLimits limits;
+  limits.unique_names = true;
+  const auto value = Json::parse(text, limits);
+  if (!value) return concat("it is not plain JSON: %", {value.error().message});
+  if (!value->is_object()) return "it is no JSON object";
+  std::string line = line_before(text, text.find_first_not_of(json_blanks, root + 1));
+  const std::size_t end_size = starts_with(line, "\r"sv) ? 2 : 1;
+  if (line.size() > end_size) entry.unit = line.substr(end_size);
+  line = end_size == 2 ? "\r\n" : "\n";
+
+  int level = 1;
+  std::size_t object = root;
+  std::string_view name = entry.client->key;
+  MemberPlace place = find_member(text, root, name);
+  if (place.found) {
+    if (text[place.value] != '{') return concat("its % is no object", {name});
+    level = 0;
+    object = place.value;
+    line = line_before(text, place.name);
+    name = server_name;
+    place = find_member(text, object, name);
+  }
+  if (place.name == npos) {  // the object is empty
+    ++level;
+    place.value = object;
+    place.end = json_value_end(text, object);
+    place.found = true;
+  } else {
+    line = line_before(text, place.name);
+  }
+  std::string added = entry.json(level, line);
+  if (!place.found) {
+    place.value = place.end;
+    added = concat(",%%: %", {line.empty() ? " " : line, json_string(name), added});
+  }
+  text.replace(place.value, place.end - place.value, added);
+  // What was written must be what was meant; names that are spelled with escapes occur twice now.
+  const auto again = Json::parse(text, limits);
+  if (!again || (*again)[entry.client->key][server_name]["args"].dump() != entry.quoted_words())
+    return "a name in it has escapes, so it cannot be edited for certain";
+  return {};
+}
+
+// TOML -------------------------------------------------------------------------------------------
+
+// Puts our table in the place of the one that is there, or at the end. The text is read by lines:
+// one with strings of several lines is not clear, nor one that may have our table in another form,
+// or a value of several lines in it. Returns as edit_json().
+std::string edit_toml(std::string& text, const ClientEntry& entry) {
+  bool is_clear = text.find("\"\"\""sv) == npos && text.find("'''"sv) == npos;
+  std::string_view header;
+  std::size_t begin = npos;  // of our table
+  std::size_t end = npos;
+  std::size_t number = 0;
+  const std::string_view whole = text;
+  for (std::string_view rest = whole; is_clear && !rest.empty(); ++number) {
+    const std::size_t at = text.size() - rest.size();
+    std::string_view line = without_blanks(take_part(rest, '\n'));
+    line = without_blanks(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    const bool is_ours = line == codex_header;
+    if (line[0] == '[') header = line;
+    const std::string_view key = line.substr(0, line[0] == '[' ? npos : line.find('='));
+    const bool is_about = header.find("mcp_servers"sv) != npos && header != codex_header;
+    is_clear = !starts_with(key, "mcp_servers"sv) && !starts_with(key, "[\""sv) &&
+               !starts_with(key, "['"sv) && (!is_about || key.find(server_name) == npos);
+    if (is_ours && begin != npos) is_clear = false;
+    if (is_ours) begin = at;
+    if (header != codex_header) continue;
+    is_clear = is_clear && (is_ours || (is_name_start(key[0]) && key.size() < line.size() &&
+                                        (line.back() != '[' && line.back() != ',')));
+    end = text.size() - rest.size();
+  }
+  if (!is_clear) return concat("its TOML is not clear at line %", {number});
+  if (begin == npos) {
+    if (!text.empty()) text += ends_with(text, "\n"sv) ? "\n" : "\n\n";
+    begin = end = text.size();
+  }
+  text.replace(begin, end - begin, concat({entry.whole(), "\n"}));
+  return {};
+}
+
+// The difference ---------------------------------------------------------------------------------
+
+using Lines = std::vector<std::string_view>;
+
+Lines lines_of(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) lines.push_back(take_part(text, '\n'));
+  return lines;
+}
+
+// Lines from `begin` up to `end` for a terminal, each behind `sign`, and at most 400 bytes of each.
+void append_lines(std::string& out, char sign, const Lines& lines, std::size_t begin,
+                  std::size_t end) {
+  for (; begin < end; ++begin) {
+    std::string_view line = lines[begin].substr(0, 400);
+    out += sign;
+    for (bool first = true; first || !line.empty(); first = false)
+      append_all(out, {first ? "" : "\t", printable(take_part(line, '\t'))});
+    out += lines[begin].size() > 400 ? " ...\n" : "\n";
+  }
+}
+
+// A unified diff of one hunk: all edits are in one place.
+std::string unified_diff(std::string_view path, const Lines& old, const Lines& edited) {
+  constexpr std::size_t most_context = 3;
+  const std::size_t shorter = std::min(old.size(), edited.size());
+  std::size_t above = 0;  // lines that are the same at the start, and then at the end
+  while (above < shorter && old[above] == edited[above]) ++above;
+  std::size_t below = 0;
+  while (below < shorter - above &&
+         old[old.size() - 1 - below] == edited[edited.size() - 1 - below])
+    ++below;
+  const std::size_t begin = above - std::min(above, most_context);
+  const std::size_t more = std::min(below, most_context);
+  const std::size_t old_end = old.size() - below;
+  std::string diff =
+      concat("--- %\n+++ %\n@@ -%,% +%,% @@\n",
+             {old.empty() ? "/dev/null" : path, path, old.empty() ? 0 : begin + 1,
+              old_end + more - begin, begin + 1, edited.size() - below + more - begin});
+  append_lines(diff, ' ', old, begin, above);
+  append_lines(diff, '-', old, above, old_end);
+  append_lines(diff, '+', edited, above, edited.size() - below);
+  append_lines(diff, ' ', old, old_end, old_end + more);
+  return diff;
+}
+
+// Files ------------------------------------------------------------------------------------------
+
+// The user's file of a client; empty when the variables name no folder for it.
+std::string client_file(const Client& client) {
+  const char* folder = std::getenv(client.variable);
+  const bool has_own = folder && folder[0] == '/';
+  if (!has_own) folder = std::getenv("HOME");
+  if (!folder || folder[0] != '/') return {};
+  return concat("%/%%", {folder, has_own ? "" : client.folder, client.file});
+}
+
+// Gives the old file a second name, which stays when a new file takes its first one: `name`, and
+// whether it is new. A name that is in use is not taken, unless it has the same bytes. Returns what
+// is wrong, or nothing.
+std::string keep_old_file(const std::string& path, const std::string& text, std::string& name,
+                          bool& is_new) {
+  for (int number = 0; number < 100; ++number) {
+    name = concat("%.bak", {path});
+    if (number > 0) append_all(name, ".%", {number});
+    is_new = ::link(path.c_str(), name.c_str()) == 0;
+    if (!is_new && errno != EEXIST) return concat("%: %", {in_quotes(name), errno_text(errno)});
+    const auto kept = read_whole_file(name, longest_client_file, "backup"sv);
+    if (kept && *kept == text) return {};
+    if (!is_new) continue;
+    (void)::unlink(name.c_str());
+    return "it changed meanwhile; end the client and try again";
+  }
+  return "it has 100 backups";
+}
+
+// Shows the difference, and puts the new text into the file. A symbolic link is followed once, and
+// the file that it leads to is replaced. `path` becomes that of the file, and `backup` that of the
+// old one, if there was one. Returns what is wrong, or nothing.
+std::string write_client_file(ClientEntry& entry, std::string& path, std::string& backup) {
+  if (entry.client->format == ClientFormat::yaml) return "YAML is not edited here";
+  auto found = canonical_path(path);
+  if (!found) return found.error().message;
+  path = std::move(*found);
+  const auto old = read_whole_file(path, longest_client_file, "file of the client"sv);
+  FileWrite how;
+  how.only_new = !old && old.error().system_error == ENOENT;
+  if (!old && !how.only_new) return old.error().message;
+  const std::string text = old ? *old : std::string();
+  std::string edited = text;
+  std::string problem;
+  if (entry.client->format == ClientFormat::toml)
+    problem = edit_toml(edited, entry);
+  else if (text.find_first_not_of(json_blanks) == npos)
+    edited = concat({entry.whole(), "\n"});
+  else
+    problem = edit_json(edited, entry);
+  if (!problem.empty() || edited == text) return problem;
+  if (!print(unified_diff(printable(path), lines_of(text), lines_of(edited))))
+    return "cannot write to standard output";
+  bool has_link = false;
+  if (old) problem = keep_old_file(path, text, backup, has_link);
+  if (!problem.empty()) return problem;
+  ::umask(077);  // an option may hold a secret
+  const auto written = Files(PathRules(), "/").write(path, edited, how);
+  if (written) return problem;
+  if (has_link) (void)::unlink(backup.c_str());
+  return written.error().message;
+}
+
+}  // namespace
+
+namespace {
+
+// What to paste goes to standard output, or the difference; all else to standard error.
+int run_client_config(const Invocation& invocation) {
+  const Client* client = clients;
+  while (client != std::end(clients) && *invocation.client_config != client->name) ++client;
+  if (client == std::end(clients))
+    return fail(2, concat("--client-config: % is none of claude-code, claude-desktop, cursor, "
+                          "vscode, codex, gemini, massgen",
+                          {in_quotes(*invocation.client_config)}));
+  for (const std::string& word : invocation.words) {
+    if (!is_utf8(word)) return fail(2, concat("%: not UTF-8", {in_quotes(word)}));
+    if (client->replaced[0] && word.find(client->replaced) != npos)
+      warn(concat("%: this client takes what follows % for a variable",
+                  {in_quotes(word), client->replaced}));
+  }
+  ClientEntry entry = {client, {}, invocation.words};
+  if (auto program = canonical_path("/proc/self/exe")) entry.program = std::move(*program);
+  // A program that was replaced since it started has lost its path.
+  if (::access(entry.program.c_str(), X_OK) != 0)
+    return fail(1, concat("%: this program is not there any more", {in_quotes(entry.program)}));
+  std::string path = invocation.write ? *invocation.write : std::string();
+  if (path.empty()) path = client_file(*client);
+  if (path.empty()) return fail(1, "HOME names no folder: give the client's file, as --write FILE");
+  std::string message;
+  if (invocation.write) {
+    std::string backup;
+    const std::string problem = write_client_file(entry, path, backup);
+    if (problem.empty())
+      return fail(0,
+                  concat(backup.empty() ? "% has this entry" : "% is changed; the file before is %",
+                         {printable(path), printable(backup)}));
+    message = concat("%: %; nothing was written, paste this", {in_quotes(path), problem});
+  } else {
+    message = concat(
+        client->format == ClientFormat::yaml
+            ? "put this below backend: of an agent, in % or any other file of yours%%"
+            : "put this into %%%; --write puts it there",
+        {printable(path), client->project[0] ? ", or of one project: " : "", client->project});
+  }
+  if (!print(concat({entry.whole(), "\n"}))) return fail(1, "cannot write to standard output");
+  return fail(invocation.write ? 1 : 0, message);
+}
+
+}  // namespace
+
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line and --help.
 
@@ -46863,24 +52619,31 @@ SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
 
-// An option that is no setting of the server, and where it goes: one of the last two.
+// An option that is no setting of the server, and where it goes: one of the last three.
 struct Special {
   char name[20];
   bool Invocation::*flag;
   std::optional<std::string> Invocation::*text;
+  std::vector<std::string> Invocation::*texts = nullptr;
 };
 
 constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--version", &Invocation::version, nullptr},
                                 {"--config", nullptr, &Invocation::config},
                                 {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--list-domains", &Invocation::list_domains, nullptr},
                                 {"--place", &Invocation::place, nullptr},
                                 {"--verify-audit", nullptr, &Invocation::verify_audit},
+                                {"--report", nullptr, nullptr, &Invocation::report},
+                                {"--output", nullptr, &Invocation::output},
+                                {"--replay", nullptr, &Invocation::replay},
                                 {"--sandbox-report", &Invocation::sandbox_report, nullptr},
                                 {"--doctor", &Invocation::doctor, nullptr},
                                 {"--places", &Invocation::places, nullptr},
                                 {"--places-remove", &Invocation::places_remove, nullptr},
                                 {"--json", &Invocation::json, nullptr},
+                                {"--client-config", nullptr, &Invocation::client_config},
+                                {"--write", nullptr, &Invocation::write},
                                 {"--run", nullptr, &Invocation::run},
                                 {"--check", nullptr, &Invocation::check}};
 
@@ -46889,13 +52652,46 @@ Expected<void> take_special(const Argument& argument, const Special& special,
                             Invocation& invocation) {
   if (special.flag)
     return set_option(argument.name, argument.words, {Option::flag, &(invocation.*special.flag)});
+  if (special.texts)
+    return set_option(argument.name, argument.words, {Option::texts, &(invocation.*special.texts)});
   std::optional<std::string>& text = invocation.*special.text;
   if (text) return given_twice(argument.name);
   std::string& target = text.emplace();
+  if (&text == &invocation.write && argument.words.empty()) return {};
   // To run nothing is allowed.
   const bool command = &text == &invocation.run || &text == &invocation.check;
   if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
   return set_option(argument.name, argument.words, {Option::text, &target});
+}
+
+// Collects the words that a client is to start the server with. It starts it in a folder of its own
+// choice, so a file's relative path becomes an absolute one, unless it begins with a variable or
+// `~`, or cannot be resolved. Returns the option that excludes --client-config, or null.
+const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<std::string>& kept) {
+  for (const Argument& argument : arguments) {
+    if (argument.name == "--client-config" || argument.name == "--write") continue;
+    std::string_view value = "FILE";
+    if (argument.name != "--config") {
+      const std::string_view name = std::string_view(argument.name).substr(2);
+      const Option* const option =
+          find_option([&](const Option& known) { return known.part(Option::name) == name; });
+      if (!option) return &argument;
+      value = option->part(Option::value);
+    }
+    const bool is_path = starts_with(value, "DIR"sv) || starts_with(value, "FILE"sv);
+    kept.push_back(argument.name);
+    for (const std::string& word : argument.words) {
+      // A word with dashes was given with a `=`: else it would be another option.
+      if (starts_with(word, "--"sv) || word == "-h") {
+        append_all(kept.back(), {"=", word});
+        continue;
+      }
+      kept.push_back(word);
+      if (!is_path || "/$~"sv.find(word[0]) != std::string_view::npos) continue;
+      if (auto path = canonical_path(word)) kept.back() = std::move(*path);
+    }
+  }
+  return nullptr;
 }
 
 // Settles where commands run. An option that has no effect there is an error: an operator who sets
@@ -46943,9 +52739,14 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   for (const Option* option : given)
     if (!(option->use & config.use))
       return make_error(
-          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out",
-          {option->key(), for_user ? "profile user-container"
-                                   : concat("execution_mode %", {config.execution_mode})});
+          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
+          {option->key(),
+           for_user ? "profile user-container"
+                    : concat("execution_mode %", {config.execution_mode}),
+           has_entry("network allow_domains", option->key())
+               ? "; a container has a docker_network_mode or docker_network, other places have "
+                 "networks of their own"
+               : ""});
   return {};
 }
 
@@ -46959,12 +52760,19 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   if (invocation.place && count > (config.local.agent_id.empty() ? 1u : 2u))
     return wrong("--place takes no option but --agent-id: who uses the place says all");
   if (invocation.run && invocation.check) return wrong("--run and --check exclude each other");
+  if (invocation.replay && (invocation.run || invocation.check))
+    return wrong("--replay excludes --run and --check");
+  if (invocation.replay && config.use == Option::users)
+    return wrong("--replay has no commands for --profile");
+  if (invocation.output && invocation.report.empty()) return wrong("--output is for --report");
   if (invocation.sandbox_report && !(config.use & Option::kernel))
     return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
   const bool lists = invocation.places || invocation.places_remove;
   if (lists && !(config.use & Option::engines))
     return wrong("execution_mode % makes no places to list", {config.execution_mode});
-  if (invocation.json && !lists) return wrong("--json is for --places and --places-remove");
+  if (invocation.json && !lists && !invocation.replay)
+    return wrong("--json is for --places, --places-remove and --replay");
+  if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
   if (invocation.check && config.use == Option::users)
     return wrong("--check has no policy to ask with --profile");
   return {};
@@ -47005,6 +52813,11 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.failure();
   if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
+  if (invocation.client_config) {
+    if (const Argument* const other = keep_words(*arguments, invocation.words))
+      return make_error(ErrorCode::invalid_argument, "--client-config and % exclude each other",
+                        {other->name});
+  }
   return invocation;
 }
 
@@ -47046,11 +52859,12 @@ std::string help_text() {
       "                                              (exit status 0: succeeded, 1: failed,\n"
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused)\n"
+      "                                              (exit status 0: allowed, 1: refused,\n"
+      "                                              3: a person must approve it)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
-      "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last thirteen is also a key of the configuration file, with _ for "
-      "-:\n";
+      "                                              (exit status 0: nothing, 1: something)\n"
+      "       codeexec-mcp --report FILE... --output PAGE.html   show what audit logs hold\n\n"
+      "options; each is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat("  --%%%", {name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -47058,17 +52872,24 @@ std::string help_text() {
   };
   for (const Option* option = Option::table; option != Option::end(); ++option)
     line(option->part(Option::name), option->part(Option::value), option->part(Option::help));
+  text += "\non the command line only:\n";
   std::string_view others =
       "config\tFILE\tread options from a JSON object; the command line wins\n"
       "run\tCOMMAND\trun one command instead of serving\n"
       "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
       "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
-      "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
+      "list-domains\t\tprint the sets of names for --allow-domains, and exit\n"
+      "verify-audit\tFILE\tis an audit log as it was written? prints the bad lines\n"
+      "report\tFILE...\tshow audit logs as one page of HTML\n"
+      "output\tFILE\twhere that page goes (default: standard output)\n"
+      "replay\tFILE\trun the commands of an audit log again; prints what differs\n"
       "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
       "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "client-config\tNAME\tprint what to put into the configuration of this MCP client\n"
+      "write\t[FILE]\tput it there, or into FILE, and show the difference\n"
       "places\t\tlist our jobs or containers that are in the engine, and exit\n"
       "places-remove\t\tthe same; removes those of servers that are gone\n"
-      "json\t\tprint these lists as JSON\n"
+      "json\t\tprint these lists, and what --replay says, as JSON\n"
       "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
       "help\t\tprint this and exit\n"
       "version\t\tprint the version and exit\n"sv;
@@ -47157,15 +52978,14 @@ Expected<void> settle_container(ServerConfig& config) {
   if (options.agent.empty() && (named || ::readlink("/proc/self/exe", own, sizeof own - 1) > 0))
     options.agent = named ? named : own;
   if (!config.credentials.is_null()) {
-    auto credentials = credentials_from_json(config.credentials);
-    if (!credentials) return with_prefix("docker_credentials: ", {}, credentials.error());
-    options.credentials = std::move(*credentials);
+    const auto ok = credentials_from_json(config.credentials, options);
+    if (!ok) return with_prefix("docker_credentials: ", {}, ok.error());
   }
   if (!config.packages.is_null()) {
-    auto packages = packages_from_json(config.packages);
-    if (!packages) return with_prefix("docker_packages: ", {}, packages.error());
-    packages->required |= options.packages.required;
-    options.packages = std::move(*packages);
+    const bool required = options.packages_required;
+    const auto ok = packages_from_json(config.packages, options);
+    if (!ok) return with_prefix("docker_packages: ", {}, ok.error());
+    options.packages_required |= required;
   }
   return {};
 }
@@ -47235,7 +53055,7 @@ Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
   local.policy.enable_sudo = config.user.container.sudo;
   if (config.policy_mode == "compat")
-    local.policy.mode = PolicyOptions::Mode::compat;
+    local.policy.compat = true;
   else if (config.policy_mode != "strict")
     return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
   local.audit_output = static_cast<std::size_t>(config.audit_output);
@@ -47336,14 +53156,18 @@ Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
                          std::optional<PlacePool>& pool) {
   options.sandbox = config.local.sandbox;
   options.environment = config.local.environment;
-  options.keep_alive = config.keep_alive;
+  options.keep_alive = config.place.keep_alive;
   options.agent = config.user.container.agent;
   options.workspace_mode = config.place_workspace;
-  options.copy = config.copy;
-  const PlaceCopyOptions usual;
+  options.copy_max_files = config.place.copy_max_files;
+  options.copy_max_bytes = config.place.copy_max_bytes;
+  options.copy_exclude = config.place.copy_exclude;
+  options.copy_gitignore = config.place.copy_gitignore;
+  const PlaceOptions usual;
   if (options.workspace_mode != PlaceWorkspace::copy &&
-      (options.copy.gitignore || !options.copy.exclude.empty() ||
-       options.copy.max_files != usual.max_files || options.copy.max_bytes != usual.max_bytes))
+      (options.copy_gitignore || !options.copy_exclude.empty() ||
+       options.copy_max_files != usual.copy_max_files ||
+       options.copy_max_bytes != usual.copy_max_bytes))
     return bad_value("place_workspace",
                      options.workspace_mode == PlaceWorkspace::remote ? "remote"sv : "shared"sv,
                      "copy, as place_copy_ is given");
@@ -47386,7 +53210,8 @@ SharedError in_our_words(Error error, bool container) {
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
       "tools_dir tools_path user docker_user ";
   constexpr std::string_view of_all =
-      "agent place_agent disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "agent place_agent allowed_domains allow_domains ask_rules ask_rule disabled_rules "
+      "disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";
@@ -47454,59 +53279,8 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
 
 // tools/check.cpp ---------------------------------------------------------------------------------
 // --check: judging without running; --verify-audit.
-//
-// Both read lines of any length in bounded memory: a line that is too long is skipped to its end,
-// and reported.
 
 namespace {
-
-// The lines of a file, each of at most `longest` bytes in memory.
-class InputLines {
- public:
-  InputLines(int fd, std::size_t longest) : fd_(fd), longest_(longest) {}
-  // Goes to the next line; false at the end, and where reading fails.
-  bool next() {
-    line_.clear();
-    too_long_ = false;
-    ended_ = false;
-    bool any = false;
-    for (;;) {
-      if (rest_.empty() && !fill()) return any;
-      any = true;
-      const std::size_t end = rest_.find('\n');
-      const std::string_view piece = rest_.substr(0, end);
-      if (line_.size() + piece.size() > longest_)
-        too_long_ = true;
-      else
-        line_ += piece;
-      rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
-      ended_ = end != std::string_view::npos;
-      if (ended_) return true;
-    }
-  }
-  const std::string& line() const { return line_; }
-  bool too_long() const { return too_long_; }  // then the line is not whole
-  bool ended() const { return ended_; }        // by a newline
-  int error() const { return error_; }         // an errno, or 0
-
- private:
-  bool fill() {
-    ssize_t size = -1;
-    do size = ::read(fd_, buffer_, sizeof buffer_);
-    while (size < 0 && errno == EINTR);
-    if (size < 0) error_ = errno;
-    rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
-    return size > 0;
-  }
-  int fd_;
-  std::size_t longest_;
-  std::string line_ = {};
-  bool too_long_ = false;
-  bool ended_ = false;
-  int error_ = 0;
-  std::string_view rest_ = {};
-  char buffer_[65536];
-};
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
@@ -47520,6 +53294,12 @@ Expected<std::string> command_of_line(const InputLines& lines, std::size_t longe
   return value->as_string();
 }
 
+// The exit status of several judgements: a refusal counts more than a question.
+int status_after(int status, const Verdict& verdict) {
+  if (verdict || status == 2) return status;
+  return verdict.must_ask && status != 1 ? 3 : 1;
+}
+
 // One answer for each line, as soon as it has come.
 int check_lines(const Executor& executor) {
   const std::size_t longest = mcp::ServerOptions().max_line;
@@ -47530,7 +53310,7 @@ int check_lines(const Executor& executor) {
     Json answer;
     if (script) {
       const Judgement judgement = executor.judge(Command::shell(*script));
-      if (!judgement.verdict) status = std::max(status, 1);
+      status = status_after(status, judgement.verdict);
       answer = to_json(judgement);
     } else {
       status = 2;
@@ -47543,70 +53323,23 @@ int check_lines(const Executor& executor) {
   return status;
 }
 
-// The problem of a line of an audit log, or null. Each record has the hash of the one before it and
-// its own, so that a change breaks the chain there. `previous` is the hash of the record before,
-// and becomes that of this one; it is empty before the first. `first`: no line stands before this
-// one; then `start` becomes the hash that it names.
-const char* problem_of_record(const InputLines& lines, bool first, std::string& previous,
-                              std::string& start) {
-  const std::string_view line = lines.line();
-  const std::string_view hash = audit_hash(line);
-  if (!lines.ended() || lines.too_long() || hash.empty())
-    return "is cut, or is no record of this log";
-  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
-  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
-  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
-  if (told[0] == '"') told = {};
-  if (!first && told != previous)
-    return "does not follow the line before it: lines were taken out, put in or exchanged there";
-  if (first) start = told;
-  previous = hash;
-  return nullptr;
-}
-
 }  // namespace
 
 namespace {
 
-// Lines without hashes may stand before the first record that has them, and nowhere else. The end
-// of a log can be cut off unseen, so that the last hash is printed: an operator may keep it
-// elsewhere.
 int verify_audit(const std::string& path) {
-  constexpr std::size_t longest_record = std::size_t{64} << 20;
-  const UniqueFd file(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
-  if (!file) return fail(2, concat("cannot open %: %", {in_quotes(path), errno_text(errno)}));
-  InputLines lines(file.get(), longest_record);
-  std::string previous;
-  std::string start;
-  std::size_t older = 0;
-  std::size_t number = 0;
-  while (lines.next()) {
-    ++number;
-    // A log may have begun before its records had hashes.
-    if (previous.empty() && lines.ended() && !starts_with(lines.line(), audit_begin)) {
-      ++older;
-      continue;
-    }
-    if (const char* const problem = problem_of_record(lines, number == 1, previous, start)) {
-      print(concat("%: line % %\n", {path, number, problem}));
-      return 1;
-    }
-  }
-  if (lines.error() != 0)
-    return fail(2, concat("cannot read %: %", {in_quotes(path), errno_text(lines.error())}));
-  const std::string text = concat(
-      "%: % records as they were written%%%%%\n",
-      {path, number - older, older > 0 ? concat(", after % lines without a hash", {older}) : "",
-       start.empty() ? "" : ", the first after a record that is not here and has the hash ", start,
-       previous.empty() ? "" : "; the last hash is ", previous});
-  return print(text) ? 0 : fail(1, "cannot write to standard output");
+  bool is_whole = true;
+  const auto text = verified_audit(path, is_whole);
+  if (!text) return fail(2, text.error().message);
+  if (!print(*text)) return fail(1, "cannot write to standard output");
+  return is_whole ? 0 : 1;
 }
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);
   const Judgement judgement = executor.judge(Command::shell(script));
   if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
-  return judgement.verdict ? 0 : 1;
+  return status_after(0, judgement.verdict);
 }
 
 }  // namespace
@@ -47767,7 +53500,9 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   options.audit_file.clear();
   options.on_audit = {};
   options.container.persistent = false;
-  options.container.packages = {};
+  options.container.system_packages = {};
+  options.container.python_packages = {};
+  options.container.npm_packages = {};
   options.container.log_file.clear();
   const auto executor = ContainerExecutor::create(options);
   if (!executor) {
@@ -47803,12 +53538,207 @@ DoctorReport examine_place(const CommandPlace& place) {
 
 }  // namespace
 
+// tools/replay.cpp --------------------------------------------------------------------------------
+// --replay: runs the commands of an audit log again, and compares what they do.
+//
+// Of each record that is a command which ran:
+//
+//   reason_to_skip()  --> counted, with its reason
+//   command_again()   --> Executor::run() --> to_json(AuditRecord), as the log would have it
+//                                                |
+//   the log's record ----------------------------+--> difference_of(), a line for each command
+//
+// Policy, sandbox and limits are those of this server's options.
+
+namespace {
+
+// Why a record is not run again.
+enum class Skip { none, refused, unfinished, no_command, cut, input, secret };
+constexpr const char* skip_texts[] = {"",
+                                      "refused",
+                                      "did not run to an end",
+                                      "no command line",
+                                      "cut in the log",
+                                      "its input is not in the log",
+                                      "a secret in it is masked"};
+
+Skip reason_to_skip(const Json& record) {
+  const std::string& outcome = record["outcome"sv].as_string();
+  if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
+  if (!has_entry("exited signaled timed_out", outcome)) return Skip::unfinished;
+  if (!has_entry("run execute_command execute_code start_background_shell",
+                 record["tool"sv].as_string()) ||
+      record.find("code"sv))
+    return Skip::no_command;
+  if (record.find("command_bytes"sv)) return Skip::cut;
+  if (record.find("input_bytes"sv)) return Skip::input;
+  if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)
+    return Skip::secret;
+  return Skip::none;
+}
+
+// Runs records again, and keeps count.
+class Replay {
+ public:
+  Replay(const Executor& executor, bool as_json, const CancelToken& stop)
+      : executor_(executor), as_json_(as_json), stop_(stop) {}
+
+  // False when the answer cannot be written.
+  bool run(const Json& record, std::uint64_t line) {
+    if (const Skip reason = reason_to_skip(record); reason != Skip::none) {
+      ++skipped_[static_cast<int>(reason)];
+      return true;
+    }
+    const Result result = executor_.run(command_again(record));
+    if (stop_.cancelled()) return true;
+    AuditRecord again;
+    again.result = &result;
+    ++ran_;
+    const Json difference = difference_of(record, to_json(again));
+    if (difference.size() == 0) return true;
+    ++different_;
+    return print(as_json_ ? as_object(record, line, difference, result)
+                          : as_text(record, line, difference, result));
+  }
+
+  // The last line, and the exit status.
+  int finish(bool is_whole) {
+    const bool stopped = stop_.cancelled();
+    Json skipped = Json::object();
+    std::string reasons;
+    for (std::size_t i = 0; i < std::size(skip_texts); ++i) {
+      if (skipped_[i] == 0) continue;
+      set_member(skipped, skip_texts[i], static_cast<unsigned long long>(skipped_[i]));
+      append_all(reasons, "; % skipped: %", {skipped_[i], skip_texts[i]});
+    }
+    Json object = Json::object();
+    set_member(object, "ran", static_cast<unsigned long long>(ran_));
+    set_member(object, "different", static_cast<unsigned long long>(different_));
+    set_member(object, "skipped", std::move(skipped));
+    if (stopped) set_member(object, "stopped", true);
+    const std::string text =
+        concat("% commands ran again, % of them differently%%\n",
+               {ran_, different_, reasons, stopped ? "; stopped before the end" : ""});
+    if (!print(as_json_ ? object.dump() + "\n" : text))
+      return fail(1, "cannot write to standard output");
+    return different_ == 0 && is_whole && !stopped ? 0 : 1;
+  }
+
+ private:
+  // The folder of the first command stands for the workspace: folders below it are taken below the
+  // workspace of this server, all others as they were.
+  std::string folder_again(const std::string& recorded) {
+    if (base_.empty()) base_ = recorded;
+    if (!codeexec::is_within(recorded, base_)) return recorded;
+    return executor_.workspace() + recorded.substr(base_ == "/" ? 0 : base_.size());
+  }
+
+  Command command_again(const Json& record) {
+    Command command = Command::shell(record["command"sv].as_string());
+    command.work_dir = folder_again(record["work_dir"sv].as_string());
+    // The log does not say which time the command was given, but that it needed this one.
+    const double needed = 2 * record["duration_ms"sv].as_number();
+    if (needed > static_cast<double>(executor_.options().timeout.count()) &&
+        record["outcome"sv].as_string() == "exited")
+      command.timeout = std::chrono::milliseconds(static_cast<long long>(std::min(needed, 1e12)));
+    command.cancel = stop_;
+    command.tool = "replay";
+    if (const std::string& id = record["session_id"sv].as_string(); !id.empty())
+      command.session = sessions_.of(
+          concat("% % %", {record["host"sv].as_string(), record["pid"sv].as_integer(), id}));
+    return command;
+  }
+
+  // {"MEMBER":[recorded, now]} for each that the record has and that differs. Hashes are compared
+  // where the lengths are equal.
+  static Json difference_of(const Json& recorded, const Json& now) {
+    Json difference = Json::object();
+    const auto differs = [&](const char* name) {
+      const Json* const before = recorded.find(name);
+      if (!before || *before == now[name]) return false;
+      Json both = Json::array();
+      both.push_back(*before).push_back(now[name]);
+      set_member(difference, name, std::move(both));
+      return true;
+    };
+    if (differs("outcome")) return difference;
+    differs("exit_code");
+    differs("signal");
+    if (!differs("stdout_bytes")) differs("stdout_sha256");
+    if (!differs("stderr_bytes")) differs("stderr_sha256");
+    return difference;
+  }
+
+  static std::string as_object(const Json& record, std::uint64_t line, const Json& difference,
+                               const Result& result) {
+    Json object = Json::object();
+    set_member(object, "line", static_cast<unsigned long long>(line));
+    set_member(object, "command", record["command"sv]);
+    set_member(object, "difference", difference);
+    if (!result.rule.empty()) set_member(object, "rule", result.rule);
+    if (!result.message.empty()) set_member(object, "message", result.message);
+    return object.dump() + "\n";
+  }
+
+  static std::string as_text(const Json& record, std::uint64_t line, const Json& difference,
+                             const Result& result) {
+    std::string what;
+    for (const Json::Member& member : difference.members()) {
+      const bool is_hash = ends_with(member.name, "_sha256"sv);
+      const std::string_view name = std::string_view(member.name).substr(0, 6);
+      if (is_hash)
+        append_all(what, "; % differs, with as many bytes", {name});
+      else
+        append_all(what, "; % was %, now %",
+                   {member.name, member.value[0].dump(), member.value[1].dump()});
+    }
+    const std::string shown = printable(utf8_prefix(record["command"sv].as_string(), 200));
+    return concat(
+        "line %: %%%\n",
+        {line, shown, what,
+         result.message.empty() ? std::string() : concat(" (%)", {printable(result.message)})});
+  }
+
+  const Executor& executor_;
+  bool as_json_;
+  const CancelToken& stop_;
+  SessionTable sessions_ = {};
+  std::string base_ = {};  // the folder of the first command
+  std::uint64_t ran_ = 0;
+  std::uint64_t different_ = 0;
+  std::uint64_t skipped_[std::size(skip_texts)] = {};  // by the reason
+};
+
+}  // namespace
+
+namespace {
+
+int replay(const Executor& executor, const std::string& path, bool as_json,
+           const CancelToken& stop) {
+  AuditReader reader;
+  if (auto ok = reader.open(path); !ok) return fail(2, ok.error().message);
+  Replay again(executor, as_json, stop);
+  // A line that was changed is not run, either.
+  for (std::uint64_t bad = 0; !stop.cancelled() && reader.next(); bad = reader.bad()) {
+    Json record;
+    if (reader.bad() == bad && reader.read(record) && !again.run(record, reader.number()))
+      return fail(1, "cannot write to standard output");
+  }
+  if (auto ok = reader.finish(); !ok) return fail(2, ok.error().message);
+  std::string findings = reader.findings();
+  if (!findings.empty()) {
+    findings.pop_back();
+    warn(findings);
+  }
+  return again.finish(findings.empty());
+}
+
+}  // namespace
+
 // tools/places.cpp --------------------------------------------------------------------------------
 // --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
 
 namespace {
-
-constexpr const char* maker_names[] = {"unknown", "gone", "running"};
 
 Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
   if (config.use == Option::slurm) return slurm_places(remove_left);
@@ -47834,10 +53764,12 @@ std::vector<std::string> cells_of(const std::vector<FoundPlace>& places) {
   std::vector<std::string> cells =
       words_of({"name", "agent", "age", "host", "pid", "owner", "state"});
   for (const FoundPlace& place : places)
-    add_words(cells,
-              {to_utf8(place.name), to_utf8(place.agent), age_text(place.age), to_utf8(place.host),
-               to_utf8(place.pid), maker_names[static_cast<int>(place.maker)],
-               place.was_removed ? "removed" : to_utf8(place.state)});
+    add_words(cells, {to_utf8(place.name), to_utf8(place.agent), age_text(place.age),
+                      to_utf8(place.host), to_utf8(place.pid),
+                      !place.maker_runs   ? "unknown"
+                      : *place.maker_runs ? "running"
+                                          : "gone",
+                      place.was_removed ? "removed" : to_utf8(place.state)});
   return cells;
 }
 
@@ -47894,7 +53826,7 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
 //     settle_options
 //     serve_user                          profile user-container: containers by users
 //     serve_commands                      create_place, then --doctor, --sandbox-report, --check,
-//                                         --run or serve()
+//                                         --run, --replay or serve()
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
 
@@ -47998,14 +53930,15 @@ void drop_variables(EnvironmentOptions options, bool container) {
 // in lists for other systems, is likely meant to match it with arguments, too.
 void warn_of_bare_patterns(const ServerConfig& config) {
   if (config.policy_mode != "strict") return;
-  for (const std::string& pattern : config.local.policy.blocked) {
-    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
-    const std::string shown = printable(pattern);
-    warn(
-        concat("blocked_commands: '%' matches only this exact command; write '%( .*)?' to refuse "
-               "it with arguments",
-               {shown, shown}));
-  }
+  const PolicyOptions& policy = config.local.policy;
+  for (const bool asks : {false, true})
+    for (const std::string& pattern : asks ? policy.ask_commands : policy.blocked) {
+      if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+      const std::string shown = printable(pattern);
+      warn(concat("%: '%' matches only this exact command; write '%( .*)?' to % it with arguments",
+                  {asks ? "ask_commands" : "blocked_commands", shown, shown,
+                   asks ? "ask about" : "refuse"}));
+    }
 }
 
 // Started elsewhere, as clients do, without a workspace every command would be refused.
@@ -48061,6 +53994,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
   options.instructions = std::move(instructions);
+  options.announced = shell_uris;
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
@@ -48116,11 +54050,35 @@ void give_memory_back() {
 #endif
 }
 
+// --report. Its findings go where the page does not.
+int report(const std::vector<std::string>& files, const std::optional<std::string>& output) {
+  const auto text = write_report(files, output.value_or(std::string()));
+  if (!text) return fail(2, text.error().message);
+  if (output && !print(*text)) return fail(1, "cannot write to standard output");
+  if (!output) warn(text->substr(0, text->size() - 1));
+  return 0;
+}
+
+// Makes the place's commands write a transcript. It must not lie where they may write.
+Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
+  if (config.transcript.empty()) return {};
+  const auto path = canonical_path(config.transcript);
+  if (!path) return with_prefix("transcript: ", {}, path.error());
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "transcript: % lies where commands may write: choose a place outside",
+                    {in_quotes(*path)});
+}
+
 // The options that print something and need no place for commands. Nothing: it is none of them.
 std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
   if (invocation.help) return print(help_text()) ? 0 : 1;
   if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
+  if (!invocation.report.empty()) return report(invocation.report, invocation.output);
+  if (invocation.client_config) return run_client_config(invocation);
+  if (invocation.list_domains) return print(std::string(domain_sets())) ? 0 : 1;
   if (!invocation.list_rules) return std::nullopt;
   if (const auto policy = Policy::create(config.local.policy); !policy)
     return fail(2, in_our_words(policy.error()).error().message);
@@ -48151,8 +54109,8 @@ int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) 
 // Commands on this host, in one container or in a place of one program.
 int serve_commands(ServerConfig& config, const Invocation& invocation) {
   // A single command's files of long output would be removed with this program.
-  config.local.private_spill_dir =
-      !invocation.run && !invocation.check && !invocation.doctor && !invocation.sandbox_report;
+  config.local.private_spill_dir = !invocation.run && !invocation.check && !invocation.doctor &&
+                                   !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
@@ -48161,11 +54119,21 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
     if (!print(rights)) return fail(1, "cannot write to standard output");
     if (rights.find("FAIL ") != std::string::npos) return 1;
   }
+  Transcript transcript;
+  if (!config.transcript.empty()) {
+    if (auto ok = transcript.open(config.transcript); !ok) return fail(2, ok.error().message);
+    config.local.on_audit = [&transcript](const AuditRecord& record) {
+      if (const std::string problem = transcript.add(record); !problem.empty()) warn(problem);
+    };
+  } else if (invocation.replay) {
+    config.local.on_audit = [](const AuditRecord&) {};  // so that output is hashed
+  }
   const auto place = create_place_with_spills(config);
   if (!place && invocation.doctor && (config.use & Option::places))
     return run_doctor(config, place);
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
+  if (auto ok = check_transcript(config, executor); !ok) return fail(2, ok.error().message);
   if (auto ok = check_disabled(config.tools); !ok)
     return fail(2, in_our_words(ok.error()).error().message);
   // The way to a place may need any of them, and again.
@@ -48181,6 +54149,8 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) return run_once(executor, config, *invocation.run, signals.token());
+  if (invocation.replay)
+    return replay(executor, *invocation.replay, invocation.json, signals.token());
   warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }

@@ -10,7 +10,7 @@
 
 namespace mcp = codeexec::mcp;
 
-mcp::ToolReply count_words(const mcp::Call& call) {
+mcp::ToolResult count_words(const mcp::Call& call) {
   std::int64_t words = 0;
   bool inside = false;
   for (const char c : call.argument("text").as_string()) {

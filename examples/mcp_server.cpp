@@ -1,4 +1,4 @@
-// The whole MCP server: `codeexec-mcp --help` tells its options.
+// The whole MCP server: `codeexec-mcp --help` lists its options.
 //
 //   c++ -std=c++17 -O2 -I. examples/mcp_server.cpp -o codeexec-mcp -pthread
 //

@@ -92,7 +92,7 @@ compile() {
   mv "$making/$1.d" "$making/$1.made-of" "$out/"
   mv "$making/$1.o" "$out/"
 }
-# Compiles the pieces that no other worker has taken, and tells how that ended.
+# Compiles the pieces that no other worker has taken, and reports how that ended.
 worker() {
   for piece in $stale; do
     mkdir "$making/$piece.taken" 2> /dev/null || continue

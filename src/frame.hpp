@@ -28,21 +28,23 @@
 //   README.md                 by task; the server's options and clients; when it does not start
 //
 // WHAT YOU CAN RELY ON
-//   It comes back. A run ends by its timeout plus kill_grace plus 3 seconds, whatever the command
-//   does: ignores SIGTERM, stops itself, daemonises, leaves somebody on the pipe, writes for ever.
-//   Nothing survives that should not. On Linux each command of an executor has a supervisor, in a
-//   sandbox or not: nothing of it outlives it, its timeout or a SIGKILL of your program. A plain
-//   run_process() has one when ProcessOptions::supervised or a sandbox asks for it. Where there is
-//   none: after a timeout or cancel its process group is dead and, on Linux, every process found by
-//   descent, by its session, by the run's mark in its environment or by the pipes it holds; after a
-//   run that ended by itself, its group and whoever held its pipes. (What left all of these on
-//   purpose is not found, and a SIGKILL of your program ends no such command.)
-//   In a container both hold for what runs there. Where the engine does not answer any more, a run
-//   ends up to 20 seconds later and says what may be left.
+//   A run returns: at the latest its timeout plus kill_grace plus 3 seconds after its start, even
+//   if the command ignores SIGTERM, stops itself, daemonises, leaves a process that holds its pipe
+//   open, or writes for ever.
+//   Its processes end with it. On Linux each command of an executor has a supervisor, in a sandbox
+//   or not: no process of a command outlives the command, its timeout or a SIGKILL of your program.
+//   A plain run_process() has one when ProcessOptions::supervised or a sandbox asks for it.
+//   Without a supervisor, a timeout or cancel kills the process group and, on Linux, every process
+//   found by descent, by its session, by the run's mark in its environment or by the pipes it
+//   holds. After a run that ended by itself, its group and the holders of its pipes are killed. (A
+//   process that left all of these on purpose is not found, and a SIGKILL of your program does not
+//   end the command.)
+//   In a container both hold for the processes there. If the engine stops answering, a run returns
+//   up to 20 seconds later and says what may be left.
 //   Memory is bounded. Of each stream max_output bytes are kept, its head and its tail, cut between
-//   characters, with exact counts; on request the whole goes to a file.
-//   Everything is told. A Result says how the run ended, what was cut and what was refused by which
-//   rule. Partial output is kept. Nothing is called a success that was not seen to succeed.
+//   characters, with exact counts; on request the whole stream goes to a file.
+//   Results are complete and true. A Result reports how the run ended, what was cut, and which rule
+//   refused what. Partial output is kept. A run that was not seen to succeed is no success.
 //   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
 //   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
 //   executor, never a rule that silently does not apply.
@@ -52,24 +54,26 @@
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
 //   with the rights of your process. (The server turns it on when it is given allowed paths.) The
-//   stronger boundary is a container: ContainerExecutor, by a docker program that is there. The
-//   policy is a guard rail against mistakes and cheap attacks: it reads a command as a shell does,
-//   and not what the programs do that it starts, nor scripts in files. Not for Windows.
+//   stronger boundary is a container: ContainerExecutor, which uses an installed docker, podman or
+//   nerdctl. The policy is a guard rail against mistakes and cheap attacks: it reads a command as a
+//   shell does. It does not see what the started programs do, nor read scripts in files.
+//   Windows is not supported.
 //
 // ERRORS
-//   What a command can cause is data in its Result. What the caller, the operator or the system got
-//   wrong is an Expected<T> that holds an Error: code, errno and a message that says what, where
-//   and which option to turn. A bug in the calling program aborts with a message. Nothing throws
-//   but std::bad_alloc; all of it works the same under -fno-exceptions -fno-rtti.
+//   What a command does wrong is data in its Result. If the caller, the operator or the system is
+//   at fault, the function returns an Expected<T> that holds an Error: a code, errno, and a message
+//   that says what failed, where, and which option to change. A bug in the calling program aborts
+//   with a message. The library throws only std::bad_alloc, and works the same with
+//   -fno-exceptions -fno-rtti.
 //
 // THREADS AND YOUR PROCESS
-//   Different objects: any threads. One object: const members from any thread, the others from one
-//   at a time; a comment says where it is otherwise.
+//   Different objects may be used from different threads. Of one object, const members may be
+//   called from any thread, other members from one thread at a time; comments name the exceptions.
 //   The library installs no signal handler, leaves SIGCHLD, SIGPIPE and your signal masks as they
 //   are, and never calls waitpid(-1), chdir, umask, setenv or setlocale. Every descriptor it opens
-//   is close-on-exec and above 2. It prints nothing. Your big process is never copied by a fork.
-//   It needs no SIGCHLD: a status is right even when you ignore that signal or reap everybody's
-//   children (there, Linux 6.15 is needed; before it, the outcome is `unknown`, never a success).
+//   is close-on-exec and above 2. It prints nothing. It never copies your process by a fork.
+//   It needs no SIGCHLD: a status is right even if you ignore that signal or reap all children of
+//   the process (this needs Linux 6.15; before it, the outcome is then `unknown`, never a success).
 //   run() uses the calling thread only. start() uses one thread for all started commands, which
 //   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
 //   tool's handler does not return.
@@ -77,9 +81,10 @@
 //
 // UNITS
 //   Time is std::chrono (but for Limits::cpu_time, in seconds); sizes are bytes; offsets count
-//   bytes from 0. Text is UTF-8; bytes of programs that are not become U+FFFD and are counted.
+//   bytes from 0. Text is UTF-8. Where a program prints other bytes, each invalid sequence becomes
+//   U+FFFD and is counted.
 //
-// SECTIONS (search for "// name/": the parts that it is made from)
+// SECTIONS (search for "// name/" to find the parts of a section)
 //   base         needs: -             errors, results, callbacks, descriptors, UTF-8
 //   json         needs: base          value, strict parser, writer
 //   regex        needs: base          patterns in linear time
@@ -89,17 +94,21 @@
 //   files        needs: base paths    reading, writing and listing within the roots
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
-//   process      needs: base sandbox  spawn, capture, wait, kill the tree
-//   executor     needs: base json policy paths files environment sandbox process    the one gate
+//   terminal     needs: base          the screen that a program's output draws; keys
+//   process      needs: base sandbox terminal    spawn, capture, wait, kill the tree
+//   proxy        needs: base process  which names commands reach, and what lets them through
+//   executor     needs: base json policy paths files environment sandbox terminal process proxy
+//                                     the gate
 //   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
-//   jobs         needs: base regex process executor                   background commands
+//   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json policy paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
+//   report       needs: base json executor    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
-//   Each line of code stands in the section whose job it is, and a section uses only what it
-//   needs. Both halves list the sections in this order.
+//   Each line of code stands in the section whose job it is, and a section uses only the sections
+//   that it needs. Both halves of this header list the sections in this order.
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -112,9 +121,10 @@
 //     #define codeexec acme_codeexec
 //     #include "codeexec.hpp"
 //
-// STABLE ARE the names and fields in the declarations, the option names, the JSON keys. While the
-// version begins with 0, a new minor version may change them; the inline namespace then changes
-// too, so that mixed versions do not link. No macro changes a declaration, a type or a default.
+// WHAT STAYS THE SAME
+//   The names and fields in the declarations, the option names and the JSON keys. While the version
+//   begins with 0, a new minor version may change them. The inline namespace then changes too, so
+//   that mixed versions do not link. No macro changes a declaration, a type or a default.
 //
 // CHANGING IT  src/README.md is the plan of the house; `sh tests/run.sh` runs the tests.
 // The licence is at the end.
@@ -132,7 +142,9 @@
 #include "files/files.hpp"
 #include "environment/environment.hpp"
 #include "sandbox/sandbox.hpp"
+#include "terminal/terminal.hpp"
 #include "process/process.hpp"
+#include "proxy/proxy.hpp"
 #include "executor/executor.hpp"
 #include "place/place.hpp"
 #include "cluster/cluster.hpp"
@@ -232,6 +244,7 @@
 #include "sandbox/sandbox.cpp"
 #include "sandbox/system_calls.cpp"
 #include "sandbox/child.cpp"
+#include "sandbox/listener.cpp"
 #include "sandbox/filter.cpp"
 #include "sandbox/trial.cpp"
 #include "sandbox/ruleset.cpp"
@@ -243,6 +256,11 @@
 #include "sandbox/fitting.cpp"
 #include "sandbox/builder.cpp"
 
+#include "terminal/widths.cpp"
+#include "terminal/screen.cpp"
+#include "terminal/sequences.cpp"
+#include "terminal/keys.cpp"
+
 #include "process/start.cpp"
 #include "process/clone.cpp"
 #include "process/posix.cpp"
@@ -251,11 +269,19 @@
 #include "process/reap.cpp"
 #include "process/capture.cpp"
 #include "process/redactor.cpp"
+#include "process/terminal.cpp"
 #include "process/child.cpp"
 #include "process/child_output.cpp"
 #include "process/local_run.cpp"
 #include "process/remote.cpp"
 #include "process/process.cpp"
+
+#include "proxy/rules.cpp"
+#include "proxy/addresses.cpp"
+#include "proxy/requests.cpp"
+#include "proxy/resolver.cpp"
+#include "proxy/connection.cpp"
+#include "proxy/proxy.cpp"
 
 #include "executor/command.cpp"
 #include "executor/audit.cpp"
@@ -267,9 +293,11 @@
 #include "executor/words.cpp"
 #include "executor/advice.cpp"
 #include "executor/gate.cpp"
+#include "executor/approval.cpp"
 #include "executor/private_home.cpp"
 #include "executor/spill.cpp"
 #include "executor/confinement.cpp"
+#include "executor/network.cpp"
 #include "executor/local.cpp"
 #include "executor/git_identity.cpp"
 
@@ -325,13 +353,25 @@
 #include "mcp/messages.cpp"
 #include "mcp/session.cpp"
 #include "mcp/requests.cpp"
+#include "mcp/questions.cpp"
+#include "mcp/listeners.cpp"
+#include "mcp/tasks.cpp"
 #include "mcp/replies.cpp"
 #include "mcp/threads.cpp"
+#include "mcp/serving.cpp"
 #include "mcp/server.cpp"
 #include "mcp/schema.cpp"
 
+#include "report/records.cpp"
+#include "report/style.cpp"
+#include "report/body.cpp"
+#include "report/script.cpp"
+#include "report/write.cpp"
+#include "report/transcript.cpp"
+
 #include "tools/results.cpp"
 #include "tools/use.cpp"
+#include "tools/ask.cpp"
 #include "tools/execute_command.cpp"
 #include "tools/background.cpp"
 #include "tools/execute_code.cpp"
@@ -342,10 +382,12 @@
 #include "tools/option_table.cpp"
 #include "tools/option_setter.cpp"
 #include "tools/config_file.cpp"
+#include "tools/client_config.cpp"
 #include "tools/arguments.cpp"
 #include "tools/executors.cpp"
 #include "tools/check.cpp"
 #include "tools/doctor.cpp"
+#include "tools/replay.cpp"
 #include "tools/places.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"

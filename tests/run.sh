@@ -153,6 +153,9 @@ has_clang_sanitizers() {
   echo 'int main() { return 0; }' | clang++ $address_sanitizer -x c++ -o "$build/probe" - \
     > "$build/probe.log" 2>&1 && "$build/probe" >> "$build/probe.log" 2>&1
 }
+has_chromium() { has chromium || has chromium-browser || has google-chrome; }
+# Without any, a page has no text to measure.
+has_fonts() { ls /usr/share/fonts/*/* > "$build/probe.log" 2>&1; }
 # A locale with a decimal comma, or what one can be made from.
 has_german() { locale -a 2> "$build/probe.log" | grep -qiE '^de_DE\.utf-?8$'; }
 can_have_german() { has_german || [ -f /usr/share/i18n/locales/de_DE ]; }
@@ -197,6 +200,8 @@ find_missing() {
     want kubernetes-client has kubectl
   fi
   [ -z "$only" ] || return 0
+  want chromium has_chromium
+  want fonts-dejavu-core has_fonts
   want binutils has nm
   want libre2-dev has_header re2/re2.h
   want pkg-config has pkg-config
@@ -213,6 +218,10 @@ find_missing() {
   want curl has curl
   want xz-utils has xz
   want bash has bash
+  want vim-tiny has vi
+  want less has less
+  want gdb has gdb
+  want tmux has tmux
   want dash has dash
   want openssh-client has ssh-keygen
   want openssh-server has_for_root sshd
@@ -568,6 +577,11 @@ run_interop() {
     CODEEXEC_MCP_FIXTURE="$build/tests/codeexec-mcp-fixture" sh "$root/tests/interop/run.sh"
 }
 
+run_report() {
+  echo "== report: the page of --report in Chromium"
+  script report env CODEEXEC_MCP="$build/codeexec-mcp" sh "$root/tests/report/run.sh"
+}
+
 run_fuzz() {
   echo "== fuzz: $fuzz seconds for each target"
   script fuzz env PATH="$compiler_path" sh "$root/tests/fuzz/run.sh" "$fuzz"
@@ -667,6 +681,7 @@ leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
+[ -n "$only" ] || run_report
 wait_for_builder
 [ $fuzz = no ] || run_fuzz
 [ $portability = no ] || run_portability

@@ -156,27 +156,6 @@ Expected<E> from_name(std::string_view text) {
 }
 
 template <class Signature>
-class FunctionRef;
-
-// A borrowed callable, for callbacks that are used only until the call that takes them returns.
-template <class R, class... Args>
-class FunctionRef<R(Args...)> {
- public:
-  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
-  FunctionRef(F&& callable) noexcept
-      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
-        call_([](void* object, Args... args) -> R {
-          return static_cast<R>(
-              (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...));
-        }) {}
-  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
-
- private:
-  void* object_;
-  R (*call_)(void*, Args...);
-};
-
-template <class Signature>
 class Function;
 
 // A kept callable; copies share it. It stands in for std::function, whose header alone costs every
@@ -236,7 +215,7 @@ class CancelToken {
   void cancel() const;
   bool cancelled() const noexcept;
   // A descriptor that becomes readable when the token is cancelled, for poll(). Made on first use
-  // and owned by the token; -1 when the system has none left (then only cancelled() tells).
+  // and owned by the token; -1 when the system has none left (then only cancelled() shows it).
   int descriptor() const;
 
  private:

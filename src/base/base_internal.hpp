@@ -27,6 +27,27 @@ class Sha256 {
 
 }  // namespace detail
 
+template <class Signature>
+class FunctionRef;
+
+// A borrowed callable, for callbacks that are used only until the call that takes them returns.
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, FunctionRef>>>
+  FunctionRef(F&& callable) noexcept
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* object, Args... args) -> R {
+          return static_cast<R>(
+              (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...));
+        }) {}
+  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
 inline namespace inner {
 
 using Clock = std::chrono::steady_clock;
@@ -309,6 +330,33 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
+// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
+// most, and it is skipped to its end. Nothing is read behind `most` bytes.
+class InputLines {
+ public:
+  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
+      : fd_(fd), longest_(longest), left_(most) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next();
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill();
+
+  int fd_;
+  std::size_t longest_;
+  std::uint64_t left_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  bool ended_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
 // The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
 std::string own_namespace(const char* kind);
 
@@ -329,7 +377,7 @@ struct SystemUser {
 std::vector<SystemUser> system_users(const char* path);
 
 // Length of the well-formed UTF-8 sequence at `s`, or 0. When 0, `bad` is the length of the maximal
-// invalid subpart (at least 1), and `cut` tells that the text merely ends inside a sequence.
+// invalid subpart (at least 1), and `cut` says that the text merely ends inside a sequence.
 struct Utf8Step {
   std::size_t good = 0;
   std::size_t bad = 1;

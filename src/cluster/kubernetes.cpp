@@ -223,12 +223,12 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
     place.age = age_since(metadata["creationTimestamp"sv].as_string());
     std::string_view owner = metadata["annotations"sv]["codeexec/owner"sv].as_string();
     ProgramIdentity maker = take_owner(owner);
-    place.maker = maker_of(maker, own);
+    place.maker_runs = still_runs(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
     const bool is_going = !metadata["deletionTimestamp"sv].is_null();
     place.state = is_going ? "deleted" : in_lower_case(item["status"sv]["phase"sv].as_string());
-    if (remove_left && place.maker == PlaceMaker::gone && !is_going) {
+    if (remove_left && place.maker_runs == false && !is_going) {
       const ProcessResult removed = call_cluster(
           kubectl, {"delete", kind, place.name, "--now", "--wait=false", "--ignore-not-found"});
       if (!removed.succeeded())

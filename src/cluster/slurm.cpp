@@ -179,10 +179,10 @@ Expected<std::vector<FoundPlace>> slurm_places(bool remove_left) {
     if (starts_with(line, name_start)) place.agent = line.substr(name_start.size());
     const long long since = std::strtoll(begun.c_str(), nullptr, 10);
     place.age = std::chrono::seconds(since > 0 ? ::time(nullptr) - since : -1);
-    place.maker = maker_of(maker, own);
+    place.maker_runs = still_runs(maker, own);
     place.host = std::move(maker.host);
     place.pid = std::move(maker.pid);
-    if (remove_left && place.maker == PlaceMaker::gone && place.state != "completing") {
+    if (remove_left && place.maker_runs == false && place.state != "completing") {
       const ProcessResult removed = call_cluster({}, {"scancel", place.name});
       if (!removed.succeeded())
         return slurm_error(concat("Slurm does not cancel job %", {place.name}),

@@ -65,7 +65,7 @@ struct CodeOptions {
 struct CodeResult {
   // Of the blocks that were run or refused, in order; it stops at the first that did not succeed.
   // Result::command is the command line that was run, or the script. A block that is only saved has
-  // no Result; the audit log tells it as `save FILE`, and as `save` one that could not be saved.
+  // no Result; the audit log records it as `save FILE`, and as `save` if it could not be saved.
   std::vector<Result> results = {};
   // The file of each block that was saved and is still there, canonical; the first is the
   // reference's code_file.

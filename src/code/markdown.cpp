@@ -122,7 +122,7 @@ bool is_underline(std::string_view text) {
   return (c == '=' || c == '-') && without_blanks(text.substr(run_of(text, c))).empty();
 }
 
-// Reads the structure of a text line by line, as far as it takes to tell fences: the quotes and
+// Reads the structure of a text line by line, as far as fences depend on it: the quotes and
 // list items that a line is in, and whether it goes on with a paragraph.
 class FenceReader {
  public:

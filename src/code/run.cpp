@@ -86,7 +86,7 @@ Expected<std::string> path_of_code(const Executor& executor, const std::string& 
     return make_error(ErrorCode::limit, "Filename is longer than % bytes", {longest_code_path});
   auto path = executor.canonical(name, work_dir);
   if (!path) return with_prefix("Filename cannot be used: ", {}, path.error());
-  // A tilde is not special here, but whoever wrote it took it for another directory.
+  // A tilde is not special here, but the model that wrote it meant another directory.
   if (!codeexec::is_within(*path, work_dir) || *path == work_dir || name.front() == '~')
     return refuse("Filename is not in the workspace"sv);
   if (name.back() == '/') return refuse("Filename is that of a directory"sv);
@@ -138,7 +138,7 @@ class CodeRun {
     UniqueFd directory;
     if (saves && passing)
       if (auto opened = executor_.open_work_dir(options_.command.work_dir))
-        directory = std::move(opened->fd);
+        directory = opened.take();
     if (saves && !save(block.code, *path)) return false;
     result_.results.push_back(executor_.run(command));
     if (saves && passing &&

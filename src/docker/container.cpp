@@ -12,6 +12,7 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -20,15 +21,15 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own) {
-  return maker_of({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
-                   label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
-                   label_of(container, "codeexec.start"sv)},
-                  own);
+std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
+  return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
+                     label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
+                     label_of(container, "codeexec.start"sv)},
+                    own);
 }
 
 bool has_other_maker(const Json& container, const ProgramIdentity& own) {
-  return maker_of_container(container, own) == PlaceMaker::running &&
+  return maker_of_container(container, own) == true &&
          label_of(container, "codeexec.pid"sv) != own.pid;
 }
 
@@ -232,7 +233,7 @@ Expected<ContainerInfo> Container::info() const {
 }
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
-Expected<ContainerStats> Container::stats() const {
+Expected<ContainerInfo> Container::stats() const {
   auto told = ask_engine(options.engine,
                          words_of({"stats", "--no-stream", "--format",
                                    "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
@@ -244,7 +245,7 @@ Expected<ContainerStats> Container::stats() const {
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
     return number_with_unit(field);
   };
-  ContainerStats stats;
+  ContainerInfo stats;
   stats.cpu_percent = next('\t');
   stats.memory = static_cast<std::uint64_t>(next('/'));
   stats.memory_limit = static_cast<std::uint64_t>(next('\t'));

@@ -5,7 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
@@ -139,7 +139,7 @@ Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cance
 
 Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
 
-Expected<ContainerStats> ContainerExecutor::stats() const { return place_->container->stats(); }
+Expected<ContainerInfo> ContainerExecutor::stats() const { return place_->container->stats(); }
 
 Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
 
@@ -156,7 +156,7 @@ std::string ContainerExecutor::describe_place() const {
   const bool online = network(options) != "none";
   std::vector<std::string> installed;
   for (const auto* list :
-       {&options.packages.system, &options.packages.python, &options.packages.npm})
+       {&options.system_packages, &options.python_packages, &options.npm_packages})
     installed.insert(installed.end(), list->begin(), list->end());
   std::string writable;
   std::string readable;

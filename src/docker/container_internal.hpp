@@ -45,6 +45,7 @@
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "place/place_internal.hpp"
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 
@@ -54,7 +55,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // Whether the program that made a container still runs, by the labels of the container.
-PlaceMaker maker_of_container(const Json& container, const ProgramIdentity& own);
+std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own);
 
 // True if another program made it, and that program still runs as far as can be seen from here.
 bool has_other_maker(const Json& container, const ProgramIdentity& own);
@@ -163,7 +164,7 @@ class Container : public ContainerPlan {
   std::vector<std::string> take_notes();
   Expected<Json> look(const std::optional<CancelToken>& cancel = {}) const;
   Expected<ContainerInfo> info() const;
-  Expected<ContainerStats> stats() const;
+  Expected<ContainerInfo> stats() const;
   Expected<void> stop();
   Expected<void> remove();
   // Removes several at the same time. Returns the first error, after all were tried.

@@ -337,8 +337,7 @@ Expected<void> Container::set_up(const std::optional<CancelToken>& cancel) {
 // Installs system, Python and npm packages, in this order. A persistent container has a file that
 // says that all were installed, so that it is not done again.
 Expected<void> Container::install(const std::optional<CancelToken>& cancel) {
-  const PackageOptions& packages = options.packages;
-  if (packages.empty()) return {};
+  if (!has_packages(options)) return {};
   const auto by_root = [this](const char* script) {
     return words_of({"exec", "--user", "0:0", name, "sh", "-c", script});
   };
@@ -348,17 +347,17 @@ Expected<void> Container::install(const std::optional<CancelToken>& cancel) {
   struct Kind {
     const char* name;
     const char* script;
-    std::vector<std::string> PackageOptions::*packages;
+    std::vector<std::string> ContainerOptions::*packages;
   };
   constexpr Kind kinds[] = {
       {"system",
        "apt-get -q update && exec apt-get -q install -y --no-install-recommends -- \"$@\"",
-       &PackageOptions::system},
-      {"python", "exec python3 -m pip install -- \"$@\"", &PackageOptions::python},
-      {"npm", "exec npm install -g -- \"$@\"", &PackageOptions::npm}};
+       &ContainerOptions::system_packages},
+      {"python", "exec python3 -m pip install -- \"$@\"", &ContainerOptions::python_packages},
+      {"npm", "exec npm install -g -- \"$@\"", &ContainerOptions::npm_packages}};
   bool all = true;
   for (const Kind& kind : kinds) {
-    const std::vector<std::string>& wanted = packages.*kind.packages;
+    const std::vector<std::string>& wanted = options.*kind.packages;
     if (wanted.empty()) continue;
     const auto done = install(kind.name, kind.script, wanted, cancel);
     if (!done) return done.failure();
@@ -379,7 +378,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                   words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
                             "-e", "PIP_BREAK_SYSTEM_PACKAGES=1", "-e",
                             "PIP_ROOT_USER_ACTION=ignore", "-e", "HOME=/root"}),
-                  options.packages.timeout);
+                  options.package_timeout);
   // The values stand in no argv: the engine's program takes them from its own variables.
   for (const auto& [variable, value] : options.environment) {
     if (variable == "PATH" || variable == "HOME" || starts_with(variable, "DOCKER_"sv) ||
@@ -413,7 +412,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                {what, result.exit_code,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
-  if (options.packages.required || result.outcome == Outcome::cancelled) return error;
+  if (options.packages_required || result.outcome == Outcome::cancelled) return error;
   tell(error.message);
   add_note(std::move(error.message));
   return false;

@@ -1,8 +1,7 @@
 // Credentials: files and variables of the user that a container gets.
 //
 //   options                      what becomes of it
-//   mounts (names)               the file of that name, if it is there, mounted read-only
-//   additional_mounts            mounted as they are
+//   credentials (names)          the file of that name, if it is there, mounted read-only
 //   env_file                     all its variables, or those in env_vars_from_file
 //   pass_all_env                 variables of this process, but for variables_of_host
 //   env_vars                     these variables of this process, if they are set
@@ -18,6 +17,7 @@
 #include "base/platform_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -74,7 +74,7 @@ bool is_harmless(std::string_view variable, const std::string& value) {
 // checked.
 class CredentialReader {
  public:
-  CredentialReader(const CredentialOptions& options, std::string_view home)
+  CredentialReader(const ContainerOptions& options, std::string_view home)
       : options_(options), home_(home) {}
 
   Expected<Credentials> read() {
@@ -100,7 +100,7 @@ class CredentialReader {
 
  private:
   Expected<void> add_mounts() {
-    for (const std::string& wanted : options_.mounts) {
+    for (const std::string& wanted : options_.credentials) {
       std::string known;
       const NamedMount* found = nullptr;
       for (const NamedMount& mount : named_mounts) {
@@ -117,7 +117,6 @@ class CredentialReader {
       else
         result_.notes.push_back(concat("credentials: %: there is no %", {wanted, mount.source}));
     }
-    for (const Mount& mount : options_.additional_mounts) result_.mounts.push_back(mount);
     return {};
   }
 
@@ -191,7 +190,7 @@ class CredentialReader {
                                 : "must be a name alone, without = and a value");
   }
 
-  const CredentialOptions& options_;
+  const ContainerOptions& options_;
   std::string_view home_;
   Credentials result_ = Credentials();
   TextMap values_ = {};
@@ -268,16 +267,15 @@ Expected<std::string> with_home(std::string_view path) {
   return concat({home, path.substr(1)});
 }
 
-Expected<Credentials> load_credentials(const CredentialOptions& options, std::string_view home) {
+Expected<Credentials> load_credentials(const ContainerOptions& options, std::string_view home) {
   return CredentialReader(options, home).read();
 }
 
 }  // namespace inner
 
-Expected<CredentialOptions> credentials_from_json(const Json& value) {
-  CredentialOptions options;
+Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
-  keys.strings("mount"sv, options.mounts);
+  keys.strings("mount"sv, options.credentials);
   keys.text("env_file"sv, options.env_file);
   keys.strings("env_vars"sv, options.env_vars);
   keys.strings("env_vars_from_file"sv, options.env_vars_from_file);
@@ -285,7 +283,7 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
   const Json& mounts = keys.take("additional_mounts"sv);
   if (!mounts.is_null() && !mounts.is_object())
     keys.wrong("additional_mounts"sv, "must be an object"sv);
-  if (auto ok = keys.done(); !ok) return ok.failure();
+  if (auto ok = keys.done(); !ok) return ok;
   for (const Json::Member& member : mounts.members()) {
     JsonKeys mount_keys(member.value,
                         concat("credentials.additional_mounts.%", {in_quotes(member.name)}));
@@ -298,32 +296,30 @@ Expected<CredentialOptions> credentials_from_json(const Json& value) {
       mount.permission = Permission::write;
     else if (mode != "ro")
       mount_keys.wrong("mode"sv, "must be \"ro\" or \"rw\""sv);
-    if (auto ok = mount_keys.done(); !ok) return ok.failure();
-    options.additional_mounts.push_back(std::move(mount));
+    if (auto ok = mount_keys.done(); !ok) return ok;
+    options.mounts.push_back(std::move(mount));
   }
-  return options;
+  return {};
 }
 
-Expected<PackageOptions> packages_from_json(const Json& value) {
-  PackageOptions options;
+Expected<void> packages_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);
-  keys.flag("required"sv, options.required);
+  keys.flag("required"sv, options.packages_required);
   if (const Json& seconds = keys.take("timeout"sv); !seconds.is_null()) {
     const double time = seconds.as_number();
     if (!(time > 0 && time <= 86400))
       keys.wrong("timeout"sv, "must be seconds, more than 0 and at most 86400"sv);
     else
-      options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
+      options.package_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(time * 1000));
   }
-  if (auto ok = keys.done(); !ok) return ok.failure();
-  if (lists.is_null()) return options;
+  if (auto ok = keys.done(); !ok) return ok;
+  if (lists.is_null()) return {};
   JsonKeys list_keys(lists, "packages.preinstall");
-  list_keys.strings("system"sv, options.system);
-  list_keys.strings("python"sv, options.python);
-  list_keys.strings("npm"sv, options.npm);
-  if (auto ok = list_keys.done(); !ok) return ok.failure();
-  return options;
+  list_keys.strings("system"sv, options.system_packages);
+  list_keys.strings("python"sv, options.python_packages);
+  list_keys.strings("npm"sv, options.npm_packages);
+  return list_keys.done();
 }
 
 }  // namespace v0_1

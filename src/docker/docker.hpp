@@ -49,47 +49,6 @@ struct Mount {
   Permission permission = Permission::read;
 };
 
-// Files and variables of the user that a container gets. None by default, but for git_identity of
-// ExecutorOptions. Values never stand in an argv, a
-// log, an audit record or an error; they are masked in the output of commands, but for those of
-// fewer than 4 bytes, numbers of up to 5 digits and words like true, localhost or production.
-struct CredentialOptions {
-  // Names, each mounted read-only where the container's home has it, and only if it is there:
-  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
-  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
-  // (~/.gemini).
-  std::vector<std::string> mounts = {};
-  std::vector<Mount> additional_mounts = {};
-  // Variables; later ones win over earlier ones: of the file (see parse_env_file), only those
-  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
-  // the host, but for those below; those of the host that env_vars names, as far as they are set.
-  //   Of all of the host, these are left out, which belong to its system, its session and its
-  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
-  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
-  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
-  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
-  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
-  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
-  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
-  //   A line of the file that is none is left out, which on_progress reports.
-  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
-  std::string env_file = {};
-  std::vector<std::string> env_vars_from_file = {};
-  bool pass_all_env = false;
-  std::vector<std::string> env_vars = {};
-};
-
-// Packages that are installed when a container is made, in this order, as they are written, each as
-// one argument: "requests>=2.31.0".
-struct PackageOptions {
-  std::vector<std::string> system = {};                          // by apt-get; needs sudo
-  std::vector<std::string> python = {};                          // by pip
-  std::vector<std::string> npm = {};                             // by npm, globally; needs sudo
-  bool required = false;                                         // a failure fails the container
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);  // of each of the three
-  bool empty() const noexcept { return system.empty() && python.empty() && npm.empty(); }
-};
-
 // One container and its rights. Hardened unless an option says otherwise: no capabilities, no new
 // privileges, the engine's own seccomp filter, a read-only root with a /tmp of
 // its own, bounds on memory, processors, processes and descriptors.
@@ -125,9 +84,40 @@ struct ContainerOptions {
   // A volume of the engine's, codeexec-cache-NAME, that keeps what pip, uv, npm, cargo and go fetch
   // beyond the container, for all containers with that name. Empty: none.
   std::string cache = {};
-  CredentialOptions credentials = CredentialOptions();
+  // Files and variables of the user that the container gets. None by default, but for git_identity
+  // of ExecutorOptions. Values never stand in an argv, a log, an audit record or an error; they are
+  // masked in the output of commands, but for those of fewer than 4 bytes, numbers of up to 5
+  // digits and words like true, localhost or production.
+  //   Names, each mounted read-only where the container's home has it, and only if it is there:
+  // ssh_keys (~/.ssh), git_config (~/.gitconfig), gh_config (~/.config/gh), npm_config (~/.npmrc),
+  // pypi_config (~/.pypirc), claude_config (~/.claude), codex_config (~/.codex), gemini_config
+  // (~/.gemini).
+  std::vector<std::string> credentials = {};
+  // Variables; later ones win over earlier ones: of the file (see parse_env_file), only those
+  // in env_vars_from_file when that is not empty (one that it does not have is an error); all of
+  // the host, but for those below; those of the host that env_vars names, as far as they are set.
+  //   Of all of the host, these are left out, which belong to its system, its session and its
+  // programs: _ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR
+  // TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV IFS
+  // CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* DISPLAY
+  // WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* INVOCATION_ID
+  // JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME PYTHONPATH CONDA_*
+  // _CE_* NVM_* CODEEXEC_*; and of the rest are not masked LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR
+  // FORCE_COLOR EDITOR VISUAL PAGER MANPAGER and paths that the host has.
+  //   A line of the file that is none is left out, which on_progress reports.
+  //   Names are of letters of ASCII, digits and _. At most 128 KiB each, 1 MiB together.
+  std::string env_file = {};
+  std::vector<std::string> env_vars_from_file = {};
+  bool pass_all_env = false;
+  std::vector<std::string> env_vars = {};
   std::vector<std::string> secrets = {};  // values that are masked in output, logs and records
-  PackageOptions packages = PackageOptions();
+  // Packages that are installed when the container is made, in this order, as they are written,
+  // each as one argument: "requests>=2.31.0".
+  std::vector<std::string> system_packages = {};  // by apt-get; needs sudo
+  std::vector<std::string> python_packages = {};  // by pip
+  std::vector<std::string> npm_packages = {};     // by npm, globally; needs sudo
+  bool packages_required = false;                 // a failure fails the container
+  std::chrono::milliseconds package_timeout = std::chrono::minutes(10);  // of each of the three
   // Whose container it is. With the same two, and the same options, a persistent container is found
   // again. Any text.
   std::string agent_id = {};
@@ -166,13 +156,14 @@ Expected<ContainerOptions> complete(const ContainerOptions& options);
 Expected<Variables> parse_env_file(std::string_view text,
                                    std::vector<std::string>* skipped = nullptr);
 
-// Options as a configuration file has them. Every key may be left out; one that is not known, or of
+// Sets the options of a container from what a configuration file has. After an error some are set.
+// Every key may be left out; one that is not known, or of
 // another kind, is an error that names it (invalid_argument). A mount's mode is "ro" unless said.
 //   {"mount": [NAME], "additional_mounts": {SOURCE: {"bind": TARGET, "mode": "ro" or "rw"}},
 //    "env_file": PATH, "env_vars": [NAME], "env_vars_from_file": [NAME], "pass_all_env": BOOL}
-Expected<CredentialOptions> credentials_from_json(const Json& value);
+Expected<void> credentials_from_json(const Json& value, ContainerOptions& options);
 //   {"preinstall": {"python": [], "npm": [], "system": []}, "required": BOOL, "timeout": SECONDS}
-Expected<PackageOptions> packages_from_json(const Json& value);
+Expected<void> packages_from_json(const Json& value, ContainerOptions& options);
 
 // A container as its engine describes it. Empty but for the name and the image when there is none.
 struct ContainerInfo {
@@ -189,17 +180,15 @@ struct ContainerInfo {
   std::string finished_at = {};
   bool oom_killed = false;
   int pid = 0;  // of its first process, on the engine's machine
-};
-// {"id","name","image","created","status","running","exit_code","error","started_at","finished_at",
-//  "oom_killed","pid"}.
-Json to_json(const ContainerInfo& info);
-// The resources that a container uses at the moment.
-struct ContainerStats {
+  // What it uses at the moment. Only ContainerExecutor::stats() sets it, and these alone.
   double cpu_percent = 0;          // of one processor: 200 is two of them
   std::uint64_t memory = 0;        // bytes in use
   std::uint64_t memory_limit = 0;  // bytes
   std::uint64_t pids = 0;          // processes and threads
 };
+// {"id","name","image","created","status","running","exit_code","error","started_at","finished_at",
+//  "oom_killed","pid"}.
+Json to_json(const ContainerInfo& info);
 
 struct ContainerExecutorOptions : ExecutorOptions {
   // Its agent_id is taken from the executor's; the roots (the workspace, when there are none)
@@ -234,7 +223,7 @@ class ContainerExecutor : public Executor {
   // other options. Does nothing when it is known to run. Packages are installed here.
   Expected<void> ensure(const std::optional<CancelToken>& cancel = {}) const;
   Expected<ContainerInfo> info() const;
-  Expected<ContainerStats> stats() const;
+  Expected<ContainerInfo> stats() const;
 
   // Ends all that runs in it, and keeps it. (One that is not persistent is removed by that.)
   Expected<void> stop() const;

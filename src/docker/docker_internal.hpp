@@ -81,7 +81,7 @@ struct Credentials {
 };
 
 // Reads files and the variables of this process, which must not change meanwhile.
-Expected<Credentials> load_credentials(const CredentialOptions& options,
+Expected<Credentials> load_credentials(const ContainerOptions& options,
                                        std::string_view home = container_home);
 
 // Returns the error "option: 'value' problem".
@@ -90,6 +90,9 @@ Expected<void> bad_option_value(std::string_view option, std::string_view value,
 
 // Letters of ASCII, digits, _ and those of `more`; the first is none of `more`.
 bool is_plain(std::string_view text, std::string_view more);
+
+// Whether packages are to be installed.
+bool has_packages(const ContainerOptions& options);
 
 // The network of a container, as the engine calls it.
 std::string network(const ContainerOptions& options);

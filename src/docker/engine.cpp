@@ -169,7 +169,7 @@ Expected<std::string> ask_engine(const EngineOptions& engine,
   return std::move(result.out);
 }
 
-// `inspect` fails for a container that is not there; only its words tell that from other failures.
+// `inspect` fails for a container that is not there; only its words differ from other failures.
 Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::string_view name,
                        const std::optional<CancelToken>& cancel) {
   ProcessOptions call = engine_call(engine, words_of({kind, "inspect", name}), engine.call_timeout);

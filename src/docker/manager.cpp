@@ -135,11 +135,10 @@ Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, 
     place.age = age_since(container["Created"sv].as_string());
     place.host = label_of(container, "codeexec.host"sv);
     place.pid = label_of(container, "codeexec.pid"sv);
-    place.maker = maker_of_container(container, own);
+    place.maker_runs = maker_of_container(container, own);
     place.state = info_of(container).status;
     // A persistent container outlives its program; it is removed only if it never ran.
-    if (remove_left && place.maker == PlaceMaker::gone &&
-        (!persistent || place.state == "created")) {
+    if (remove_left && place.maker_runs == false && (!persistent || place.state == "created")) {
       auto removed =
           ask_engine(engine, words_of({"rm", "-f", id}), engine.call_timeout, "remove a container");
       if (!removed) return removed.failure();

@@ -181,14 +181,17 @@ Expected<void> complete_mounts(ContainerOptions& options) {
 // Adds the mounts and variables of the credentials. Files of the user are mounted into a home that
 // commands can write to otherwise.
 Expected<void> complete_credentials(ContainerOptions& options) {
-  auto credentials = load_credentials(options.credentials);
+  auto credentials = load_credentials(options);
   if (!credentials) return credentials.failure();
   for (const std::string& note : credentials->notes) options.on_progress(note);
   Variables& variables = credentials->variables;
   const auto add = [&variables](std::string_view name, std::string_view value) {
     variables.push_back({std::string(name), std::string(value)});
   };
-  if (!credentials->mounts.empty()) {
+  bool needs_home = !credentials->mounts.empty();
+  for (const Mount& mount : options.mounts)
+    needs_home = needs_home || codeexec::is_within(mount.target, container_home);
+  if (needs_home) {
     options.scratch.push_back({std::string(container_home), options.tmp_size});
     add("HOME"sv, container_home);
   }
@@ -205,19 +208,23 @@ Expected<void> complete_credentials(ContainerOptions& options) {
   options.environment = std::move(variables);
   options.secrets.insert(options.secrets.end(), credentials->secrets.begin(),
                          credentials->secrets.end());
-  options.credentials = CredentialOptions();
+  options.credentials = {};
+  options.env_file = {};
+  options.env_vars_from_file = {};
+  options.pass_all_env = false;
+  options.env_vars = {};
   return {};
 }
 
 // Installing needs a network and a writable root; system and npm packages need sudo besides.
 Expected<void> check_packages(ContainerOptions& options) {
-  const PackageOptions& packages = options.packages;
-  if (packages.empty()) return {};
-  for (const auto* list : {&packages.system, &packages.python, &packages.npm})
+  if (!has_packages(options)) return {};
+  for (const auto* list :
+       {&options.system_packages, &options.python_packages, &options.npm_packages})
     if (auto ok = check_words("packages"sv, *list); !ok) return ok;
   if (network(options) == "none")
     return bad_option("packages", "installing needs a network: set network to bridge");
-  if (!options.sudo && !(packages.system.empty() && packages.npm.empty()))
+  if (!options.sudo && !(options.system_packages.empty() && options.npm_packages.empty()))
     return bad_option("packages", "system and npm packages need sudo");
   if (!*options.read_only_root) return {};
   return bad_option("packages"sv, "read_only_root leaves no place to install them"sv);
@@ -254,7 +261,7 @@ Expected<void> check_bounds(ContainerOptions& options) {
   constexpr double most_cpus = 1e6;
   if (!(options.cpus == 0 || (options.cpus >= 0.01 && options.cpus <= most_cpus)))
     return bad_option("cpus"sv, "must be 0.01 or more, or 0 for no bound"sv);
-  if (options.start_timeout.count() <= 0 || options.packages.timeout.count() <= 0)
+  if (options.start_timeout.count() <= 0 || options.package_timeout.count() <= 0)
     return bad_option("timeouts of a container"sv, "must be more than zero"sv);
   return {};
 }
@@ -346,6 +353,11 @@ bool is_plain(std::string_view text, std::string_view more) {
   });
 }
 
+bool has_packages(const ContainerOptions& options) {
+  return !(options.system_packages.empty() && options.python_packages.empty() &&
+           options.npm_packages.empty());
+}
+
 std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
@@ -384,7 +396,7 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
 Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
-  if (!options.read_only_root) options.read_only_root = !options.sudo && options.packages.empty();
+  if (!options.read_only_root) options.read_only_root = !options.sudo && !has_packages(options);
   for (const auto step :
        {check_engine_of, check_texts, check_bounds, check_engine_words, check_packages,
         complete_credentials, complete_mounts, complete_agent, complete_log_file})

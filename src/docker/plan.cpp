@@ -51,8 +51,8 @@ ContainerPlan::ContainerPlan(ContainerOptions given)
                               : random_hex(4)})),
       user(user_of(options)) {
   std::vector<std::string> words = configuration({});
-  const PackageOptions& packages = options.packages;
-  for (const auto* list : {&packages.system, &packages.python, &packages.npm}) {
+  for (const auto* list :
+       {&options.system_packages, &options.python_packages, &options.npm_packages}) {
     words.insert(words.end(), list->begin(), list->end());
     words.emplace_back();
   }
@@ -209,7 +209,7 @@ Json ContainerPlan::wanted_there() const {
       {"/.ssh", "ssh"}, {"/.gitconfig", "git"}, {"/.config/gh", "gh"}, {"/.npmrc", "npm"}};
   for (const Mount& mount : options.mounts)
     for (const auto& [path, client] : clients)
-      if (options.packages.system.empty() && mount.target == concat({container_home, path}))
+      if (options.system_packages.empty() && mount.target == concat({container_home, path}))
         programs.emplace_back(client);
   set_member(wanted, "programs", list_of(programs));
   return wanted;

@@ -6,7 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
@@ -176,7 +176,7 @@ struct UserContainers::State {
     std::string path = module;
     std::replace(path.begin(), path.end(), '.', '/');
     FileRange range;
-    range.unit = FileRange::Unit::bytes;
+    range.by_bytes = true;
     range.max_bytes = longest_python_file;
     for (const std::string_view skipped : {""sv, "tools/"sv}) {
       if (!starts_with(path, skipped)) continue;
@@ -213,12 +213,12 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     general.workspace = "/tmp";
     general.agent_id = user_id;
     if (for_files) {
-      general.policy.mode = PolicyOptions::Mode::compat;
+      general.policy.compat = true;
       for (const RuleInfo& rule : Policy::rules())
         general.policy.disabled_rules.push_back(rule.name);
     } else {
       general.policy = options.policy;
-      general.policy.enable_sudo = true;  // chmod is harmless where nobody can gain rights
+      general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
       general.audit_output = options.audit_output;
       general.timeout = options.timeout;

@@ -60,7 +60,7 @@ constexpr Symptoms symptoms[] = {
     {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
 };
 
-// Programs that were told to be quiet, and left with these.
+// Programs that print nothing when an option asks for it, and what they exit with then.
 struct QuietFailure {
   char program[5];
   int exit_code;
@@ -91,7 +91,7 @@ bool possible(Cause cause, const Result& told, Network network) {
     case Cause::network:
       return network != Network::host;
     case Cause::refused_connection:
-      return network == Network::loopback;
+      return network == Network::loopback || network == Network::allow;
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
@@ -157,6 +157,10 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
              "background command";
     case Cause::refused_connection:
     case Cause::network:
+      if (network == Network::allow)
+        return "Commands have a 127.0.0.1 of their own here, and reach the names that the operator "
+               "allows only through the proxy in HTTPS_PROXY, which not every program uses "
+               "(network: allow)";
       if (network != Network::loopback)
         return concat("The network is switched off for commands here (network: %)",
                       {name(network)});

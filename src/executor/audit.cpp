@@ -7,15 +7,15 @@
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
-// Of a text that may have been cut before, and then had so many bytes.
 std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
@@ -24,10 +24,6 @@ std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint6
       {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
        tail});
 }
-
-}  // namespace
-
-inline namespace inner {
 
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
@@ -119,6 +115,25 @@ void set_sandbox_fields(Json& object, const Result& r) {
 
 }  // namespace inner
 
+namespace {
+
+void set_verdict_fields(Json& object, const Result& r) {
+  const auto set_known = [&object](std::string_view field, const std::string& text) {
+    if (!text.empty()) object.set(field, text);
+  };
+  object.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
+  if (r.rule_end > r.rule_begin) {
+    object.set("rule_begin"sv, r.rule_begin);
+    object.set("rule_end"sv, r.rule_end);
+  }
+  set_known("message"sv, r.message);
+  set_known("asked"sv, r.asked);
+  set_known("answer"sv, r.answer);
+}
+
+}  // namespace
+
 Json to_json(const AuditRecord& record) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
@@ -151,18 +166,14 @@ Json to_json(const AuditRecord& record) {
     set_text("input_sha256"sv, record.input_sha256);
   }
   set_text("work_dir"sv, r.work_dir);
-  object.set("allowed"sv, r.outcome != Outcome::refused);
-  set_known("rule"sv, r.rule);
-  if (r.rule_end > r.rule_begin) {
-    object.set("rule_begin"sv, r.rule_begin);
-    object.set("rule_end"sv, r.rule_end);
-  }
-  set_known("message"sv, r.message);
+  set_verdict_fields(object, r);
   object.set("outcome"sv, name(r.outcome));
+  if (r.idle) object.set("idle"sv, true);
   object.set("exit_code"sv, r.exit_code);
   if (r.signal != 0) object.set("signal"sv, r.signal);
   object.set("duration_ms"sv, milliseconds(r.wall_time));
   object.set("cpu_ms"sv, milliseconds(r.cpu_time));
+  if (r.peak_memory > 0) object.set("peak_memory"sv, r.peak_memory);
   const auto set_stream = [&](std::string_view field, const std::string& text,
                               const OutputCounts& counts) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
@@ -173,6 +184,7 @@ Json to_json(const AuditRecord& record) {
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
+  if (!r.connections.is_null()) object.set("connections"sv, r.connections);
   set_sandbox_fields(object, r);
   return object;
 }

@@ -55,8 +55,8 @@ int AuditFile::open_file() {
   return 0;
 }
 
-// flock(2) knows no time limit, and whoever can open the file can hold its lock: so it is asked for
-// a number of times, in about 200 ms, and then done without.
+// flock(2) has no time limit, and any process that can open the file can hold its lock. So this
+// tries a number of times, for about 200 ms, and then goes on without the lock.
 bool AuditFile::lock() const {
   constexpr int most_tries = 200;
   for (int i = 0; i < most_tries; ++i) {
@@ -67,8 +67,8 @@ bool AuditFile::lock() const {
   return false;
 }
 
-// Finds the end of the file, which others may have moved, and its last hash. What somebody should
-// be told of the file, or nothing.
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
+// note for the operator, or an empty text.
 std::string AuditFile::follow() {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};

@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -70,7 +71,8 @@ std::string Result::summary() const {
       text = concat("killed by %", {signal_text(signal)});
       break;
     case Outcome::timed_out:
-      text = concat("timed out after % s", {seconds_text(timeout)});
+      text = idle ? concat("timed out without output for % s", {seconds_text(idle_timeout)})
+                  : concat("timed out after % s", {seconds_text(timeout)});
       break;
     case Outcome::cancelled:
       text = "cancelled";
@@ -92,7 +94,7 @@ std::string Result::summary() const {
 
 // `known` is shared with the callback that records the end. That callback lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
-// is done(), and everybody else reads it after.
+// is done(), and all others read it afterwards.
 struct Execution::State {
   std::shared_ptr<Result> known = {};
   Result asked = Result();
@@ -189,9 +191,14 @@ void Execution::close_input() const {
   if (state_->process) state_->process->close_input();
 }
 
-Capture::Chunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+Expected<TerminalScreen> Execution::screen() const {
+  if (state_->process) return state_->process->screen();
+  return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
+}
+
+OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   if (state_->process) return state_->process->read(stream, cursor, max_lines);
-  Capture::Chunk nothing;
+  OutputChunk nothing;
   nothing.next = cursor;
   return nothing;
 }

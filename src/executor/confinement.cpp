@@ -9,6 +9,7 @@
 #include "environment/environment_internal.hpp"
 #include "paths/paths.hpp"
 #include "sandbox/grants_internal.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -149,6 +150,14 @@ const char* value_of(const std::vector<std::string>& variables, std::string_view
 std::vector<std::string> offline_variables(Network network) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat("CODEEXEC_NETWORK=%", {name(network)})};
+  if (network == Network::allow) {
+    const std::string proxy = concat("http://127.0.0.1:%", {proxy_port});
+    for (const char* variable : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+      add_words(variables, {concat("%=%", {variable, proxy}),
+                            concat("%=%", {in_lower_case(variable), proxy})});
+    add_words(variables, {"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1",
+                          "NODE_USE_ENV_PROXY=1"});
+  }
   if (network == Network::none)
     add_words(variables,
               {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",

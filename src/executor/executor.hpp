@@ -9,6 +9,7 @@
 #include "policy/policy.hpp"
 #include "process/process.hpp"
 #include "sandbox/sandbox.hpp"
+#include "terminal/terminal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -40,6 +41,31 @@ class Session {
   std::shared_ptr<State> state_;
 };
 
+struct Command;
+
+// The question whether a command may run that a policy lets a person decide: see
+// PolicyOptions::ask_commands. The executor fills it; secrets are masked in its texts.
+struct Approval {
+  std::string command = {};  // as in Result, like work_dir
+  std::string work_dir = {};
+  std::string rule = {};     // and message: of the Verdict
+  std::string message = {};  // why it is asked
+  // The command, with the folder and variables of its session: what it runs besides the text, and
+  // its caller. Not masked; valid during the call.
+  const Command* given = nullptr;
+  // For the callback to set, from here on. The command runs; otherwise it is refused.
+  bool allowed = false;
+  // With `allowed`: it runs unasked from now on, with this executor and its copies, as long as all
+  // of this is the same: rule and message, work_dir, command, code, input, interpreter, and the
+  // variables of the command and its Session. The last 1,000 such answers are remembered.
+  bool for_session = false;
+  // Who was asked, for the audit record, of which 1 KiB is kept.
+  std::string asked = {};
+  // Of a command that is not allowed: why there was no answer, as a part of a sentence that the
+  // model reads.
+  std::string problem = {};
+};
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   Command();
@@ -58,10 +84,15 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
+  // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
+  // background command.
+  std::optional<std::chrono::milliseconds> idle_timeout = {};
   Variables environment = {};    // wins over everything else
   std::string input = {};        // for standard input; empty: /dev/null
   bool keep_input_open = false;  // start() only: Execution::write() may follow
   bool merge_streams = false;    // both streams in `out`, in their true order
+  int terminal_rows = 0;         // its standard streams are one, see ProcessOptions
+  int terminal_cols = 0;
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
   // greater of the two is kept. A longer stream goes to a file, where files are made.
   std::optional<std::size_t> max_output = {};
@@ -86,6 +117,14 @@ struct Command {
   // recorded, just before done() is true and wait() returns. Not called when it was refused or did
   // not start.
   Function<void()> on_end = {};
+
+  // Asks a person, in place of the executor's on_ask. Called in the thread that has called run() or
+  // start(), which wait for it without a bound of their own, when nothing refuses the command and
+  // before it waits for max_concurrent. Calls of several threads come at the same time. It should
+  // return soon when `cancel` is cancelled; whatever it sets then, the command does not start. Not
+  // called in callbacks of started commands, which cannot wait: the command is refused there, as it
+  // is without such a callback.
+  Function<void(Approval&)> on_ask = {};
 
   // The caller, for the audit record. At most 1 KiB of each is recorded.
   std::string tool = "run";
@@ -113,9 +152,14 @@ struct Result : ProcessResult {
   std::string work_dir = {};  // canonical; as given when the command was refused before
   // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
   std::string rule = {};
+  // Of a command that a person must approve: who was asked, and the name of the answer, or
+  // "remembered" of one that was given before. Empty: there was no question.
+  std::string asked = {};
+  std::string answer = {};
   std::size_t rule_begin = 0;  // the offending bytes of the command, where the rule knows them
   std::size_t rule_end = 0;
   std::chrono::milliseconds timeout = no_limit;       // the deadline that was in force
+  std::chrono::milliseconds idle_timeout = no_limit;  // the same of Command::idle_timeout
   std::string venv = {};                              // the virtual environment in use, or empty
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
@@ -123,6 +167,11 @@ struct Result : ProcessResult {
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
+  // What the command reached for over a network with Network::allow, in the order in which that
+  // ended; null: nothing. Each of at most 100 is {"name","port","verdict","reason"?,"sent",
+  // "received"}: sent and received are bytes, and verdict is "allowed", "refused" (by the list or
+  // for the address), "failed" or "bad request". Of more the last is {"omitted"}, a count.
+  Json connections = Json();
   std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
 
   // One line: how it ended, how long it took, how much it wrote.
@@ -150,16 +199,17 @@ struct AuditRecord {
 
 // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
 //  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
-//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"outcome","exit_code","signal"?,
-//  "duration_ms","cpu_ms","stdout_bytes","stdout_sha256"?,"stdout"?,"stderr_bytes",
-//  "stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"redactions"?}.
-// A command or code longer than 16 KiB is cut, and its whole length told in command_bytes or
-// code_bytes. rule_begin and rule_end are the offending bytes of the whole command, where the
+//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
+//  "idle"?,"exit_code","signal"?,
+//  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
+//  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+//  "changed_files"?,"connections"?,"redactions"?}.
+// A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
+// length. rule_begin and rule_end are the offending bytes of the whole command, where the
 // rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
 // it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
 // {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-// secrets that were masked in the output.
+// secrets that were masked in the output. peak_memory is in bytes, of the largest process.
 Json to_json(const AuditRecord& record);
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
@@ -181,10 +231,12 @@ class Execution {
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 
+  // What its terminal shows, see Process::screen().
+  Expected<TerminalScreen> screen() const;
+
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
-  // Capture::read().
-  Capture::Chunk read(Stream stream, std::uint64_t cursor,
-                      std::size_t max_lines = Capture::all_lines) const;
+  // OutputChunk.
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
   struct State;  // internal
 
@@ -206,6 +258,7 @@ struct ExecutorOptions {
   // is cut down to it. For commands that run as long as they like, both are no_limit.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
+  std::chrono::milliseconds idle_timeout = no_limit;  // of commands that bring none
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   // How many commands of this executor and its copies run at a time; 0: any number. Others wait in
   // run() or start(), which block meanwhile, and start in the order in which they came. They are
@@ -233,7 +286,8 @@ struct ExecutorOptions {
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
   // of them. What the repository or a variable says is stronger.
   bool git_identity = true;
-  std::string agent_id = {};  // for the audit log
+  std::string agent_id = {};              // for the audit log
+  Function<void(Approval&)> on_ask = {};  // see Command::on_ask
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
@@ -253,7 +307,8 @@ struct ExecutorOptions {
 // acted upon after the call.
 //
 // The first refusal stands: of the policy, the timeout, the work_dir, read-only roots, the delete
-// guard, in this order. The last two know the files of a command from Policy::judge(): those
+// guard, in this order. If none of them refuses a command that a person must approve, the person is
+// asked. The last two know the files of a command from Policy::judge(): those
 // that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
 class Executor {
@@ -270,9 +325,10 @@ class Executor {
   Execution start(const Command& command) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
+  // Asks no person: what must be approved is refused here unless run() could ask.
   Result check(const Command& command) const;
 
-  // The same verdict, with all that was found in the command.
+  // The same verdict, with all that was found in the command. It says what must be approved.
   Judgement judge(const Command& command) const;
 
   // What the delete guard remembers, for tools that read or make files by other means than a
@@ -293,8 +349,7 @@ class Executor {
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
   // that is not on this host it is not opened, and not known to exist. `path` becomes its canonical
   // path, also when it may not be used.
-  Expected<OpenDirectory> open_work_dir(std::string_view work_dir,
-                                        std::string* path = nullptr) const;
+  Expected<UniqueFd> open_work_dir(std::string_view work_dir, std::string* path = nullptr) const;
   // Masks the secrets of the commands.
   std::string redact(std::string_view text) const;
   // Puts on the audit log what was done by other means than a command. Of `asked` counts what is
@@ -347,6 +402,12 @@ struct LocalOptions : ExecutorOptions {
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
   SandboxOptions sandbox = SandboxOptions();
+  // For Network::allow of the sandbox, and only then: what commands may reach by a proxy of this
+  // program, to which variables such as HTTPS_PROXY lead them. Each is a name (example.org), all
+  // names below one (*.example.org), an address, with a port (github.com:22) or for the ports 80
+  // and 443; or one of the sets of domain_sets(). Names must lead to public addresses, or to
+  // addresses that are listed, too. What is refused is in a note of the result.
+  std::vector<std::string> allowed_domains = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -379,7 +440,8 @@ class LocalExecutor : public Executor {
   // PolicyOptions::enable_sudo has no effect: it is for containers, whose root is not the host's.
   //   Errors of the sandbox, besides those of Sandbox::create(): `/` as a root or as the workspace
   //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
-  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have.
+  //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have;
+  //   Network::allow without allowed_domains or where no network can be kept from commands.
   static Expected<LocalExecutor> create(const LocalOptions& options);
 
   // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a

@@ -5,7 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
@@ -21,7 +21,7 @@ namespace detail {
 // write() under a lock of the file.
 class AuditFile {
  public:
-  // Only what takes every write at once is good enough: a pipe would block the commands, or end the
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
   // host with SIGPIPE.
   static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
 
@@ -29,7 +29,7 @@ class AuditFile {
   std::string append(std::string_view record);
 
  private:
-  // Of records that could not be written; the oldest go.
+  // Of records that could not be written; the oldest are dropped.
   static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
   int open_file();
@@ -80,13 +80,17 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
 //   Errors: parse.
 Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
 
-// A shell of a session writes what it leaves to a pipe. Neither end blocks: what is not in the pipe
-// when the command has ended is lost.
+// The shell of a session writes its folder and variables to a pipe. Neither end blocks: bytes that
+// are not in the pipe when the command has ended are lost.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
 std::string read_session_text(const UniqueFd& told);
 
 // Audit records hold at most this much of a command, and of code.
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
+
+// At most so many bytes of a text and a line for what is left out of its middle. The text may have
+// been cut before, and then had `total` bytes.
+std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total);
 
 // 60 s as "60", 1500 ms as "1.5", -250 ms as "-0.25", no_limit as "unlimited".
 std::string seconds_text(std::chrono::milliseconds time);
@@ -100,7 +104,7 @@ std::string signal_text(int number);
 // The present as RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.250Z.
 std::string utc_timestamp();
 
-// Errors that say nothing about the command, but that the system is short of something.
+// Errors that come from a shortage of the system, and say nothing about the command.
 bool is_shortage(int error);
 
 // A file that only its descriptor knows, with `content` in it and read from the start.
@@ -125,12 +129,12 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// What the host writes by itself must not lie where commands may write: one could put a link there,
-// or change the audit log. `writable` is what they may change, canonical.
+// Refuses a file of the host's own in a place where commands may write: a command could put a link
+// there, or change the audit log. `writable` lists the canonical paths that commands may change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable);
 
-// Never replaces what is there: it may be the user's own.
+// Never replaces a file that is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
 
 Json list_of(const std::vector<std::string>& texts);
@@ -138,16 +142,16 @@ Json list_of(const std::vector<std::string>& texts);
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
-// What a result says of a failure for which this place may be the cause: what is allowed, and which
-// option allows more. Empty when there is no sign of that. `writable` names the folders that the
-// command may change.
+// The note on a failure that the sandbox or the container may have caused: what is allowed, and
+// which option allows more. Empty when nothing points to that. `writable` names the folders that
+// the command may change.
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, FunctionRef<std::string()> writable);
 
 // A note on the processes that a command left behind; empty when there were none.
 std::string note_of_left_behind(const ProcessResult& ended);
 
-// What an access of a command comes to on the disk as it is now.
+// The file that an access of a command reaches on the disk as it is now.
 struct Target {
   const FileAccess* access = nullptr;
   std::vector<std::string> files = {};  // canonical: one, or those that a pattern stands for
@@ -170,7 +174,7 @@ class WatchedFiles {
   WatchedFiles() = default;
   explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
 
-  // Paths of those that are others now than they were then, are new, or have gone.
+  // The paths of files that have changed since then, are new, or are gone.
   std::vector<std::string> changes() const;
 
  private:
@@ -180,7 +184,7 @@ class WatchedFiles {
     std::string start;
   };
 
-  // Of a directory only which one it is: its times change with every file in it.
+  // Of a directory only its identity: its times change with every file in it.
   static std::string print_of(const struct stat& status);
   static bool is_another(const std::pair<const std::string, std::string>& known);
   static std::string text_of(const Place& place, const std::string& file);
@@ -208,8 +212,9 @@ void add_note(std::vector<std::string>& notes, const char* form, Pieces values =
 
 }  // namespace inner
 
-// A directory with a random name and a folder `tmp` in it, removed with all that is in it. It is
-// locked as long as it is in use: one that is not belonged to a program that was killed.
+// A directory with a random name and a folder `tmp` in it, removed with its content at the
+// end. It is locked as long as it is in use, so one without a lock belonged to a program that was
+// killed.
 class PrivateFolder {
  public:
   // In an open directory, whose canonical path is `parent`. `option` is what errors name.
@@ -235,7 +240,7 @@ class PrivateFolder {
   int fd() const noexcept { return fd_.get(); }
 
  private:
-  // An errno, or 0. EWOULDBLOCK: another program, looking for what was left, was faster.
+  // An errno, or 0. EWOULDBLOCK: another program that removes left folders has locked it.
   static int prepare(int fd);
 
   std::string path_;

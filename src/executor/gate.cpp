@@ -44,7 +44,7 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 }  // namespace inner
 
 void Executor::Admission::fail(const Error& error, const char* step) {
-  result.outcome = Outcome::not_started;
+  result.outcome = error.system_error == ECANCELED ? Outcome::cancelled : Outcome::not_started;
   result.system_error = error.system_error;
   result.step = step;
   result.message = error.message;
@@ -69,6 +69,7 @@ Expected<void> check_general_options(const ExecutorOptions& options) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
       {"max_timeout", options.max_timeout},
+      {"idle_timeout", options.idle_timeout},
       {"kill_grace", options.kill_grace}};
   for (const auto& [field, time] : times)
     if (time.count() <= 0)
@@ -116,21 +117,21 @@ Expected<void> Executor::Gate::find_workspace() {
     workspace = elsewhere->workspace;
     return {};
   }
-  auto found = PathRules().open_work_dir(workspace.empty() ? "." : workspace, ".");
+  const std::string given = workspace.empty() ? "." : workspace;
+  const auto found = PathRules().open_work_dir(given, ".", &workspace);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  workspace = found->path;
   return {};
 }
 
 Expected<void> Executor::Gate::set_up_guards() {
   std::vector<std::string> roots = {options.workspace};
   for (const Root& root : paths.roots()) {
-    // Where they are elsewhere, the kernel there sees to it.
+    // If the files are elsewhere, the kernel there enforces it.
     if (root.permission != Permission::write && !elsewhere) has_read_only_roots = true;
     roots.push_back(root.path);
   }
   if (options.delete_guard) delete_guard.emplace(std::move(roots));
-  if (!guards_files() || options.policy.mode != PolicyOptions::Mode::compat) return {};
+  if (!guards_files() || !options.policy.compat) return {};
   PolicyOptions nothing_but_syntax;
   for (const RuleInfo& rule : Policy::rules())
     nothing_but_syntax.disabled_rules.push_back(rule.name);
@@ -169,13 +170,12 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
   return std::move(message.path);
 }
 
-Expected<OpenDirectory> Executor::open_work_dir(std::string_view work_dir,
-                                                std::string* path) const {
+Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
     found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());
   if (found && path) *path = *found;
-  return gate_->paths.open_found(std::move(found), !gate_->elsewhere);
+  return gate_->paths.open_found(found, !gate_->elsewhere);
 }
 
 bool Executor::Admission::check_form(const Command& command) {
@@ -194,15 +194,22 @@ bool Executor::Admission::check_policy(const Gate& gate, const std::string& work
                                        Judgement& judgement, bool in_full) {
   judgement = gate.policy.judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
-  if (!verdict) reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
-  return verdict.allowed;
+  if (verdict.must_ask)
+    question = verdict;
+  else if (!verdict)
+    reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  return admitted();
 }
 
 bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Command& command) {
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
-  if (result.timeout.count() <= 0) {
-    reject("timeout", "timeout must be greater than 0 seconds, and not %",
-           {seconds_text(result.timeout)});
+  result.idle_timeout =
+      command.idle_timeout.value_or(command.background ? no_limit : options.idle_timeout);
+  const bool idle = result.timeout.count() > 0;  // if one of them is wrong
+  const auto shorter = idle ? result.idle_timeout : result.timeout;
+  if (shorter.count() <= 0) {
+    reject("timeout", "%timeout must be greater than 0 seconds, and not %",
+           {idle ? "idle_" : "", seconds_text(shorter)});
     return false;
   }
   if (result.timeout <= options.max_timeout || command.background) return true;
@@ -214,11 +221,11 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
 
 // `path` is the canonical path, when that is known.
 bool Executor::Admission::check_work_dir(const Gate& gate, const Command& command,
-                                         bool in_session_folder, Expected<OpenDirectory>&& found,
+                                         bool in_session_folder, Expected<UniqueFd>&& found,
                                          const std::string& path) {
   if (found) {
-    directory = std::move(*found);
-    result.work_dir = directory.path;
+    directory = OpenDirectory{path, found.take()};
+    result.work_dir = path;
     return true;
   }
   if (is_shortage(found.error().system_error)) {
@@ -262,13 +269,16 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   const ExecutorOptions& options = gate.options;
   Judgement judgement;
   screen(executor, given, judgement, false);
+  if (admitted() && question.must_ask) ask(gate, this->command(given));
   if (!admitted() || !gate.take_slot(given, *this)) return;
   const Command& command = this->command(given);
   process.work_dir = directory.path;
   process.work_dir_fd = directory.fd.get();
   process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
-  process.merge_streams = command.merge_streams;
+  process.merge_streams = command.merge_streams || command.terminal_rows > 0;
+  process.terminal_rows = command.terminal_rows;
+  process.terminal_cols = command.terminal_cols;
   process.max_output = options.max_output;
   if (command.max_output) {
     process.spill_above = *command.max_output;
@@ -282,6 +292,7 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   process.spill_dir_fd = gate.spill_directory.get();
   process.max_spill = options.max_spill;
   process.timeout = result.timeout;
+  process.idle_timeout = result.idle_timeout;
   process.kill_grace = options.kill_grace;
   process.cancel = command.cancel;
   process.on_output = command.on_output;
@@ -310,9 +321,10 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   if (ended.outcome == Outcome::signaled)
     add_note(told.notes, "ended by %", {signal_text(ended.signal)});
   add_note(told.notes, "%", {note_of_left_behind(ended)});
-  add_note(
-      told.notes, "%",
-      {advice_on(ended, told, ending.network, options.shell, [&] { return writable(ending); })});
+  // The note on refused connections says all that advice on the network could say.
+  const Network network = ending.end_network(told, redactor) ? Network::host : ending.network;
+  add_note(told.notes, "%",
+           {advice_on(ended, told, network, options.shell, [&] { return writable(ending); })});
   if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())
@@ -404,6 +416,8 @@ Result Executor::check(const Command& command) const {
   Judgement judgement;
   Admission admission;
   admission.screen(*this, command, judgement, false);
+  if (admission.admitted() && admission.question.must_ask && !gate_->who_asks(command))
+    admission.reject_unasked();
   gate_->mask(admission.result);
   return std::move(admission.result);
 }
@@ -415,8 +429,9 @@ Judgement Executor::judge(const Command& command) const {
   admission.screen(*this, command, judgement, true);
   const Result& result = admission.result;
   judgement.verdict.message = gate_->redactor.redact(judgement.verdict.message);
-  if (admission.admitted() || !judgement.verdict) return judgement;
+  if (admission.admitted() || !(judgement.verdict || judgement.verdict.must_ask)) return judgement;
   judgement.verdict.allowed = false;
+  judgement.verdict.must_ask = false;
   judgement.verdict.rule = result.rule.empty() ? result.step : result.rule;
   judgement.verdict.message = gate_->redactor.redact(result.message);
   judgement.verdict.begin = result.rule_begin;

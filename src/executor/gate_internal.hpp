@@ -3,8 +3,8 @@
 // Admission::screen() and admit() are the gate: policy, deadline, work_dir, the files it would
 // change, then the place where it runs, in this order, so that the message a caller gets is the
 // same as in the systems this library replaces. run() and start() both go through it and through
-// Gate::record(); neither has a way around. Without read-only roots and delete guard, no file is
-// looked for.
+// Gate::record(), with no way around it. Without read-only roots and delete guard, the gate looks
+// for no files on the disk.
 #pragma once
 
 #include "executor/executor.hpp"
@@ -16,11 +16,18 @@
 #include "files/files.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "process/remote_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
+
+// A directory that was checked, and opened unless it is elsewhere.
+struct OpenDirectory {
+  std::string path = {};  // canonical: absolute, no symbolic link, no `.` or `..`, no final slash
+  UniqueFd fd = {};
+};
 
 // One command on its way through the gate, with all that must live until its process has started.
 // It is admitted until one of the checks refuses it or a step fails; then `result` says why.
@@ -35,6 +42,9 @@ struct Executor::Admission {
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;
+    // Ends the connections of the command and puts them into the result, secrets masked; true: some
+    // were refused.
+    Function<bool(Result&, const Redactor&)> end_network = {};
     // Of max_concurrent: given back when the last copy goes away.
     std::shared_ptr<void> slot = {};
     // A note of its place, once it has ended.
@@ -66,17 +76,18 @@ struct Executor::Admission {
   Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
+  Verdict question = {};  // must_ask: a person decides, if nothing refuses the command
   std::vector<std::string> unset = {};
   Third third = Third::nothing;
 
-  // Everything that may refuse the command, in the order of the checks below; it changes nothing.
+  // Runs all checks that may refuse the command, in the order below. It changes nothing.
   // `judgement` is filled `in_full` when that is asked for or needed, and has nothing but the
   // policy's verdict otherwise.
   void screen(const Executor& executor, const Command& given, Judgement& judgement, bool in_full);
   // The same, and makes the process that carries it out.
   void admit(const Executor& executor, const Command& given);
 
-  // The command that is meant.
+  // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
   void enter(const Command& given, const std::string& workspace);
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
@@ -87,14 +98,18 @@ struct Executor::Admission {
   // Adds to the shell in `words` what has it run `text` for a session: it writes what it leaves
   // to descriptor 3. False when it cannot, as the result then says.
   bool follow_session(const std::string& text, std::vector<std::string>& words);
-  // Each of them says whether the command is still admitted.
+  // Each of these returns whether the command is still admitted.
   bool check_form(const Command& command);
   bool check_policy(const Gate& gate, const std::string& work_dir, Judgement& judgement,
                     bool in_full);
   bool check_timeout(const ExecutorOptions& options, const Command& command);
   bool check_work_dir(const Gate& gate, const Command& command, bool in_session_folder,
-                      Expected<OpenDirectory>&& found, const std::string& path);
+                      Expected<UniqueFd>&& found, const std::string& path);
   void check_files(const Executor& executor, const Command& command, const Judgement& judgement);
+
+  // Asks a person to decide on `question`. The command is admitted, or the result says why not.
+  void ask(const Gate& gate, const Command& command);
+  void reject_unasked();
 
   void fail(const Error& error, const char* step);
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
@@ -120,13 +135,17 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // Null: workspace and roots are on this host.
   FilesElsewhere* elsewhere = nullptr;
-  // With such a guard and a policy that lets pass what it cannot read: objects to just that.
+  // Needed with a delete guard if the policy lets pass what it cannot read: refuses just that.
   std::optional<Policy> reader = {};
   std::unique_ptr<detail::AuditFile> audit = {};
   mutable std::recursive_mutex audit_mutex = {};  // a callback may run a command itself
   std::string host = {};                          // of audit records
   Redactor redactor;
   mutable Slots slots = {};
+  // SHA-256 of what a person has approved for the session, the oldest first.
+  static constexpr std::size_t max_approvals = 1000;
+  mutable std::mutex approvals_mutex = {};
+  mutable std::vector<std::string> approvals = {};
 
   Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
        const std::vector<std::string>& secrets)
@@ -146,10 +165,12 @@ struct Executor::Gate {
   bool take_slot(const Command& command, Admission& admission) const;
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
+  // What asks a person about a command; empty: nothing can.
+  Function<void(Approval&)> who_asks(const Command& command) const;
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
-  // Tells the delete guard what a command that has run read and made.
+  // Records in the delete guard which files a command has read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
     if (!delete_guard) return;
@@ -163,13 +184,13 @@ struct Executor::Gate {
       if (is_file(path)) delete_guard->mark_created(path);
   }
   std::string writable(const Ending& ending) const;
-  // Writes into `told` what shows when a command has ended. `ended` may be part of it.
+  // Writes into `told` what is known once a command has ended. `ended` may be part of it.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
-  // Masks secrets in a result. To be called once.
+  // Masks secrets in a result. Call it once.
   void mask(Result& result) const;
   // What a record says of the command before it runs; empty when nothing is recorded.
   AuditRecord record_of(const Command& command, std::string time) const;
-  // Tells the audit log; a failure to do so goes into the notes of the result.
+  // Writes to the audit log; if that fails, a note of the result says so.
   void record(Result& result, AuditRecord record) const;
 };
 

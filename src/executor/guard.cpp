@@ -60,8 +60,8 @@ Expected<std::string> spelled_out(const FileAccess& access, std::string_view wor
   return make_error(ErrorCode::not_found, "that home directory is not known here");
 }
 
-// Links are followed here and not by the policy, which looks at no disk. What is removed is the
-// entry of a directory, not what it links to.
+// Links are followed here, because the policy does not look at the disk. A deletion removes the
+// entry of a directory and not the target of its link.
 Expected<Target> find_target(const FileAccess& access, std::string_view work_dir,
                              FunctionRef<std::string()> own_home, WalkBudget& budget) {
   auto path = spelled_out(access, work_dir, own_home);
@@ -89,8 +89,9 @@ Expected<Target> find_target(const FileAccess& access, std::string_view work_dir
   return target;
 }
 
-// What a change to a canonical path would change in a root that is not writable: the path, or such
-// a root below it. Empty when nothing. `around`: what lies below goes with it.
+// The read-only path that a change to a canonical path would change: the path itself, or a
+// read-only root below it. Empty when there is none. `around`: the change includes everything below
+// the path.
 std::string protected_place(const PathRules& paths, const std::string& path, bool around) {
   const Root* root = paths.deepest_root(path);
   if (root && root->permission != Permission::write) return path;

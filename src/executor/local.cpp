@@ -7,7 +7,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
@@ -53,7 +53,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 namespace {
 
-// And how much of the machine: what holds with and without a sandbox.
+// Describes the shell and the limits, which hold with and without a sandbox.
 std::string facts_of(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
@@ -123,6 +123,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
+  if (auto ok = make_proxy(options, known); !ok) return ok;
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   report = new_shared<const SandboxReport>(std::move(known));
@@ -152,6 +153,13 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
+#if defined(__linux__)
+  if (report.network == Network::allow)
+    append_all(text,
+               " The network reaches nothing but these, through a proxy that variables such as "
+               "HTTPS_PROXY name, and 127.0.0.1 within one command: %.",
+               {to_utf8(place_->proxy->rules().text())});
+#endif
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -164,7 +172,7 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   std::vector<Root> roots = paths.roots();
   const auto add = [&roots](const std::string& path, Permission permission) {
     roots.push_back({path, permission});
-    // One that is gone, or that is a root already, adds nothing.
+    // A place that is gone, or is a root already, adds nothing.
     if (!PathRules::create(roots)) roots.pop_back();
   };
   for (const std::string& path : writable) {
@@ -201,6 +209,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   if (!sandboxed()) return;
+  connect(admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");

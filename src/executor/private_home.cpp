@@ -48,7 +48,7 @@ UniqueFd open_subdirectory(int parent, const char* entry, int flags) {
 // Gives its owner all rights to a directory within a directory.
 bool make_usable(int parent, const char* entry) {
 #if defined(__linux__)
-  // fchmod() takes no descriptor of this kind, and fchmodat() cannot be told to follow no link.
+  // fchmod() takes no descriptor of this kind, and fchmodat() always follows links.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   return itself && ::chmod(concat("/proc/self/fd/%", {itself.get()}).c_str(), 0700) == 0;
@@ -147,7 +147,7 @@ void TreeRemoval::move_up(int parent, const char* entry) {
 
 constexpr std::size_t random_size = 6;  // of a folder's name, after its prefix
 
-// Removes folders in a directory that nobody uses any more: a few, as the caller waits for it.
+// Removes folders in a directory that no process uses any more: a few, as the caller waits.
 void remove_left_folders(int parent, std::string_view prefix) {
   constexpr int most = 16;
   int removed = 0;
@@ -175,7 +175,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
                                                                      const std::string& parent,
                                                                      std::string_view prefix) {
   constexpr int most_tries = 10;
-  // Who looks for what was left may remove a new one, which nobody has locked yet.
+  // A process that removes left folders may remove a new one, which has no lock yet.
   const auto may_be_had = [](int error) {
     return error == EWOULDBLOCK || error == ENOENT || error == EEXIST;
   };
@@ -223,7 +223,7 @@ PrivateFolder::~PrivateFolder() {
 }
 
 int PrivateFolder::prepare(int fd) {
-  // On a file system without locks nobody removes what was left.
+  // On a file system without locks, left folders are never removed.
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return EWOULDBLOCK;
   return ::mkdirat(fd, "tmp", 0700) == 0 ? 0 : errno;
 }

@@ -16,8 +16,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// Sessions: a command of one is still a shell of its own. It tells what it leaves through a pipe,
-// as text that is read as a hostile command's, and never run by a shell.
+// Sessions: each command is still a shell of its own. At its end it writes its folder and exported
+// variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
   return !is_word_of(
@@ -157,7 +157,7 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
   if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
-  // What the script has made of these names, as functions or aliases, is not meant.
+  // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
   const std::string list = concat("%&&%export -p&&%", {echo, own, echo});
@@ -167,8 +167,8 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
   // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
   // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it tell its own lines. After the script $2 says that nothing is
-  // left to be told; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
+  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
@@ -255,8 +255,9 @@ void Session::reset() const {
   ++state_->resets;
 }
 
-// What a command has changed becomes the session's, which had that folder when it began. False when
-// that were too many variables; then nothing does. After a reset nothing is meant for it any more.
+// Takes the changes of a command over into the session, whose folder was `folder` when the command
+// began. False: there are too many variables, and nothing is taken. After a reset of the session
+// nothing is taken either.
 bool Session::State::take(const SessionState& told, const std::string& folder,
                           std::uint64_t reset) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -302,8 +303,8 @@ void Executor::Admission::enter(const Command& given, const std::string& workspa
   }
 }
 
-// What the session does not take over, and why; empty when it takes all. A folder where the next
-// command would be refused is not taken.
+// A note on what the session does not take over, and why; empty when it takes all. It does not
+// take a folder in which the next command would be refused.
 std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
                                                  const PathRules& paths) const {
   constexpr std::string_view all = "the session keeps its folder and variables as they were: ";

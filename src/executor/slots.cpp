@@ -58,18 +58,15 @@ bool Executor::Gate::take_slot(const Command& command, Admission& admission) con
         owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
     return true;
   }
-  Result& result = admission.result;
-  result.step = step_name(SpawnStep::setup);
+  Error error = cancelled_before_start();
   if (in_event_thread()) {
-    result.message = concat(
+    error.system_error = 0;
+    error.message = concat(
         "as many commands run as may run at a time (%), and a callback of a started command cannot "
         "wait for their end",
         {options.max_concurrent});
-  } else {
-    result.outcome = Outcome::cancelled;
-    result.system_error = ECANCELED;
-    result.message = "cancelled before it was started";
   }
+  admission.fail(error, step_name(SpawnStep::setup));
   return false;
 }
 

@@ -19,8 +19,8 @@ constexpr std::string_view watched_paths =
     ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
     ".config/git/config .config/fish/config.fish";
 
-// The value of core.hooksPath in the text of a git configuration, or "". Of several any one will
-// do: the file itself is watched. Only what lies in the work tree is of interest here.
+// The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
+// enough, because the file itself is watched. Only what lies in the work tree is of interest here.
 std::string hooks_path_in(const std::string& config) {
   constexpr std::string_view key = "hookspath";
   const std::size_t at = in_lower_case(config).find(key);
@@ -67,7 +67,7 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// What lies beyond a bound in the second look only is still there.
+// An entry that only the second look cut off at a bound is still there.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -139,7 +139,7 @@ void WatchedFiles::look_at_repository(const Place& place, const std::string& git
   look_at_entries(place, git + "/worktrees", 1);
 }
 
-// What a command may have put there can be anything: no link is followed, and nothing waited for.
+// A command may have put anything there: this follows no link and never blocks, on a fifo for one.
 std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
   constexpr std::size_t most = std::size_t{64} << 10;
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;

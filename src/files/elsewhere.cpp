@@ -77,7 +77,7 @@ Error FileMessage::error() const {
 
 Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
   FileMessage message(FileMessage::read, path);
-  message.numbers[1] = static_cast<std::uint64_t>(range.unit);
+  message.numbers[1] = range.by_bytes ? 1 : 0;
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count;
   message.numbers[4] = range.max_bytes;
@@ -105,7 +105,7 @@ Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_v
   message.numbers[2] = how.only_new;
   message.numbers[3] = how.remove;
   message.extra = how.below;
-  // That there is a byte too many is told there.
+  // With one byte too many, the far end refuses it as too long.
   message.bytes = bytes.substr(0, Files::max_write + 1);
   if (auto ok = ask(message); !ok) return ok.failure();
   return std::move(message.path);
@@ -144,7 +144,7 @@ void Files::answer(FileMessage& message) const {
   const std::uint64_t question = std::exchange(*number, 0);
   if (question == FileMessage::read) {
     FileRange range;
-    range.unit = static_cast<FileRange::Unit>(number[1] & 1);
+    range.by_bytes = (number[1] & 1) != 0;
     range.offset = number[2];
     range.count = number[3];
     range.max_bytes = static_cast<std::size_t>(number[4]);

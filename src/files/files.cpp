@@ -66,6 +66,10 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
 
 Expected<std::string> permitted_path(const PathRules& rules, std::string_view path,
                                      std::string_view base, Permission wanted) {
+  if (starts_with(path, "~/"sv))
+    return make_error(ErrorCode::invalid_argument,
+                      "%: `~` is not expanded here; give an absolute path, or one relative to %",
+                      {in_quotes(path), in_quotes(base)});
   auto result = canonical_path(path, base);
   if (!result) return result;
   const auto permitted = check_permission(rules, *result, wanted);

@@ -9,9 +9,8 @@ inline namespace v0_1 {
 
 // The part of a file that is wanted.
 struct FileRange {
-  enum class Unit { lines, bytes };
   static constexpr std::uint64_t all = ~std::uint64_t{0};  // as many as max_bytes holds
-  Unit unit = Unit::lines;
+  bool by_bytes = false;                         // the unit of offset and count; else lines
   std::uint64_t offset = 0;                      // from the start of the file
   std::uint64_t count = all;                     // from there on; 0: none
   std::size_t max_bytes = std::size_t{1} << 18;  // of what is returned; at least 1
@@ -23,7 +22,7 @@ struct FileRange {
 // that the beginning is given and cut_line is set. `next` is then the line after it; the rest of
 // it is read by bytes, from begin + bytes.size() on.
 // An offset beyond the end is no error: there are no bytes, `begin` is the size of the file and
-// `next` is the end in the unit of the range, so that it tells how many lines there are.
+// `next` is the end in the unit of the range, so that it gives the number of lines.
 struct FileContent {
   std::string path = {};    // canonical
   std::string bytes = {};   // as they are in the file
@@ -75,12 +74,13 @@ struct FileMessage;
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
 //
-// A path is absolute or relative to `base`; symbolic links in it are followed to where they lead,
-// and that place must lie in a root. What is opened has the path that was checked: each directory
-// on the way is opened from the one before, following no link, so that neither `..` nor a link nor
-// one that is exchanged meanwhile leads elsewhere. Only regular files are read and written, and
-// nothing of /proc, where this program's own memory is, nor of the other file systems in which the
-// kernel speaks of itself (/sys and those below it). A hard link is a name like any other.
+// A path is absolute or relative to `base`, and does not begin with `~/`; symbolic links in it are
+// followed to where they lead, and that place must lie in a root. What is opened has the path that
+// was checked: each directory on the way is opened from the one before, following no link, so that
+// neither `..` nor a link nor one that is exchanged meanwhile leads elsewhere. Only regular files
+// are read and written, and nothing of /proc, where this program's own memory is, nor of the other
+// file systems in which the kernel speaks of itself (/sys and those below it). A hard link is a
+// name like any other.
 //   Errors: permission_denied outside of the roots, for a change where a root may only be read, and
 //   where the system says so; not_found; invalid_argument for a path that is empty or has a NUL,
 //   and for what is no regular file, or no directory; limit; io.
@@ -109,7 +109,7 @@ class Files {
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
-  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are told and
+  // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are shown and
   // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
   // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
   // node_modules ...), those that a root forbids, and /proc and its like.

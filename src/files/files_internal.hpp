@@ -145,7 +145,7 @@ struct FileMessage {
 };
 
 // Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
-// or tell that it was not reached. All members are safe from any thread.
+// or say that it was not reached. All members are safe from any thread.
 class FilesElsewhere {
  public:
   std::string workspace = {};  // canonical there, as the roots are

@@ -14,7 +14,7 @@ namespace {
 //
 // Its source is read as tokens of logical lines: brackets, strings and lambdas are followed as far
 // as it takes to know where a line ends and which colon ends the head of a definition. A stack of
-// indentations tells in which body a line stands.
+// indentations gives the body that a line stands in.
 
 bool is_python_name_byte(char c) {
   return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;

@@ -43,7 +43,7 @@ class FileReader {
     std::size_t done = 0;
     while (done < size && error_ == 0) {
       const auto at = static_cast<off_t>(offset + done);
-      // No file is longer than an off_t can tell.
+      // No file is longer than an off_t can hold.
       if (at < 0 || static_cast<std::uint64_t>(at) != offset + done) break;
       const ssize_t got = ::pread(fd_, to + done, size - done, at);
       if (got < 0 && errno == EINTR) continue;
@@ -109,7 +109,7 @@ void drop_cut_character(std::string& bytes) {
 
 // Reads from content.begin on what the range asks for, and sets bytes, more and cut_line.
 void read_range(FileReader& reader, const FileRange& range, FileContent& content) {
-  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const bool by_lines = !range.by_bytes;
   const std::uint64_t count = range.count;
   // One byte more is read, to see whether there is more.
   std::size_t most = std::min(range.max_bytes, ~std::size_t{0} - 1);
@@ -146,10 +146,10 @@ void read_range(FileReader& reader, const FileRange& range, FileContent& content
   if (content.cut_line) drop_cut_character(bytes);
 }
 
-bool is_binary(const FileContent& content, FileRange::Unit unit) {
+bool is_binary(const FileContent& content, bool by_bytes) {
   std::string_view text = content.bytes;
   if (has_nul(text)) return true;
-  if (unit == FileRange::Unit::bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
+  if (by_bytes && content.begin > 0) text.remove_prefix(cut_at_start(text));
   if (content.more) text.remove_suffix(cut_at_end(text));
   return !is_utf8(text);
 }
@@ -180,7 +180,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   FileContent content;
   content.path = std::move(*place);
   content.size = static_cast<std::uint64_t>(status.st_size);
-  const bool by_lines = range.unit == FileRange::Unit::lines;
+  const bool by_lines = !range.by_bytes;
   if (by_lines) {
     const LineStart start = find_line(reader, range.offset);
     if (start.is_too_far)
@@ -201,7 +201,7 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.next = by_lines ? content.next + content.lines : end;
   // What was seen is there, whatever the system says of a size.
   content.size = std::max(content.size, end + (content.more ? 1 : 0));
-  content.binary = is_binary(content, range.unit);
+  content.binary = is_binary(content, range.by_bytes);
   char start[12];
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
   if (reader.error() != 0) return system_error(reader.error(), "%", {in_quotes(content.path)});

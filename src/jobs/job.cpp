@@ -6,6 +6,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 #include "regex/regex.hpp"
@@ -37,7 +38,7 @@ class LineSearch {
 
   // True if a line matches in the output since the last call.
   bool advance(const Execution& execution, const Regex& pattern) {
-    const Capture::Chunk chunk = execution.read(stream_, cursor_);
+    const OutputChunk chunk = execution.read(stream_, cursor_);
     cursor_ = chunk.next;
     std::string_view text = chunk.text;
     if (chunk.missed == 0) return search(text, pattern);
@@ -160,6 +161,16 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
   return true;
 }
 
+bool Jobs::Job::shows(const Wait& until) const {
+  if (events->out_bytes.load() <= until.out) return false;
+  const auto screen = execution.screen();
+  if (!screen) return false;
+  std::string_view rest = screen->text;
+  while (!rest.empty())
+    if (until.pattern->find(take_part(rest, '\n'), 0)) return true;
+  return false;
+}
+
 bool Jobs::Job::has_ended() const { return events->ended.load() && execution.wait_for(no_limit); }
 
 Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const {
@@ -169,8 +180,10 @@ Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_poi
   for (;;) {
     // Asked before the search: if the job has ended, its output is complete.
     const bool ended = has_ended();
-    if (until.pattern &&
-        (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
+    if (until.on_screen) {
+      if (until.pattern && shows(until)) return WaitEnd::matched;
+    } else if (until.pattern &&
+               (out.advance(execution, *until.pattern) || err.advance(execution, *until.pattern)))
       return WaitEnd::matched;
     if (ended) return WaitEnd::ended;
     if (until.cancel && until.cancel->cancelled()) return WaitEnd::cancelled;

@@ -72,6 +72,8 @@ struct Jobs::Job {
   bool start(const Executor& executor, Command& command, JobStatus& failure);
   // True once the execution is done: after the on_end callback the event thread needs a moment.
   bool has_ended() const;
+  // True if a line of the screen matches, after output that the caller has not seen.
+  bool shows(const Wait& until) const;
   WaitEnd wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const;
   // Waits for the end and sets state, duration and result, with all output.
   void finish(JobStatus& status) const;

@@ -220,7 +220,6 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure) {
 JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
-  const Clock::time_point deadline = later(Clock::now(), time);
   JobStatus status;
   status.state = JobState::failed;
   const auto fail = [&](const Error& error) {
@@ -239,6 +238,8 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   // is left to the executor, which then does not start the command.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
   if (!job.start(state->executor, changed, status)) return status;
+  // A person may have been asked first.
+  const Clock::time_point deadline = later(Clock::now(), time);
   state->add(*made, false);
   Wait until;
   until.cancel = command.cancel;
@@ -281,6 +282,17 @@ Expected<JobOutput> Jobs::read(std::string_view id, std::uint64_t out, std::uint
   // The status comes first: if it has ended, the output read after it is complete.
   return JobOutput{(*job)->status(), execution.read(Stream::out, out, max_lines),
                    execution.read(Stream::err, err, max_lines)};
+}
+
+Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  auto screen = (*job)->execution.screen();
+  if (screen) return screen;
+  return make_error(ErrorCode::unsupported,
+                    "background shell % has no terminal, and so no screen: read its output, or "
+                    "start it with a terminal",
+                    {in_quotes(id)});
 }
 
 Expected<Jobs::WaitEnd> Jobs::wait(std::string_view id, const Wait& until) const {

@@ -5,6 +5,7 @@
 #include "executor/executor.hpp"
 #include "process/process.hpp"
 #include "regex/regex.hpp"
+#include "terminal/terminal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -41,13 +42,14 @@ struct JobStatus {
   std::chrono::milliseconds duration{0};  // until now, or until the job ended
 };
 
-// Output after the byte offsets given to Jobs::read(); Chunk::next is the offset for the next call.
-// Chunk::missed counts bytes that the ring has lost and bytes before the last max_lines lines; the
-// text then begins with a line that says so. If `status` has ended, the output is complete.
+// Output after the byte offsets given to Jobs::read(); OutputChunk::next is the offset for the next
+// call. OutputChunk::missed counts bytes that the ring has lost and bytes before the last max_lines
+// lines; the text then begins with a line that says so. If `status` has ended, the output is
+// complete.
 struct JobOutput {
   JobStatus status = JobStatus();
-  Capture::Chunk out = {};
-  Capture::Chunk err = {};
+  OutputChunk out = {};
+  OutputChunk err = {};
 };
 
 // Starts commands through the executor's gate and lets them run in the background, as jobs. Each
@@ -68,6 +70,9 @@ class Jobs {
     // only its last 4 KiB are searched again: a longer match may be missed, and `$` matches where
     // the line ends so far. Bytes that the ring has lost are skipped. Empty: wait for the end.
     std::optional<Regex> pattern = {};
+    // Match the lines of the terminal's screen in place of the output's, once there is output after
+    // the offset `out`.
+    bool on_screen = false;
     std::chrono::milliseconds time = no_limit;
     std::optional<CancelToken> cancel = {};  // ends the wait, not the job
   };
@@ -104,6 +109,10 @@ class Jobs {
 
   // The output after these byte offsets. Takes time and memory in proportion to what is returned.
   Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
+
+  // What the terminal of the job shows, also after its end.
+  //   Errors: unsupported if it has none: see Command::terminal_rows.
+  Expected<TerminalScreen> screen(std::string_view id) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.

@@ -97,7 +97,7 @@ class Json {
   // are sorted if they are many. Members keep their order; of a name that occurs again the last
   // value wins, in the place of the first. An integer within int64 is exact; any other number is
   // the nearest double, and one that no double can hold (1e400) an error.
-  // Errors: parse, limit (max_depth, max_values); `offset` and message tell the byte.
+  // Errors: parse, limit (max_depth, max_values); `offset` and message name the byte.
   static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
 
   // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written

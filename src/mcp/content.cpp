@@ -15,73 +15,67 @@ inline namespace v0_1 {
 namespace mcp {
 namespace {
 
-Content of_type(const char* type) {
-  Content content;
-  set_member(content.block, "type", type);
-  return content;
+Json of_type(const char* type) {
+  Json block;
+  set_member(block, "type", type);
+  return block;
 }
 
-Content of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
-  Content content = of_type(type);
-  set_member(content.block, "data", to_base64(bytes));
-  set_member(content.block, "mimeType", mime_type);
-  return content;
+Json of_bytes(const char* type, std::string_view bytes, const std::string& mime_type) {
+  Json block = of_type(type);
+  set_member(block, "data", to_base64(bytes));
+  set_member(block, "mimeType", mime_type);
+  return block;
 }
 
-Content of_resource(const std::string& uri, const std::string& mime_type, const char* key,
-                    std::string&& value) {
+Json of_resource(const std::string& uri, const std::string& mime_type, const char* key,
+                 std::string&& value) {
   Json resource;
   set_member(resource, "uri", uri);
   set_member(resource, "mimeType", mime_type);
   set_member(resource, key, std::move(value));
-  Content content = of_type("resource");
-  set_member(content.block, "resource", std::move(resource));
-  return content;
+  Json block = of_type("resource");
+  set_member(block, "resource", std::move(resource));
+  return block;
 }
 
 }  // namespace
 
-Content Content::raw(Json block) {
-  Content content;
-  content.block = std::move(block);
-  return content;
+Json text_block(std::string text) {
+  Json block = of_type("text");
+  set_member(block, "text", std::move(text));
+  return block;
 }
 
-Content Content::text(std::string text) {
-  Content content = of_type("text");
-  set_member(content.block, "text", std::move(text));
-  return content;
-}
-
-Content Content::image(std::string_view bytes, std::string mime_type) {
+Json image_block(std::string_view bytes, std::string mime_type) {
   return of_bytes("image", bytes, mime_type);
 }
 
-Content Content::audio(std::string_view bytes, std::string mime_type) {
+Json audio_block(std::string_view bytes, std::string mime_type) {
   return of_bytes("audio", bytes, mime_type);
 }
 
-Content Content::resource_text(std::string uri, std::string mime_type, std::string text) {
+Json resource_text_block(std::string uri, std::string mime_type, std::string text) {
   return of_resource(uri, mime_type, "text", std::move(text));
 }
 
-Content Content::resource_blob(std::string uri, std::string mime_type, std::string_view bytes) {
+Json resource_blob_block(std::string uri, std::string mime_type, std::string_view bytes) {
   return of_resource(uri, mime_type, "blob", to_base64(bytes));
 }
 
-Content Content::resource_link(std::string uri, std::string name, std::string mime_type,
-                               std::string description) {
-  Content content = of_type("resource_link");
-  set_member(content.block, "uri", uri);
-  set_member(content.block, "name", name);
-  if (!mime_type.empty()) set_member(content.block, "mimeType", mime_type);
-  if (!description.empty()) set_member(content.block, "description", description);
-  return content;
+Json resource_link_block(std::string uri, std::string name, std::string mime_type,
+                         std::string description) {
+  Json block = of_type("resource_link");
+  set_member(block, "uri", uri);
+  set_member(block, "name", name);
+  if (!mime_type.empty()) set_member(block, "mimeType", mime_type);
+  if (!description.empty()) set_member(block, "description", description);
+  return block;
 }
 
 ToolResult ToolResult::text(std::string text) {
   ToolResult result;
-  result.content.push_back(Content::text(std::move(text)));
+  result.content.push_back(text_block(std::move(text)));
   return result;
 }
 
@@ -120,10 +114,19 @@ const std::string& Call::client() const noexcept { return state_->client; }
 
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
-bool Call::wants_progress() const noexcept { return !state_->progress_token.empty(); }
+bool Call::wants_progress() const noexcept { return state_->wants_progress; }
 
 void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
   state_->notify(progress, total, message);
+}
+
+Expected<Json> Call::elicit(std::string_view message, const Json& requested_schema,
+                            std::chrono::milliseconds timeout) const {
+  return state_->ask(message, requested_schema, timeout);
+}
+
+Function<void(std::string_view, const Json&)> Call::announcer() const {
+  return state_->announcer();
 }
 
 std::size_t Call::max_result_bytes() const noexcept { return state_->max_result; }

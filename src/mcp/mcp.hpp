@@ -9,38 +9,20 @@ inline namespace v0_1 {
 
 // The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
 // and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
+// A client of 2026-07-28 with the extension io.modelcontextprotocol/tasks gets a task in place of a
+// result that takes longer than a second; handlers need not know.
 namespace mcp {
 
-// One block of a tool's answer. `block` is the protocol's ContentBlock object; text in it that is
-// not UTF-8 is repaired with U+FFFD when it is sent.
-struct Content {
-  Json block = {};
-
-  static Content text(std::string text);
-  static Content image(std::string_view bytes, std::string mime_type);
-  static Content audio(std::string_view bytes, std::string mime_type);
-  // An embedded resource: its text, or its bytes (sent as base64).
-  static Content resource_text(std::string uri, std::string mime_type, std::string text);
-  static Content resource_blob(std::string uri, std::string mime_type, std::string_view bytes);
-  // A reference the client may fetch by itself. Empty strings are left out.
-  static Content resource_link(std::string uri, std::string name, std::string mime_type = {},
-                               std::string description = {});
-  // Any other block, as it is.
-  static Content raw(Json block);
-};
-
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
-struct ToolResult {
-  std::vector<Content> content = {};
-  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
-  bool is_error = false;
-  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
-
-  static ToolResult text(std::string text);
-  static ToolResult error(std::string message);
-  // The value, and the same value as a text block for clients that show only text.
-  static ToolResult with_structured(Json value);
-};
+// Blocks of a tool's answer: the protocol's ContentBlock objects.
+Json text_block(std::string text);
+Json image_block(std::string_view bytes, std::string mime_type);
+Json audio_block(std::string_view bytes, std::string mime_type);
+// An embedded resource: its text, or its bytes (sent as base64).
+Json resource_text_block(std::string uri, std::string mime_type, std::string text);
+Json resource_blob_block(std::string uri, std::string mime_type, std::string_view bytes);
+// A reference the client may fetch by itself. Empty strings are left out.
+Json resource_link_block(std::string uri, std::string name, std::string mime_type = {},
+                         std::string description = {});
 
 // A JSON-RPC error in place of a result. The model does not see it; the client's program does.
 struct RpcError {
@@ -49,20 +31,21 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a handler returns: a ToolResult or an RpcError.
-class ToolReply {
- public:
-  ToolReply(ToolResult result) : result_(std::move(result)) {}
-  ToolReply(RpcError error) : error_(std::move(error)) {}
-  // What an empty handler gives: an empty result.
-  ToolReply() = default;
-  const ToolResult& result() const noexcept { return result_; }
-  // Null when this is a result.
-  const RpcError* rpc_error() const noexcept { return error_ ? &*error_ : nullptr; }
+// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+struct ToolResult {
+  // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
+  // with U+FFFD when it is sent.
+  std::vector<Json> content = {};
+  std::optional<Json> structured = {};  // structuredContent; required of tools with output_schema
+  bool is_error = false;
+  Json meta = {};  // `_meta`: an object, or null for none. Prefix own keys with your domain.
+  // When set, it is sent in place of all this, for the client's program: no model sees it.
+  std::optional<RpcError> rpc_error = {};
 
- private:
-  ToolResult result_ = ToolResult();
-  std::optional<RpcError> error_ = {};
+  static ToolResult text(std::string text);
+  static ToolResult error(std::string message);
+  // The value, and the same value as a text block for clients that show only text.
+  static ToolResult with_structured(Json value);
 };
 
 // Any kind but null.
@@ -100,7 +83,7 @@ class Call {
   const Json& meta() const noexcept;
   // The id of the request, as JSON.
   const std::string& request_id() const noexcept;
-  // The client's name and version as it tells them, separated by a blank, of at most 256 bytes; or
+  // The client's name and version as it gives them, separated by a blank, of at most 256 bytes; or
   // empty. Nothing vouches for it.
   const std::string& client() const noexcept;
   // Cancelled when the client cancels the call or the server ends. A handler should then return
@@ -113,8 +96,28 @@ class Call {
   void progress(double progress, std::optional<double> total = {},
                 std::string_view message = {}) const;
   // Bytes of JSON the result may have. A longer one is replaced by an error that says so, so a
-  // handler with much to tell shortens it by itself.
+  // handler with a long answer shortens it by itself.
   std::size_t max_result_bytes() const noexcept;
+  // Asks the person at the client, and waits for {"action":"accept"|"decline"|"cancel"}. One that
+  // accepts also has "content", an object that fits the schema. `requested_schema` is a JSON Schema
+  // of type object; its properties are strings, numbers, booleans or choices. One question at a
+  // time, and before the handler returns. In revision 2026-07-28 the question is the answer to the
+  // request, and the client makes the call again with what the person says; if it does not in time,
+  // the call is cancelled, as no request waits for its result.
+  //   Blocks:  for `timeout` at the most, and for an hour. Other calls go on meanwhile.
+  //   Errors:  unsupported when the client does not offer this (nor any before 2025-06-18); limit
+  //            with ETIMEDOUT when the time is over, and without when 16 calls ask already; io with
+  //            ECANCELED when the call is cancelled or the session ends; parse when the client
+  //            answers anything else; invalid_argument.
+  Expected<Json> elicit(std::string_view message, const Json& requested_schema,
+                        std::chrono::milliseconds timeout) const;
+  // Returns a function that sends clients that listen the news that `uri` has changed. It may be
+  // kept for longer than the call, which it does not keep, and does nothing after the session. The
+  // uri must begin with ServerOptions::announced. A client of the 2025 revisions that has set a log
+  // level of info or debug gets `data` in notifications/message. One of 2026-07-28 that listens to
+  // this very uri gets notifications/resources/updated. Never waits: a client that does not read
+  // gets none.
+  Function<void(std::string_view uri, const Json& data)> announcer() const;
 
   struct State;  // the server's side of it
 
@@ -133,7 +136,7 @@ struct Tool {
   Json input_schema = {};
   // A JSON Schema of type object for ToolResult::structured, or null for none. A result that is no
   // error and breaks its type, enum, const, required, properties, additionalProperties, items or
-  // bounds of numbers is answered with an RpcError that tells where.
+  // bounds of numbers is answered with an RpcError that says where.
   Json output_schema = {};
   // Hints for the client's user interface; those that are not set are left out. The protocol's
   // defaults are: not read-only, destructive, not idempotent, open world.
@@ -143,7 +146,7 @@ struct Tool {
   std::optional<bool> open_world = {};
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
   // result with its text.
-  Function<ToolReply(const Call&)> handler = {};
+  Function<ToolResult(const Call&)> handler = {};
 };
 
 struct ServerOptions {
@@ -151,7 +154,8 @@ struct ServerOptions {
   std::string title = {};
   std::string version = "0.1.0";
   std::string website = {};
-  std::string instructions = {};  // told to the model at the start
+  std::string instructions = {};  // the model gets them at the start
+  std::string announced = {};     // how the URIs of Call::announce() begin; empty: there are none
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.
@@ -181,7 +185,7 @@ class Server {
   //   Errors: invalid_argument (message names the tool and the field).
   Expected<void> add(Tool tool);
 
-  // Answers messages until the input ends, `stop` is cancelled or nobody reads the output any more;
+  // Answers messages until the input ends, `stop` is cancelled or the output has no more readers;
   // all three are success. At the end of input running calls get 300 ms to finish, then all calls
   // are cancelled and get 600 ms, then what is queued is written: it returns within 1.5 s.
   // Changes no signal disposition; a broken pipe raises no SIGPIPE.

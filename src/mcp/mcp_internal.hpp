@@ -16,11 +16,13 @@ inline namespace inner {
 inline constexpr std::string_view modern_version = "2026-07-28";
 inline constexpr std::string_view newest_legacy_version = "2025-11-25";
 inline constexpr std::string_view batching_version = "2025-03-26";
+inline constexpr std::string_view asking_version = "2025-06-18";  // the first with elicitation
 inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 inline constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
 inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/clientInfo";
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
+inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tasks";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
 
 inline constexpr int parse_error = -32700;
@@ -28,12 +30,17 @@ inline constexpr int invalid_request = -32600;
 inline constexpr int method_not_found = -32601;
 inline constexpr int invalid_params = -32602;
 inline constexpr int internal_error = -32603;
+inline constexpr int missing_capability = -32021;
 inline constexpr int unsupported_version = -32022;
 
 inline constexpr const char* server_ends = "The server is ending; the tool was not called.";
 inline constexpr std::size_t longest_id = 1024;    // bytes as JSON; it is echoed in every answer
 inline constexpr std::size_t longest_batch = 100;  // messages; each needs a share of max_reply
 inline constexpr std::size_t most_subscriptions = 64;  // open ones
+inline constexpr std::size_t most_listened = 4096;     // bytes of the URIs of each
+inline constexpr std::size_t most_questions = 16;      // open ones; each has a thread and an answer
+inline constexpr std::size_t most_tasks = 16;          // that run or are kept; each has a result
+inline constexpr std::size_t task_envelope = 768;      // bytes around the result of one
 inline constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
 inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
 inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
@@ -52,6 +59,10 @@ inline constexpr std::chrono::milliseconds watch_time{1};
 inline constexpr std::chrono::milliseconds finish_time{300};
 inline constexpr std::chrono::milliseconds cancel_time{600};
 inline constexpr std::chrono::milliseconds flush_time{250};
+// After this time in a call, it becomes a task, if the client knows tasks; it is kept for so long.
+inline constexpr std::chrono::milliseconds task_time{1000};
+inline constexpr std::chrono::minutes keep_task_time{60};
+inline constexpr std::chrono::hours question_time{1};  // for a person to answer, at the most
 
 bool served_legacy_version(std::string_view version);
 
@@ -122,6 +133,14 @@ std::string result_text(const ToolResult& result, std::string_view server_info);
 
 // The error in the envelope of a request in the modern era, if there is one.
 std::optional<RpcError> envelope_error(const Json& meta);
+
+bool is_log_level(const Json& value);
+
+// True if a client with these capabilities can show a form to a person.
+bool can_ask(const Json& capabilities);
+
+// True if a client with these capabilities has the tasks extension.
+bool knows_tasks(const Json& capabilities);
 
 // A line on descriptor 2, unless that would block.
 void log_to_standard_error(std::string_view text);

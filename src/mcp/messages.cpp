@@ -16,9 +16,9 @@ namespace {
 void append_content(std::string& out, const ToolResult& result) {
   out += "\"content\":[";
   bool first = true;
-  for (const Content& content : result.content) {
+  for (const Json& block : result.content) {
     if (!std::exchange(first, false)) out += ',';
-    content.block.dump_to(out);
+    block.dump_to(out);
   }
   if (result.content.empty()) {
     out += "{\"type\":\"text\",";
@@ -26,10 +26,6 @@ void append_content(std::string& out, const ToolResult& result) {
     out += '}';
   }
   out += ']';
-}
-
-bool is_log_level(const Json& value) {
-  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 }  // namespace
@@ -82,9 +78,9 @@ std::string result_problem(const ToolResult& result) {
   constexpr std::size_t limit = deepest_output - 4;
   bool deep = result.structured && depth_of(*result.structured, limit) > limit;
   deep = deep || depth_of(result.meta, limit) > limit;
-  for (const Content& content : result.content) {
-    if (!content.block.is_object()) return "held a content block that is not an object";
-    deep = deep || depth_of(content.block, limit) > limit;
+  for (const Json& block : result.content) {
+    if (!block.is_object()) return "held a content block that is not an object";
+    deep = deep || depth_of(block, limit) > limit;
   }
   return deep ? "was nested too deeply to be sent" : "";
 }
@@ -115,6 +111,10 @@ std::string result_text(const ToolResult& result, std::string_view server_info) 
   if (!meta.empty()) append_all(text, ",\"_meta\":{%}", {meta});
   text += '}';
   return text;
+}
+
+bool is_log_level(const Json& value) {
+  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
 }
 
 std::optional<RpcError> envelope_error(const Json& meta) {

@@ -64,26 +64,26 @@ bool OpenCall::may_notify() {
 // replies ----
 
 // The longest answer to a request, and a byte more.
-std::size_t Session::most_bytes(const Request& request) const {
+std::size_t Replies::most_bytes(const Request& request) const {
   return request.batch ? std::min(request.batch->share, options_.max_reply) : options_.max_reply;
 }
 
-void Session::reply(const Request& request, std::string_view result) {
+void Replies::reply(const Request& request, std::string_view result) {
   std::string text = reply_text(request.id.spelling, result);
   if (text.size() >= most_bytes(request))
     return fail(request, internal_error, "The result is too long to be sent"sv);
   deliver(request.batch.get(), std::move(text));
 }
 
-void Session::fail(const Request& request, const RpcError& error) {
+void Replies::fail(const Request& request, const RpcError& error) {
   deliver(request.batch.get(), error_text(request.id.spelling, error));
 }
 
-void Session::fail(const Request& request, int code, std::string_view message) {
+void Replies::fail(const Request& request, int code, std::string_view message) {
   fail(request, rpc_error(code, message));
 }
 
-void Session::deliver(Batch* batch, std::string text) {
+void Replies::deliver(Batch* batch, std::string text) {
   if (!batch) {
     text += '\n';
     return outbox_.send(std::move(text));
@@ -97,7 +97,7 @@ Batch::~Batch() {
   if (!replies.empty()) outbox.send(std::move(replies) + "]\n");
 }
 
-ToolReply Session::invoke(const CallPtr& call) {
+ToolResult Session::invoke(const CallPtr& call) {
 #if defined(__cpp_exceptions)
   try {
     return call->tool->handler(Call::State::handle(call));
@@ -112,16 +112,15 @@ ToolReply Session::invoke(const CallPtr& call) {
 #endif
 }
 
-void Session::answer(const CallPtr& call, const ToolReply& reply) {
+void Session::answer(const CallPtr& call, const ToolResult& reply) {
   release(*call);  // before the client can ask again
-  const bool cancelled = [&] {
-    const std::lock_guard<std::mutex> lock(call->mutex);
-    return call->done;
-  }();
   // This saves the work of writing the answer; finish() decides whether it is sent.
-  std::string text = cancelled ? std::string() : answer_text(*call, reply);
-  if (call->finish()) {
-    forget(call);
+  const bool dropped = call->is_done() && !call->is_task();
+  std::string text = dropped ? std::string() : answer_text(*call, reply);
+  const bool is_sent = call->finish();
+  pool_.remove(*call);
+  if (!is_sent) tasks_.complete(*call, text);
+  if (is_sent) {
     if (call->by_reader)
       outbox_.send_later(std::move(text) + '\n');
     else
@@ -130,28 +129,20 @@ void Session::answer(const CallPtr& call, const ToolReply& reply) {
   call->request.batch.reset();
 }
 
-// Takes the call out of the open ones, if it is still there: not if the client has cancelled it.
-void Session::forget(const CallPtr& call) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = find_in(open_, call);
-  if (found != open_.end()) open_.erase(found);
-}
-
-std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) const {
+std::string Replies::answer_text(const OpenCall& call, const ToolResult& result) const {
   const std::string& tool = call.tool->name;
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
   const std::string_view info =
       call.request.modern ? std::string_view(server_info_) : std::string_view();
-  const auto of_result = [&](const ToolResult& result) {
-    return reply_text(id, result_text(result, info));
+  const auto of_result = [&](const ToolResult& some) {
+    return reply_text(id, result_text(some, info));
   };
-  if (const RpcError* error = reply.rpc_error()) {
+  if (const std::optional<RpcError>& error = result.rpc_error) {
     std::string text = error_text(id, *error);
     if (text.size() < most) return text;
     return error_text(id, rpc_error(error->code, concat("The error of % was too long", {tool})));
   }
-  const ToolResult& result = reply.result();
   if (!call.tool->output_schema.is_null() && !result.is_error && !result.structured)
     return error_text(
         id,
@@ -175,7 +166,7 @@ std::string Session::answer_text(const OpenCall& call, const ToolReply& reply) c
           {text.size(), most})));
 }
 
-void Session::send_progress(OpenCall& call, double progress, std::optional<double> total,
+void Replies::send_progress(OpenCall& call, double progress, std::optional<double> total,
                             std::string_view message) {
   if (call.progress_token.empty() || !std::isfinite(progress)) return;
   const std::lock_guard<std::mutex> lock(call.mutex);
@@ -186,7 +177,7 @@ void Session::send_progress(OpenCall& call, double progress, std::optional<doubl
   outbox_.offer(progress_text(call.progress_token, progress, total, message));
 }
 
-void Session::log(std::string_view text) {
+void Replies::log(std::string_view text) {
   const std::lock_guard<std::mutex> lock(log_mutex_);
   if (options_.log) {
     options_.log(text);

@@ -39,8 +39,12 @@ const Session::Method* Session::find_method(std::string_view name) {
       {"tools/call", true, true, true, &Session::on_call},
       {"tools/list", true, true, true, &Session::on_list},
       {"ping", true, false, false, &Session::on_ping},
+      {"logging/setLevel", true, false, true, &Session::on_set_level},
       {"initialize", true, false, false, &Session::on_initialize},
       {"server/discover", false, true, false, &Session::on_discover},
+      {"tasks/get", false, true, false, &Session::on_task_get},
+      {"tasks/update", false, true, false, &Session::on_task_update},
+      {"tasks/cancel", false, true, false, &Session::on_task_cancel},
       {"subscriptions/listen", false, true, false, &Session::on_listen},
   };
   for (const Method& method : methods)
@@ -57,7 +61,8 @@ void Session::on_request(Request request) {
   const std::string& name = request.message["method"sv].as_string();
   const Method* const method = find_method(name);
   const Json& meta = request.params()["_meta"sv];
-  request.modern = meta.find(version_key) || (method && !method->legacy);
+  request.modern =
+      meta.find(version_key) || (method && !method->legacy && !starts_with(name, "tasks/"sv));
   if (request.modern)
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
@@ -68,15 +73,7 @@ void Session::on_request(Request request) {
   (this->*method->serve)(std::move(request));
 }
 
-bool Session::in_use(const Id& id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return find_open(id) != open_.end() || subscriptions_.count(id.key) > 0;
-}
-
-// Needs the mutex.
-std::vector<CallPtr>::iterator Session::find_open(const Id& id) {
-  return find_where(open_, [&](const CallPtr& call) { return call->request.id.key == id.key; });
-}
+bool Session::in_use(const Id& id) { return pool_.has(id) || listeners_.has(id); }
 
 void Session::on_ping(Request&& request) { reply(request, "{}"sv); }
 
@@ -88,10 +85,13 @@ void Session::on_initialize(Request&& request) {
     return fail(request, invalid_params, "Invalid params: protocolVersion must be a string"sv);
   const std::string& version = wanted.as_string();
   client_ = client_text(request.params()["clientInfo"sv]);
+  can_ask_ = (version == newest_legacy_version || version == asking_version) &&
+             can_ask(request.params()["capabilities"sv]);
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  append_all(result, ",\"capabilities\":{\"tools\":{}},\"serverInfo\":%", {server_info_});
+  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}},\"serverInfo\":%",
+             {server_info_});
   append_optional(result, "instructions"sv, options_.instructions);
   result += '}';
   reply(request, result);
@@ -99,15 +99,16 @@ void Session::on_initialize(Request&& request) {
 
 void Session::on_discover(Request&& request) {
   std::string result = concat(
-      "{\"resultType\":\"complete\",\"supportedVersions\":[\"%\"],\"capabilities\":{\"tools\":{}}",
-      {modern_version});
+      "{\"resultType\":\"complete\",\"supportedVersions\":[\"%\"],\"capabilities\":{\"tools\":{},"
+      "\"extensions\":{\"%\":{}}}",
+      {modern_version, tasks_extension});
   append_optional(result, "instructions"sv, options_.instructions);
   append_all(result, ",%}", {modern_list_members()});
   reply(request, result);
 }
 
 // The members of a result in the modern era that the client may keep for an hour.
-std::string Session::modern_list_members() const {
+std::string Replies::modern_list_members() const {
   return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%\":%}",
                 {server_info_key, server_info_});
 }
@@ -127,30 +128,29 @@ void Session::on_list(Request&& request) {
   reply(request, result);
 }
 
-// There are no notifications to subscribe to, so the honoured subset is empty.
 void Session::on_listen(Request&& request) {
-  if (!request.params()["notifications"sv].is_object())
+  const Json& wanted = request.params()["notifications"sv];
+  if (!wanted.is_object())
     return fail(request, invalid_params, "Invalid params: notifications must be an object"sv);
   if (request.batch)
     return fail(request, invalid_request, "Invalid request: subscriptions/listen in a batch"sv);
-  bool full = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    full = subscriptions_.size() >= most_subscriptions;
-    if (!full) subscriptions_.emplace(request.id.key, request.id.spelling);
-  }
-  if (full)
-    return fail(request, internal_error,
-                concat("Too many subscriptions: at most %", {most_subscriptions}));
-  outbox_.send(
-      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/"
-             "acknowledged\",\"params\":{\"_meta\":{\"%\":%},\"notifications\":{}}}\n",
-             {subscription_key, request.id.spelling}));
+  if (!listeners_.add(request.id, wanted["resourceSubscriptions"sv]))
+    fail(request, internal_error,
+         concat("Too many subscriptions: at most %", {most_subscriptions}));
+}
+
+void Session::on_set_level(Request&& request) {
+  const Json& level = request.params()["level"sv];
+  if (!is_log_level(level)) return fail(request, invalid_params, "Unknown level"sv);
+  listeners_.set_level(level.as_string());
+  reply(request, "{}"sv);
 }
 
 // Checks a call: the tool's name, the shape of the parameters, the arguments, the memory. The first
 // two are errors of the protocol; the others become results that the model reads.
 void Session::on_call(Request&& received) {
+  if (received.modern && received.params().find("requestState"sv))
+    return on_retry(std::move(received));
   const auto call = new_shared<OpenCall>();
   call->request = std::move(received);
   const Request& request = call->request;
@@ -171,11 +171,17 @@ void Session::on_call(Request&& received) {
   call->arguments = arguments ? arguments : &none;
   call->meta = &request.params()["_meta"sv];
   call->progress_token = id_of((*call->meta)["progressToken"sv]).spelling;
+  call->wants_progress = !call->progress_token.empty();
+  call->can_ask = request.modern ? can_ask((*call->meta)[capabilities_key]) : can_ask_;
   call->client = request.modern ? client_text((*call->meta)[client_info_key]) : client_;
   const std::size_t weight = weight_of(request.message);
   call->weight = weight;
   const std::size_t others = open_weight_.fetch_add(weight);
-  const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size();
+  const bool tasks =
+      request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
+  if (tasks) call->task_at = Clock::now() + task_time;
+  const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
+                             (tasks ? task_envelope + server_info_.size() : 0);
   const std::size_t most = most_bytes(request);
   call->max_result = most - std::min(most, around);
   std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
@@ -183,8 +189,8 @@ void Session::on_call(Request&& received) {
     problem =
         "The server is busy: the messages of its open calls take too much memory. Try again "
         "when some have ended.";
-  if (problem.empty()) return accept(call);
-  answer(call, ToolResult::error(problem));
+  if (problem.empty()) problem = pool_.accept(call);
+  if (!problem.empty()) answer(call, ToolResult::error(problem));
 }
 
 }  // namespace inner

@@ -4,7 +4,7 @@
 //        ---> not JSON, or too long: refuse_line()
 //        ---> array: on_batch(), its members are messages; only in version 2025-03-26
 //        ---> object: on_message()
-//               result or error without a method: a response; ignored, as nothing was asked
+//               result or error without a method: on_response(), in questions.cpp
 //               method without an id: a notification; only notifications/cancelled has an effect
 //               method and id: on_request(), in requests.cpp
 //               otherwise: an error, with the id if there is a valid one
@@ -111,7 +111,7 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   const Json* id_value = message.find("id"sv);
   if (!method && (message.find("result"sv) || message.find("error"sv))) {
     bad_lines_ = 0;
-    return;  // we ask for nothing, so it answers nothing
+    return on_response(message);
   }
   Id id;
   if (id_value) {
@@ -137,21 +137,13 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 
 // Cancels the call with this id, or ends the subscription. Another id has no effect.
 void Session::cancel(const Id& id) {
-  CallPtr call;
+  listeners_.remove(id);
+  if (id.key.empty()) return;
   bool was_waiting = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    subscriptions_.erase(id.key);
-    const auto found = find_open(id);
-    if (found == open_.end()) return;
-    call = *found;
-    open_.erase(found);
-    const auto place = find_in(waiting_, call);
-    was_waiting = place != waiting_.end();
-    if (was_waiting) waiting_.erase(place);
-  }
-  if (!call->finish()) return;
+  const CallPtr call = pool_.withdraw(id, was_waiting);
+  if (!call || !call->finish()) return;
   call->cancel.cancel();
+  questions_.drop(*call);
   if (was_waiting) call->request.batch.reset();
 }
 

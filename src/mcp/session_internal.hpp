@@ -36,6 +36,8 @@
 //
 // THE LIFE OF A CALL
 //
+//                                     +--- a person is asked
+//                                     v          |
 //   read ---> checked ---> waiting ---> running ---> its handler has returned ---> answered
 //                |            |            |                                          ^
 //                |            |            +-- cancelled by the client: dropped       |
@@ -72,6 +74,9 @@ struct Call::State {
   State& operator=(const State&) = delete;
   virtual ~State() = default;
   virtual void notify(double progress, std::optional<double> total, std::string_view text) = 0;
+  virtual Expected<Json> ask(std::string_view message, const Json& schema,
+                             std::chrono::milliseconds timeout) = 0;
+  virtual Function<void(std::string_view, const Json&)> announcer() const = 0;
   static Call handle(std::shared_ptr<State> call) { return Call(std::move(call)); }
 
   std::shared_ptr<const Tool> tool = {};
@@ -79,8 +84,8 @@ struct Call::State {
   Json converted = {};              // those that came under another name or as text; null: none
   const Json* meta = nullptr;       // in the request
   std::size_t max_result = 0;
-  std::string progress_token = {};  // JSON; empty: no progress wanted
-  std::string request_id = {};      // JSON
+  bool wants_progress = false;
+  std::string request_id = {};  // JSON
   std::string client = {};
   CancelToken cancel = {};
 };
@@ -92,18 +97,30 @@ class Session;
 // A tool as a session knows it.
 struct ToolEntry {
   std::shared_ptr<const Tool> tool = {};
-  bool quick = false;  // its last call was; needs the session's mutex
+  bool quick = false;  // its last call was; needs the pool's mutex
 };
 
 // A call of a session.
 struct OpenCall : Call::State {
   ~OpenCall() override;
   void notify(double progress, std::optional<double> total, std::string_view text) override;
+  Expected<Json> ask(std::string_view message, const Json& schema,
+                     std::chrono::milliseconds timeout) override;
+  Function<void(std::string_view, const Json&)> announcer() const override;
 
   // True for the one caller that may end this call.
   bool finish() {
     const std::lock_guard<std::mutex> lock(mutex);
     return !std::exchange(done, true);
+  }
+
+  bool is_done() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return done;
+  }
+  bool is_task() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return task;
   }
 
   // Takes one of the notices that the call may send. False: none is left. Needs the mutex.
@@ -112,45 +129,188 @@ struct OpenCall : Call::State {
   std::shared_ptr<Session> session = {};
   Request request = {};
   bool by_reader = false;              // a short call
+  bool can_ask = false;                // the client
   ToolEntry* entry = nullptr;          // in the session
   std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
 
   std::mutex mutex = {};
-  bool done = false;  // answered, or cancelled by the client: nothing more may be sent
+  // Answered, cancelled by the client, or the client must ask again: nothing may be sent.
+  bool done = false;
+  bool task = false;  // the answer was that it is one
   std::optional<double> last_progress = {};
   double notices_left = 32;
   Clock::time_point notices_counted = {};
+  std::string progress_token = {};  // JSON; empty: no progress wanted
+
+  // When it becomes a task; max(): never. Needs the mutex of the pool, as the next one.
+  Clock::time_point task_at = Clock::time_point::max();
+  bool hidden = false;  // cannot be found by its id
+
+  // The task that it has become; needs the mutex of Tasks.
+  std::string task_id = {};
+  std::string task_began = {};
+  std::string task_changed = {};
+  Clock::time_point task_expires = {};
+  std::string outcome = {};  // the member that the result is in; empty: it works
+
+  // The open question; needs the mutex of Questions.
+  std::string question_key = {};  // empty: there is none
+  std::string question = {};      // the member of a result that asks it
+  Json answer = {};
 };
 
 // session -----------------------------------------------------------------------------------------
 
 using CallPtr = std::shared_ptr<OpenCall>;
 
-// One serve(): the protocol's state, the threads and the descriptors. The head of this file draws
-// how the threads work together.
-class Session : public std::enable_shared_from_this<Session> {
+// Questions of handlers to the client, by a key: the id of our request, or the requestState of the
+// modern era. A question is in the table until it is settled, by the reader who has its answer, or
+// dropped, by the one who cancels the call or finds that time is over: the first of them wins.
+class Questions {
  public:
-  Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
-      : options_(options),
-        server_info_(server_info_of(options)),
-        input_(in_fd, wake_.descriptor(), options.max_line),
-        in_fd_(in_fd),
-        out_fd_(out_fd),
-        outbox_(out_fd, options.max_queued, ended_) {
-    for (const auto& tool : tools) tools_.push_back({tool});
-  }
+  Expected<void> add(OpenCall& call, std::string key, std::string question);
 
-  Expected<void> run(const CancelToken& stop);
+  // Waits until the question has left the table. Returns 0, ETIMEDOUT or ECANCELED.
+  int wait(OpenCall& call, std::chrono::milliseconds timeout);
 
-  void release(OpenCall& call) { open_weight_.fetch_sub(call.weight.exchange(0)); }
-  void send_progress(OpenCall& call, double progress, std::optional<double> total,
-                     std::string_view message);
+  // Calls `settle` with the call that has the open question of this key, if there is one. If it
+  // returns true, the question is settled.
+  void settle(std::string_view key, FunctionRef<bool(OpenCall&)> settle);
+
+  // The open question of the call, a member of a result, or an empty text.
+  std::string question_of(const OpenCall& call);
+
+  // Settles the question of a call with one of these answers, if it is there.
+  void answer(const OpenCall& call, const Json& responses);
+
+  void drop(const OpenCall& call);
+
+  // Drops all of them: the client answers no more.
+  void end();
 
  private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<OpenCall*> open_ = {};  // their handlers wait, so they live
+  bool ended_ = false;
+};
+
+// Calls of the modern era that have become tasks: their client has the id of one in place of the
+// result, and asks for it. A task leaves the table an hour after its beginning, or when it has
+// ended and others need its place.
+class Tasks {
+ public:
+  // Gives the call the id of a task. False: there is no place.
+  bool add(const CallPtr& call);
+
+  void remove(const OpenCall& call);
+
+  void end();
+
+  CallPtr find(std::string_view id);
+
+  // Keeps the answer of a call, the text of a reply, if it is a task.
+  void complete(OpenCall& call, const std::string& text);
+
+  // Ends it as cancelled, if it works.
+  void cancel(OpenCall& call);
+
+  // The members that say how it is; `question` is the open one, or empty.
+  std::string describe(const OpenCall& call, const std::string& question);
+
+ private:
+  void drop_expired();
+
+  std::mutex mutex_;
+  std::vector<CallPtr> tasks_ = {};  // the oldest first
+};
+
+// The clients that listen: the subscriptions of the modern era, and the log level of the other. It
+// gives each what it has asked for.
+class Listeners {
+ public:
+  Listeners(Outbox& outbox, const ServerOptions& options) : outbox_(outbox), options_(options) {}
+
+  void set_level(const std::string& level);
+
+  bool has(const Id& id);
+
+  // Adds a subscription and acknowledges what of it is honoured. False: there are too many.
+  bool add(const Id& id, const Json& uris);
+
+  void remove(const Id& id);
+
+  // Removes all. Returns the spellings of their ids, by id.
+  TextMap end();
+
+  void announce(std::string_view uri, const Json& data);
+
+ private:
+  Outbox& outbox_;
+  const ServerOptions& options_;
+  std::mutex mutex_;
+  bool wants_log_ = false;
+  TextMap subscriptions_ = {};  // spellings of ids, by id
+  TextMap uris_ = {};           // each between newlines, by the spelling of the id
+};
+
+// The threads of a session, and the table of calls that wait or run. Gives each thread its next
+// task, as the head of this file draws it; what a task does is the session's.
+class Pool {
+ public:
   struct Thread {
     pthread_t thread = {};
     bool ended = false;
   };
+
+  Pool(Session& session, const ServerOptions& options) : session_(session), options_(options) {}
+
+  // Starts the first threads. Returns 0 or an errno.
+  int start();
+
+  // True while the thread has the reader's place.
+  bool reads(const Thread& self);
+
+  // Ends the reader's place, as there is no more input. `error`: an errno, or 0.
+  void stop_reading(int error);
+
+  // Runs a call that is short, or gives another one to the workers. Returns why it does neither, or
+  // an empty text.
+  std::string accept(const CallPtr& call);
+
+  bool has(const Id& id);
+
+  // Takes the call out of the table, if it is still there: not if the client has cancelled it.
+  void remove(const OpenCall& call);
+
+  // From now on the call cannot be found.
+  void hide(OpenCall& call);
+
+  // Gives the call another id, and returns the old one. With an empty id it cannot be found.
+  Id readdress(OpenCall& call, Id id);
+
+  // A handler begins to wait for a person, and ends: meanwhile another one may run in its place.
+  void begin_waiting(const OpenCall& call);
+  void end_waiting();
+
+  // Takes the call with this id out of the table, also if it waits. Null if there is none.
+  CallPtr withdraw(const Id& id, bool& was_waiting);
+
+  // The input has ended, and the calls go on.
+  bool is_draining();
+
+  // No call begins from now on. `waiting`: those that will not; `open`: with those that run.
+  void close(std::vector<CallPtr>& waiting, std::vector<CallPtr>& open);
+
+  void wait_until_quiet(std::chrono::milliseconds time);
+
+  // False if a thread is still in a handler. It is detached, and owns a reference to the session.
+  bool join();
+
+  // Why reading has failed: an errno, or 0. After join().
+  int read_error() const { return read_error_; }
+
+ private:
   enum class Task { read, run, end };
   enum class Phase {
     reading,   // messages are read and served
@@ -158,23 +318,104 @@ class Session : public std::enable_shared_from_this<Session> {
     closing,   // the session ends: all calls are cancelled, and no other begins
   };
 
-  // threads
-  int add_thread(void (Session::*body)(const Thread&));
+  int add_thread(void (Pool::*body)(const Thread&));
   void call_worker();
   void work(const Thread& self);
   Task next_task(const Thread& self, CallPtr& call);
-  void read_input(const Thread& self);
-  bool reads(const Thread& self);
-  void stop_reading(int error);
-  void accept(const CallPtr& call);
   void run_call(const CallPtr& call);
   void watch_short_calls(const Thread&);
-  int start_threads();
+  void make_task(std::unique_lock<std::mutex>& lock, Clock::time_point due);
+  std::vector<CallPtr>::iterator find_open(const Id& id);
+
+  Session& session_;
+  const ServerOptions& options_;
+
+  std::mutex mutex_;  // guards all that follows
+  Phase phase_ = Phase::reading;
+  int read_error_ = 0;
+  std::vector<CallPtr> waiting_ = {};  // the next one first
+  std::vector<CallPtr> open_ = {};     // calls that wait or run
+
+  std::deque<Thread> threads_ = {};  // the watch, then those of the pool
+  std::condition_variable work_;     // there is a task
+  std::condition_variable quiet_;    // a handler has returned, or a thread has ended
+  std::size_t idle_ = 0;             // threads that wait for a task, also those that are called
+  std::size_t running_ = 0;          // handlers
+  std::size_t asking_ = 0;           // those that wait for a person
+  const Thread* reader_ = nullptr;   // the thread that reads; null: the place is free
+
+  std::condition_variable watch_needed_;  // a short call has begun while the watch sleeps
+  bool watch_sleeps_ = false;
+  CallPtr short_call_ = {};                  // that the reader runs now, or null
+  Clock::time_point short_call_began_ = {};  // the last one
+};
+
+// The way out of a session: the texts of its replies, and where they go.
+class Replies {
+ public:
+  void send_progress(OpenCall& call, double progress, std::optional<double> total,
+                     std::string_view message);
+
+ protected:
+  Replies(const ServerOptions& options, int out_fd)
+      : options_(options),
+        server_info_(server_info_of(options)),
+        outbox_(out_fd, options.max_queued, ended_) {}
+
+  std::string modern_list_members() const;
+  std::size_t most_bytes(const Request& request) const;
+  void reply(const Request& request, std::string_view result);
+  void acknowledge(const Request& request, std::string_view members);
+  void fail(const Request& request, const RpcError& error);
+  void fail(const Request& request, int code, std::string_view message);
+  void deliver(Batch* batch, std::string text);
+  std::string answer_text(const OpenCall& call, const ToolResult& reply) const;
+  std::string question_text(const OpenCall& call) const;
+  void log(std::string_view text);
+
+  const ServerOptions options_;
+  const std::string server_info_;
+  const CancelToken ended_ = {};  // the input has ended or the output is broken
+  Outbox outbox_;
+
+ private:
+  std::mutex log_mutex_;
+};
+
+// One serve(): the protocol's state and the descriptors. It reads messages and answers them, on the
+// threads of its pool.
+class Session : public std::enable_shared_from_this<Session>, private Replies {
+ public:
+  Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
+      : Replies(options, out_fd),
+        input_(in_fd, wake_.descriptor(), options.max_line),
+        in_fd_(in_fd),
+        out_fd_(out_fd) {
+    for (const auto& tool : tools) tools_.push_back({tool});
+  }
+
+  Expected<void> run(const CancelToken& stop);
+
+  using Replies::send_progress;
+
+  void release(OpenCall& call) { open_weight_.fetch_sub(call.weight.exchange(0)); }
+
+  Expected<Json> elicit(OpenCall& call, std::string_view message, const Json& schema,
+                        std::chrono::milliseconds timeout);
+
+  // Answers the request of a call with a task, if it is not answered yet.
+  void make_task(const CallPtr& call);
+
+  void announce(std::string_view uri, const Json& data) { listeners_.announce(uri, data); }
+
+  // The tasks of the pool's threads: to read until the thread has lost the reader's place, and to
+  // run a call and answer it. run_call() is true if the handler was short.
+  void read_input(const Pool::Thread& self);
+  bool run_call(const CallPtr& call);
+
+ private:
   void wait_for_the_end(const CancelToken& stop);
-  bool input_ended();
-  void wait_until_quiet(std::chrono::milliseconds time);
   void cancel_everything();
-  bool join_threads();
 
   // messages; only the reader comes here
   struct Method;
@@ -190,60 +431,40 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_discover(Request&& request);
   void on_list(Request&& request);
   void on_listen(Request&& request);
+  void on_set_level(Request&& request);
+  void on_task_get(Request&& request);
+  void on_task_update(Request&& request);
+  void on_task_cancel(Request&& request);
+  CallPtr task_of(const Request& request);
   void on_call(Request&& request);
+  void on_retry(Request&& request);
+  void on_response(const Json& message);
   bool in_use(const Id& id);
-  std::vector<CallPtr>::iterator find_open(const Id& id);
+  bool park(OpenCall& call);
   void cancel(const Id& id);
   void refuse_line(const Id& id, int code, std::string_view message);
 
-  // replies
-  std::string modern_list_members() const;
-  std::size_t most_bytes(const Request& request) const;
-  void reply(const Request& request, std::string_view result);
-  void fail(const Request& request, const RpcError& error);
-  void fail(const Request& request, int code, std::string_view message);
-  void deliver(Batch* batch, std::string text);
-  void answer(const CallPtr& call, const ToolReply& reply);
-  std::string answer_text(const OpenCall& call, const ToolReply& reply) const;
-  ToolReply invoke(const CallPtr& call);
-  void forget(const CallPtr& call);
-  void log(std::string_view text);
+  // calls
+  void answer(const CallPtr& call, const ToolResult& reply);
+  ToolResult invoke(const CallPtr& call);
 
-  const ServerOptions options_;
   std::vector<ToolEntry> tools_ = {};
-  const std::string server_info_;
-  const CancelToken wake_ = {};   // ends the reading
-  const CancelToken ended_ = {};  // the input has ended or the output is broken
+  const CancelToken wake_ = {};  // ends the reading
   LineReader input_;
   const int in_fd_;
   const int out_fd_;
-  Outbox outbox_;
-  std::mutex log_mutex_;
+  Pool pool_{*this, options_};
+  Questions questions_ = {};
+  Tasks tasks_ = {};
+  Listeners listeners_{outbox_, options_};
+  std::atomic<unsigned> asked_{0};           // requests of ours
   std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
 
   // Of the reader alone.
   std::string negotiated_ = {};  // version that initialize agreed on; empty: not seen yet
   std::string client_ = {};      // that initialize has named, see Call::client()
+  bool can_ask_ = false;         // the client of initialize, see Call::elicit()
   unsigned bad_lines_ = 0;       // in a row
-
-  std::mutex mutex_;  // guards all that follows
-  Phase phase_ = Phase::reading;
-  int read_error_ = 0;
-  std::vector<CallPtr> waiting_ = {};  // the next one first
-  std::vector<CallPtr> open_ = {};     // calls that wait or run
-  TextMap subscriptions_ = {};         // spellings of ids, by id
-
-  std::deque<Thread> threads_ = {};  // the watch, then those of the pool
-  std::condition_variable work_;     // there is a task
-  std::condition_variable quiet_;    // a handler has returned, or a thread has ended
-  std::size_t idle_ = 0;             // threads that wait for a task, also those that are called
-  std::size_t running_ = 0;          // handlers
-  const Thread* reader_ = nullptr;   // the thread that reads; null: the place is free
-
-  std::condition_variable watch_needed_;  // a short call has begun while the watch sleeps
-  bool watch_sleeps_ = false;
-  CallPtr short_call_ = {};                  // that the reader runs now, or null
-  Clock::time_point short_call_began_ = {};  // the last one
 };
 
 }  // namespace inner

@@ -1,4 +1,4 @@
-// The session: its threads, as session_internal.hpp draws them.
+// The pool: the threads of a session, as session_internal.hpp draws them.
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
@@ -17,40 +17,41 @@ inline namespace inner {
 // the pool ----
 
 // Starts a thread. Returns 0 or an errno. Needs the mutex.
-int Session::add_thread(void (Session::*body)(const Thread&)) {
+int Pool::add_thread(void (Pool::*body)(const Thread&)) {
   threads_.emplace_back();
   Thread& self = threads_.back();
-  const int error = start_own_thread(self.thread, [session = shared_from_this(), &self, body] {
-    ((*session).*body)(self);
-    const std::lock_guard<std::mutex> lock(session->mutex_);
+  const auto run = [this, session = session_.shared_from_this(), &self, body] {
+    (this->*body)(self);
+    const std::lock_guard<std::mutex> lock(mutex_);
     self.ended = true;
-    session->quiet_.notify_all();
-  });
+    quiet_.notify_all();
+  };
+  const int error = start_own_thread(self.thread, run);
   if (error != 0) threads_.pop_back();
   return error;
 }
 
 // Calls a thread for a task that is new, and starts one if there are more tasks than idle threads.
 // If none can be started, threads that are busy now do the task later. Needs the mutex.
-void Session::call_worker() {
+void Pool::call_worker() {
   const std::size_t tasks = waiting_.size() + (reader_ ? 0 : 1);
   const std::size_t pool = threads_.size() - 1;  // without the watch
-  if (tasks > idle_ && pool <= options_.max_concurrent) (void)add_thread(&Session::work);
+  if (tasks > idle_ && pool <= options_.max_concurrent + asking_) (void)add_thread(&Pool::work);
   work_.notify_one();
 }
 
-void Session::work(const Thread& self) {
+void Pool::work(const Thread& self) {
   for (;;) {
     CallPtr call;
     const Task task = next_task(self, call);
     if (task == Task::end) return;
-    if (task == Task::read) read_input(self);
+    if (task == Task::read) session_.read_input(self);
     if (task == Task::run) run_call(call);
   }
 }
 
 // Waits for a task, and marks it as taken: by the reader's place, or as a handler that runs.
-Session::Task Session::next_task(const Thread& self, CallPtr& call) {
+Pool::Task Pool::next_task(const Thread& self, CallPtr& call) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     if (phase_ == Phase::closing) return Task::end;
@@ -58,7 +59,7 @@ Session::Task Session::next_task(const Thread& self, CallPtr& call) {
       reader_ = &self;
       return Task::read;
     }
-    if (!waiting_.empty() && running_ < options_.max_concurrent) {
+    if (!waiting_.empty() && running_ < options_.max_concurrent + asking_) {
       call = std::move(waiting_.front());
       waiting_.erase(waiting_.begin());
       ++running_;
@@ -70,79 +71,54 @@ Session::Task Session::next_task(const Thread& self, CallPtr& call) {
   }
 }
 
-// the reader ----
+// the reader's place ----
 
-// Reads and serves messages until the input ends or the watch has given the place away. Answers of
-// the reader go out together: after the last message that has been received.
-void Session::read_input(const Thread& self) {
-  using Event = LineReader::Event;
-  std::string_view line;
-  while (reads(self)) {
-    if (!input_.has_line()) outbox_.push();
-    // Messages that were received before the session ended are not served any more.
-    const Event event = wake_.cancelled() ? Event::interrupted : input_.next(line);
-    if (event == Event::line) {
-      on_line(line);
-    } else if (event == Event::too_long) {
-      on_too_long(input_.skipped_id());
-    } else {
-      stop_reading(event == Event::failed ? input_.error() : 0);
-    }
-  }
-  outbox_.push();
-}
-
-bool Session::reads(const Thread& self) {
+bool Pool::reads(const Thread& self) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reader_ == &self;
 }
 
-void Session::stop_reading(int error) {
+void Pool::stop_reading(int error) {
   const std::lock_guard<std::mutex> lock(mutex_);
   reader_ = nullptr;
   if (phase_ != Phase::reading) return;
   phase_ = Phase::draining;
   read_error_ = error;
-  ended_.cancel();
 }
 
-// Runs a call that is short, gives another one to the workers, or refuses it.
-void Session::accept(const CallPtr& call) {
-  std::string problem;
+std::string Pool::accept(const CallPtr& call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::size_t calls = running_ + waiting_.size();
-    const bool at_once = calls < options_.max_concurrent;
-    if (phase_ == Phase::closing) {
-      problem = server_ends;
-    } else if (!at_once && calls - options_.max_concurrent >= options_.max_waiting) {
-      problem = concat(
+    const std::size_t most = options_.max_concurrent + asking_;
+    const bool at_once = calls < most;
+    if (phase_ == Phase::closing) return server_ends;
+    if (!at_once && calls - most >= options_.max_waiting)
+      return concat(
           "The server is busy: % calls are running and % are waiting. Try again when some have "
           "ended.",
           {options_.max_concurrent, options_.max_waiting});
-    } else {
-      open_.push_back(call);
-      call->by_reader = at_once && call->entry->quick && !call->request.batch;
-      if (!call->by_reader) {
-        waiting_.push_back(call);
-        return call_worker();
-      }
-      ++running_;
-      short_call_ = call;
-      short_call_began_ = Clock::now();
-      if (std::exchange(watch_sleeps_, false)) watch_needed_.notify_one();
+    open_.push_back(call);
+    if (call->task_at < Clock::time_point::max() && std::exchange(watch_sleeps_, false))
+      watch_needed_.notify_one();
+    call->by_reader = at_once && call->entry->quick && !call->request.batch;
+    if (!call->by_reader) {
+      waiting_.push_back(call);
+      call_worker();
+      return {};
     }
+    ++running_;
+    short_call_ = call;
+    short_call_began_ = Clock::now();
+    if (std::exchange(watch_sleeps_, false)) watch_needed_.notify_one();
   }
-  if (problem.empty()) return run_call(call);
-  answer(call, ToolResult::error(problem));
+  run_call(call);
+  return {};
 }
 
 // Runs and answers a call that is counted in running_.
-void Session::run_call(const CallPtr& call) {
-  const Clock::time_point start = Clock::now();
-  const ToolReply reply = invoke(call);
-  const bool quick = Clock::now() - start < quick_time;
-  answer(call, reply);
+void Pool::run_call(const CallPtr& call) {
+  const bool quick = session_.run_call(call);
   const std::lock_guard<std::mutex> lock(mutex_);
   call->entry->quick = quick;
   if (short_call_ == call) short_call_ = nullptr;
@@ -150,8 +126,18 @@ void Session::run_call(const CallPtr& call) {
   if (phase_ != Phase::reading) quiet_.notify_all();
 }
 
-// The watch: frees the reader's place when a short call has turned out to be a long one.
-void Session::watch_short_calls(const Thread&) {
+void Pool::make_task(std::unique_lock<std::mutex>& lock, Clock::time_point due) {
+  const CallPtr call =
+      *find_where(open_, [&](const CallPtr& open) { return open->task_at == due; });
+  call->task_at = Clock::time_point::max();
+  lock.unlock();
+  session_.make_task(call);
+  lock.lock();
+}
+
+// The watch: frees the reader's place when a short call has turned out to be a long one, and makes
+// tasks of calls that take longer still.
+void Pool::watch_short_calls(const Thread&) {
   constexpr int ticks_until_sleep = 20;
   std::unique_lock<std::mutex> lock(mutex_);
   while (phase_ != Phase::closing) {
@@ -161,76 +147,100 @@ void Session::watch_short_calls(const Thread&) {
       reader_ = nullptr;
       call_worker();
     }
+    Clock::time_point next = Clock::time_point::max();
+    for (const CallPtr& call : open_) next = std::min(next, call->task_at);
     watch_sleeps_ = !short_call_ && age >= ticks_until_sleep * watch_time;
-    if (watch_sleeps_) {
+    if (next <= Clock::now()) {
+      make_task(lock, next);
+    } else if (!watch_sleeps_) {
+      watch_needed_.wait_for(lock, watch_time);
+    } else if (next == Clock::time_point::max()) {
       watch_needed_.wait(lock);
     } else {
-      watch_needed_.wait_for(lock, watch_time);
+      watch_needed_.wait_until(lock, next);
     }
   }
+}
+
+// A short call gives the reader's place away at once.
+void Pool::begin_waiting(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++asking_;
+  if (short_call_.get() == &call) {
+    short_call_ = nullptr;
+    reader_ = nullptr;
+  }
+  call_worker();
+}
+
+void Pool::end_waiting() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --asking_;
+}
+
+// the table ----
+
+// Needs the mutex.
+std::vector<CallPtr>::iterator Pool::find_open(const Id& id) {
+  return find_where(
+      open_, [&](const CallPtr& call) { return !call->hidden && call->request.id.key == id.key; });
+}
+
+bool Pool::has(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find_open(id) != open_.end();
+}
+
+void Pool::remove(const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_where(open_, [&](const CallPtr& open) { return open.get() == &call; });
+  if (found != open_.end()) open_.erase(found);
+}
+
+void Pool::hide(OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  call.hidden = true;
+}
+
+Id Pool::readdress(OpenCall& call, Id id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(call.request.id, std::move(id));
+}
+
+CallPtr Pool::withdraw(const Id& id, bool& was_waiting) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = find_open(id);
+  if (found == open_.end()) return nullptr;
+  CallPtr call = *found;
+  open_.erase(found);
+  const auto place = find_in(waiting_, call);
+  was_waiting = place != waiting_.end();
+  if (was_waiting) waiting_.erase(place);
+  return call;
 }
 
 // the end ----
 
-// The reader reports the end of the input. It cannot while it waits for a client that does not read
-// its answers; it is the end, too, if such a client has closed the input and takes nothing more.
-void Session::wait_for_the_end(const CancelToken& stop) {
-  // A pipe whose other end is closed reports that without being asked.
-  pollfd fds[4] = {{stop.descriptor(), POLLIN, 0},
-                   {ended_.descriptor(), POLLIN, 0},
-                   {out_fd_, 0, 0},
-                   {in_fd_, 0, 0}};
-  int patience = -1;
-  for (;;) {
-    const int ready = ::poll(fds, 4, patience);
-    if (ready < 0 && !may_try_again(errno)) return;
-    if (ready > 0 && (fds[0].revents | fds[1].revents | fds[2].revents) != 0) return;
-    if (ready > 0 && fds[3].revents != 0) {
-      fds[3].fd = -1;  // known from now on
-      patience = static_cast<int>(finish_time.count());
-      (void)outbox_.stuck();
-    } else if (ready == 0 && outbox_.stuck()) {
-      return;
-    }
-  }
-}
-
-bool Session::input_ended() {
+bool Pool::is_draining() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return phase_ == Phase::draining;
 }
 
-void Session::wait_until_quiet(std::chrono::milliseconds time) {
+void Pool::wait_until_quiet(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex_);
   quiet_.wait_for(lock, time, [&] { return running_ == 0 && waiting_.empty(); });
 }
 
-// Calls that are cancelled because the server ends are still answered, with what they have.
-void Session::cancel_everything() {
-  std::vector<CallPtr> waiting;
-  std::vector<CallPtr> running;
-  TextMap subscriptions;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    phase_ = Phase::closing;
-    waiting.swap(waiting_);
-    running = open_;
-    subscriptions.swap(subscriptions_);
-    work_.notify_all();
-    watch_needed_.notify_all();
-  }
-  wake_.cancel();
-  outbox_.stop_waiting();
-  for (const CallPtr& call : running) call->cancel.cancel();
-  for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
-  for (const auto& [key, id] : subscriptions)
-    deliver(nullptr,
-            reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
-                                  {subscription_key, id, server_info_key, server_info_})));
+void Pool::close(std::vector<CallPtr>& waiting, std::vector<CallPtr>& open) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  phase_ = Phase::closing;
+  waiting.swap(waiting_);
+  open = open_;
+  work_.notify_all();
+  watch_needed_.notify_all();
 }
 
-// False if a thread is still in a handler. It is detached, and owns a reference to the session.
-bool Session::join_threads() {
+bool Pool::join() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto ended = [&] {
     const auto at_work = [](const Thread& thread) { return !thread.ended; };
@@ -249,30 +259,11 @@ bool Session::join_threads() {
 }
 
 // Two threads of the pool are needed in any case: one reads while the other is in a handler.
-int Session::start_threads() {
-  int error = outbox_.start();
+int Pool::start() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (error == 0) error = add_thread(&Session::watch_short_calls);
-  for (int i = 0; i < 2 && error == 0; ++i) error = add_thread(&Session::work);
+  int error = add_thread(&Pool::watch_short_calls);
+  for (int i = 0; i < 2 && error == 0; ++i) error = add_thread(&Pool::work);
   return error;
-}
-
-Expected<void> Session::run(const CancelToken& stop) {
-  if (stop.descriptor() < 0 || ended_.descriptor() < 0 || wake_.descriptor() < 0)
-    return system_error(errno, "serve: descriptors");
-  const int error = start_threads();
-  if (error == 0) wait_for_the_end(stop);
-  if (input_ended() && !stop.cancelled()) wait_until_quiet(finish_time);
-  cancel_everything();
-  wait_until_quiet(cancel_time);
-  outbox_.push();
-  outbox_.flush(flush_time);
-  outbox_.close();
-  const bool all = join_threads();
-  if (error != 0) return system_error(error, "serve: thread");
-  if (read_error_ != 0) return system_error(read_error_, "serve: reading in_fd");
-  if (!all) return make_error(ErrorCode::limit, "serve: a tool's handler did not return");
-  return {};
 }
 
 }  // namespace inner

@@ -35,7 +35,7 @@ std::string_view generated_names(GeneratedScope scope) {
   return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
 }
 
-// `ending` tells what the thing itself is: GeneratedScope::directory or file.
+// `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
   if (!root.empty() && codeexec::is_within(path, root)) path.remove_prefix(root.size());
   std::string_view part;
@@ -285,13 +285,14 @@ void DeleteGuard::clear() const {
   state_->created = 0;
 }
 
-DeleteGuard::Stats DeleteGuard::stats() const {
+std::size_t DeleteGuard::read_files() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  Stats stats;
-  stats.created_files = state_->created;
-  stats.total_tracked = state_->files.size();
-  stats.read_files = stats.total_tracked - stats.created_files;
-  return stats;
+  return state_->files.size() - state_->created;
+}
+
+std::size_t DeleteGuard::created_files() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->created;
 }
 
 }  // namespace v0_1

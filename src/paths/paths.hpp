@@ -20,14 +20,6 @@ struct Root {
   Permission permission = Permission::write;
 };
 
-// A directory that was checked and opened. The descriptor is the directory itself, so nothing that
-// happens to its name afterwards matters: enter it with fchdir(). It can do no more than that where
-// the system has such descriptors (O_PATH on Linux).
-struct OpenDirectory {
-  std::string path = {};  // canonical: absolute, no symbolic link, no `.` or `..`, no final slash
-  UniqueFd fd = {};
-};
-
 // The path with symbolic links followed and `.` and `..` taken out, starting from `base` when it is
 // relative (empty: the caller's current directory). Like Python's Path.resolve(): what does not
 // exist, or may not be looked at, is kept as it is written, so that a path can be judged before it
@@ -71,21 +63,25 @@ class PathRules {
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
   // readable by the rules at least. The check and the opening cannot be driven apart: what is
-  // opened has the path that was checked, or the call fails. The reference's texts, in its order:
+  // opened has the path that was checked, or the call fails. The descriptor is the directory
+  // itself, so nothing that happens to its name afterwards matters: enter it with fchdir(). It can
+  // do no more than that where the system has such descriptors (O_PATH on Linux). `path` becomes
+  // the canonical path, also of one that may not be used. The reference's texts, in its order:
   //   Path validation error: Path not in allowed directories: PATH
   //   Working directory does not exist: PATH
   //   Working directory is not a directory: PATH
-  Expected<OpenDirectory> open_work_dir(std::string_view work_dir, std::string_view base) const;
+  Expected<UniqueFd> open_work_dir(std::string_view work_dir, std::string_view base,
+                                   std::string* path = nullptr) const;
   // The same of what canonical_path() has returned; only judged, and not opened, when it is not of
   // this host.
-  Expected<OpenDirectory> open_found(Expected<std::string> path, bool here = true) const;
+  Expected<UniqueFd> open_found(const Expected<std::string>& path, bool here = true) const;
 
  private:
   std::vector<Root> roots_ = {};
 };
 
-// Whether what has this canonical path is of a kind that tools make anew whenever they need it, so
-// that nobody has to look at it before it goes. Judged by the names alone:
+// Whether this canonical path is of a kind that tools make anew whenever they need it, so that it
+// may be deleted without a look at it. Judged by the names alone:
 //   a directory of this name, and all below it: __pycache__ .pytest_cache .mypy_cache .ruff_cache
 //     .tox .nox .next .nuxt node_modules
 //   a directory of this name as a whole: build dist *.egg-info. A file in it counts for itself:
@@ -108,12 +104,6 @@ class DeleteGuard {
   static constexpr std::size_t max_path_bytes = std::size_t{16} << 20;
   static constexpr std::size_t max_entries = 100000;  // looked at in one directory tree
   static constexpr std::size_t max_entry_bytes = std::size_t{64} << 20;  // of their paths in it
-
-  struct Stats {
-    std::size_t read_files = 0;     // read and not created
-    std::size_t created_files = 0;  // created, read or not
-    std::size_t total_tracked = 0;  // both
-  };
 
   // `roots` are the workspace and other
   // canonical directories, for is_auto_generated(): the deepest one around a path counts.
@@ -143,7 +133,8 @@ class DeleteGuard {
 
   // Forgets everything.
   void clear() const;
-  Stats stats() const;
+  std::size_t read_files() const;     // how many files were read, and not created
+  std::size_t created_files() const;  // how many were created, read or not
 
  private:
   struct State;

@@ -212,21 +212,23 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
   return root ? root->permission : Permission::none;
 }
 
-Expected<OpenDirectory> PathRules::open_work_dir(std::string_view work_dir,
-                                                 std::string_view base) const {
-  return open_found(canonical_path(work_dir.empty() ? "."sv : work_dir, base));
+Expected<UniqueFd> PathRules::open_work_dir(std::string_view work_dir, std::string_view base,
+                                            std::string* path) const {
+  const auto found = canonical_path(work_dir.empty() ? "."sv : work_dir, base);
+  if (found && path) *path = *found;
+  return open_found(found);
 }
 
-Expected<OpenDirectory> PathRules::open_found(Expected<std::string> path, bool here) const {
+Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool here) const {
   constexpr std::string_view invalid = "Path validation error: ";
   if (!path) return with_prefix("%", {invalid}, path.error());
   const std::string shown = printable(*path);
   if (permission(*path) == Permission::none)
     return make_error(ErrorCode::permission_denied, "%Path not in allowed directories: %",
                       {invalid, shown});
-  if (!here) return OpenDirectory{std::move(*path), {}};
+  if (!here) return UniqueFd();
   auto directory = open_canonical_directory(*path);
-  if (directory) return OpenDirectory{std::move(*path), std::move(*directory)};
+  if (directory) return directory;
   const Error& error = directory.error();
   if (error.system_error == ENOENT)
     return with_message(error, concat("Working directory does not exist: %", {shown}));

@@ -7,7 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
@@ -393,7 +393,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
     // The command enters the folder that is checked here, whatever its name leads to later.
     auto opened = PathRules().open_found(options.work_dir);
     if (opened)
-      folder = std::move(opened->fd);
+      folder = opened.take();
     else
       ready = opened.error();
     options.work_dir_fd = folder.get();
@@ -459,6 +459,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
   options.merge_streams = request.merge_streams;
+  options.terminal_rows = request.terminal_rows;
+  options.terminal_cols = request.terminal_cols;
   options.timeout = request.timeout;
   options.kill_grace = request.kill_grace;
   options.uid = uid_;

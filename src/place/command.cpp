@@ -5,7 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
@@ -56,7 +56,9 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
   }
   if (size > longest_request - longest_payload)
     return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
-  request.merge_streams = command.merge_streams;
+  request.merge_streams = admission.process.merge_streams;
+  request.terminal_rows = command.terminal_rows;
+  request.terminal_cols = command.terminal_cols;
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
   request.kill_grace = process.kill_grace;

@@ -30,12 +30,12 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 
 inline namespace inner {
 
-Json copy_options(const PlaceCopyOptions& options) {
+Json copy_options(const PlaceOptions& options) {
   Json object = Json::object();
-  set_member(object, "files", static_cast<unsigned long long>(options.max_files));
-  set_member(object, "size", static_cast<unsigned long long>(options.max_bytes));
-  set_member(object, "exclude", list_of(options.exclude));
-  set_member(object, "gitignore", options.gitignore);
+  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
+  set_member(object, "exclude", list_of(options.copy_exclude));
+  set_member(object, "gitignore", options.copy_gitignore);
   return object;
 }
 

@@ -73,7 +73,7 @@ inline std::string_view folder_of(std::string_view path) {
 }
 
 // The options for the other side, and the ground of its question: the workspace and the options.
-Json copy_options(const PlaceCopyOptions& options);
+Json copy_options(const PlaceOptions& options);
 Json copy_ground(std::string_view ground, const Json& options);
 
 // The program of the other side: it answers until the input ends.

@@ -78,9 +78,10 @@ Expected<void> find_ground(std::string& ground) {
   for (Root& root : roots) look_at_home(root.path);
   const auto rules = PathRules::create(roots);
   if (!rules) return rules.failure();
-  const auto found = PathRules().open_work_dir(workspace, {});
+  std::string path;
+  const auto found = PathRules().open_work_dir(workspace, {}, &path);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(found->path, rules->roots());
+  ground = ground_of(path, rules->roots());
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "paths/paths_internal.hpp"
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"

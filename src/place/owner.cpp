@@ -49,14 +49,15 @@ ProgramIdentity take_owner(std::string_view& text) {
   return program;
 }
 
-PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return PlaceMaker::unknown;
-  if (maker.boot != own.boot) return PlaceMaker::gone;
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
+  if (maker.boot != own.boot) return false;
   const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return PlaceMaker::unknown;
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
   const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start ? PlaceMaker::running : PlaceMaker::gone;
-  return ::kill(pid, 0) != 0 && errno == ESRCH ? PlaceMaker::gone : PlaceMaker::unknown;
+  if (!now.empty()) return now == maker.start;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  return std::nullopt;
 }
 
 std::chrono::seconds age_since(const std::string& time) {

@@ -83,20 +83,17 @@ class PlacePool {
   std::shared_ptr<State> state_ = {};
 };
 
-// Whether the program that has made a place still runs. `unknown`: it is of another machine or
-// user.
-enum class PlaceMaker { unknown, gone, running };
-
 // A place that this library has made, as it was found in an engine.
 struct FoundPlace {
-  std::string name = {};                   // in the engine
-  std::string agent = {};                  // the agent_id of its executor; empty: none
-  std::chrono::seconds age = {};           // less than 0: not known
-  std::string host = {};                   // of the program that has made it
-  std::string pid = {};                    // of that program
-  PlaceMaker maker = PlaceMaker::unknown;  // whether that program runs
-  std::string state = {};                  // in the engine's words
-  bool was_removed = false;                // by the call that found it
+  std::string name = {};          // in the engine
+  std::string agent = {};         // the agent_id of its executor; empty: none
+  std::chrono::seconds age = {};  // less than 0: not known
+  std::string host = {};          // of the program that has made it
+  std::string pid = {};           // of that program
+  // Whether that program still runs. Empty: it is of another machine or user.
+  std::optional<bool> maker_runs = {};
+  std::string state = {};    // in the engine's words
+  bool was_removed = false;  // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -106,20 +103,6 @@ enum class PlaceWorkspace {
   copy,    // here, and copied there for the commands
 };
 const char* name(PlaceWorkspace workspace) noexcept;
-
-// Of a workspace that is copied.
-struct PlaceCopyOptions {
-  // On either side, folders included. If there are more, nothing is copied, and a command does not
-  // start. 0: none may be there.
-  std::uint64_t max_files = 100000;
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
-  // Lines as of a .gitignore in the workspace, at most 1,024: these files are not copied, and stay
-  // where they are.
-  std::vector<std::string> exclude = {};
-  // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
-  // 64 KiB of each.
-  bool gitignore = false;
-};
 
 struct PlaceOptions : ExecutorOptions {
   // Program and arguments whose standard streams lead to an agent (`codeexec-mcp --place`, or
@@ -156,7 +139,16 @@ struct PlaceOptions : ExecutorOptions {
   // changes of the commands that ran. The list takes up to 250 bytes and the path for each file, at
   // each end.
   PlaceWorkspace workspace_mode = PlaceWorkspace::shared;
-  PlaceCopyOptions copy = PlaceCopyOptions();
+  // Of a workspace that is copied, on either side, folders included. If there are more, nothing is
+  // copied, and a command does not start. 0: none may be there.
+  std::uint64_t copy_max_files = 100000;
+  std::uint64_t copy_max_bytes = std::uint64_t{1} << 30;  // of the sizes of all files
+  // Lines as of a .gitignore in the workspace, at most 1,024: these files are not copied, and stay
+  // where they are.
+  std::vector<std::string> copy_exclude = {};
+  // The .gitignore files of each side count as well: 1,024 lines of those for one folder, and
+  // 64 KiB of each.
+  bool copy_gitignore = false;
   // For results and messages. Empty: the words of the transport.
   std::string name = {};
   // Its `set` and `secret` count, and venvs, which lie in the workspace; nothing is kept of this

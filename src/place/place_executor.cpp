@@ -6,7 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
@@ -38,6 +38,11 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
+  if (options.sandbox.network == Network::allow)
+    return make_error(
+        ErrorCode::unsupported,
+        "network: 'allow' is for commands on this host only; give the place a network "
+        "of its own (a NetworkPolicy, a firewall), and network host, none or loopback");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return {};
@@ -46,7 +51,7 @@ Expected<void> check_options(const PlaceOptions& options) {
 // Whether a workspace can be copied as it is now, and the options for that.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
-  for (const std::string& pattern : options.copy.exclude)
+  for (const std::string& pattern : options.copy_exclude)
     if (pattern.empty() || !is_utf8(pattern) ||
         pattern.find_first_of("\0\n"sv) != std::string::npos)
       return make_error(ErrorCode::invalid_argument, "place_copy_exclude: % is no line of UTF-8",
@@ -57,7 +62,7 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
                         "allowed_paths: % lies outside of the workspace, and that alone is copied",
                         {in_quotes(root.path)});
   if (auto ok = check_out_of_reach(options, {workspace}); !ok) return ok;
-  const auto tree = CopyTree::of(workspace, paths, copy_options(options.copy));
+  const auto tree = CopyTree::of(workspace, paths, copy_options(options));
   if (!tree) return tree.failure();
   if ((*tree)->scan()) return {};
   return make_error(ErrorCode::limit, "workspace: it cannot be copied: %",
@@ -205,7 +210,7 @@ Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std
     wanted.workspace = local;
     return {};
   }
-  set_member(wanted.hello, "copy", copy_options(options.copy));
+  set_member(wanted.hello, "copy", copy_options(options));
   return check_copy(options, local, paths);
 }
 
@@ -361,7 +366,6 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   if (!ok || !admission.admitted()) return ok;
   const auto fail = [&admission](const Error& error, const char* step) {
     admission.fail(error, step);
-    if (error.system_error == ECANCELED) admission.result.outcome = Outcome::cancelled;
     return Expected<void>();
   };
   std::shared_ptr<PlaceCommand> remote;

@@ -56,9 +56,10 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "environment/environment.hpp"
+#include "environment/environment_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/remote_internal.hpp"
@@ -191,7 +192,8 @@ std::string owner_text(const ProgramIdentity& program);
 // Takes those parts off the text, with the `;` after the last one.
 ProgramIdentity take_owner(std::string_view& text);
 
-PlaceMaker maker_of(const ProgramIdentity& maker, const ProgramIdentity& own);
+// Whether a program still runs. Empty: it is of another machine or user.
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
 
 // Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
 std::chrono::seconds age_since(const std::string& time);
@@ -291,6 +293,8 @@ struct PlaceRequest {
   std::string script = {};
   bool tells = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
+  int terminal_rows = 0;
+  int terminal_cols = 0;
   bool has_input = false;
   bool waited_for = false;  // `started` is wanted
   std::chrono::milliseconds timeout = no_limit;

@@ -19,15 +19,20 @@ RuleTexts texts_of(Rule rule) {
 }
 
 std::size_t Case::rank_of(Rule rule) const {
-  if (terms.rules & bit(rule)) return static_cast<std::size_t>(rule);
-  // A block list would mean nothing if its commands could hide in what is not known.
+  const bool asks = (terms.ask_rules & bit(rule)) != 0;
+  if (!asks && (terms.rules & bit(rule))) return static_cast<std::size_t>(rule);
+  // A block list would mean nothing if its commands could hide in what is not known; nor would the
+  // list of commands to ask about.
   const bool hides = rule == Rule::opaque_shell_input || rule == Rule::unknown_command;
-  return hides && !terms.blocked.empty() ? blocked_rank : no_rank;
+  if (hides && !terms.blocked.empty()) return blocked_rank;
+  if (asks) return ask_rank + static_cast<std::size_t>(rule);
+  return hides && !terms.asked.empty() ? ask_listed_rank : no_rank;
 }
 
-void Case::refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
+                  std::string_view detail) {
   const RuleTexts row = texts_of(rule);
-  refuse_as(rank_of(rule), row.texts[0],
+  refuse_as(new_rank, row.texts[0],
             concat("Potentially dangerous command detected: % (%); %",
                    {row.texts[1], detail, row.texts[3]}),
             begin, end);
@@ -37,6 +42,7 @@ void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string me
                      std::size_t begin, std::size_t end) {
   rank = new_rank;
   verdict = refusal(name, std::move(message), begin, end);
+  verdict.must_ask = new_rank >= ask_rank;
 }
 
 std::string_view Case::written(const shell::Word& word) const {

@@ -7,6 +7,8 @@
 //   0 ... rule_count - 1   the sanitizer's rules, in their order
 //   blocked_rank           a pattern of the block list matches
 //   allowed_rank           no pattern of the allow list matches
+//   ask_rank + a rule      a question in place of that rule's refusal: PolicyOptions::ask_rules
+//   ask_listed_rank        a pattern of ask_commands matches: a question, too
 //   no_rank                no objection
 #pragma once
 
@@ -41,6 +43,11 @@ inline std::string shown(std::string_view text) {
   return line;
 }
 
+// The name of the block list, or of that of what is asked about, and its message without the
+// pattern.
+const char* listed_name(bool asks);
+const char* listed_message(bool asks);
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -48,13 +55,17 @@ struct Terms {
   bool allow_usual = false;
   const std::list<Regex>& blocked;
   std::string_view allowed_message = {};
+  std::uint32_t ask_rules = 0;  // the bits of those in force that ask
+  const std::list<Regex>& asked;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
 
 inline constexpr std::size_t blocked_rank = rule_count;
 inline constexpr std::size_t allowed_rank = rule_count + 1;
-inline constexpr std::size_t no_rank = rule_count + 2;
+inline constexpr std::size_t ask_rank = rule_count + 2;
+inline constexpr std::size_t ask_listed_rank = ask_rank + rule_count;
+inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
@@ -82,8 +93,12 @@ struct Case {
   std::size_t rank_of(Rule rule) const;
   // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
-  // Makes this the verdict. Call it only where wants() is true.
-  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail);
+  // Makes this the verdict. Call it only where wants() is true. The rank is that of the rule.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
+    refuse(rule, rank_of(rule), begin, end, detail);
+  }
+  void refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
+              std::string_view detail);
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
 

@@ -59,7 +59,8 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
   for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
   const bool blocking = !judged.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
-    subject.refuse_unknown(form);
+    return subject.refuse_unknown(form);
+  subject.refuse_unknown(form, true);
 }
 
 // Finds the name of the program. A word that is known in part still shows it when the part behind
@@ -75,11 +76,15 @@ void judge_form(Subject& subject, const Form& form) {
     if ((word.split && blocking) || word.process || !known_name)
       return subject.refuse_unknown(form);
     // If $PY is empty, the next word is the command.
-    if (word.split) subject.add_form(form.from(1));
+    if (word.split) {
+      subject.refuse_unknown(form, true);
+      subject.add_form(form.from(1));
+    }
   }
   if (word.glob && is_pattern(name)) {
     // build/* is some file of the workspace, and names no program.
-    if (sweeps(name) && subject.is_own_path(part_of(word))) return;
+    if (sweeps(name) && subject.is_own_path(part_of(word)))
+      return subject.refuse_unknown(form, true);
     return judge_pattern(subject, form, name);
   }
   if (!name.empty()) judge_program(subject, form, name);
@@ -114,7 +119,7 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code && !case_.terms.blocked.empty()) check_blocked(subject, form);
+    if (!form.code) check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);

@@ -1,7 +1,7 @@
-// The lists of what is blocked and of what is allowed.
+// The lists of what is blocked, of what is asked about, and of what is allowed.
 //
-// The block list looks at each form of a command, with and without the directory of its program:
-// `env /bin/rm x` is `/bin/rm x` and `rm x`, too.
+// The block list, and that of what is asked about, looks at each form of a command, with and
+// without the directory of its program: `env /bin/rm x` is `/bin/rm x` and `rm x`, too.
 //
 // The allow list looks at the command as it stands, and one pattern must match all of it. A word
 // that is not known may come to anything in a run, so the pattern must match with each of some
@@ -38,19 +38,44 @@ std::string with_assignments(const shell::Command& command, std::string_view wor
   return text;
 }
 
-bool refuse_blocked(Subject& subject, const std::string& text, const Form& form) {
-  for (const Regex& regex : subject.judged.terms.blocked) {
+bool refuse_listed(Subject& subject, bool asks, const std::string& text, const Form& form) {
+  for (const Regex& regex : asks ? subject.judged.terms.asked : subject.judged.terms.blocked) {
     if (!regex.full_match(text)) continue;
-    std::string message = concat("Command matches blocked pattern: '%'", {regex.pattern()});
+    std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
     if (text != subject.judged.script) append_all(message, " (%)", {shown(text)});
     const bool own = form.level == 0;
     const std::size_t begin = own ? subject.command.begin : form.words[0].begin;
     std::size_t end = own ? subject.command.end : begin;
     for (std::size_t i = 0; i < form.size && !own; ++i) end = std::max(end, form.words[i].end);
-    subject.judged.refuse_as(blocked_rank, "blocked-commands", std::move(message), begin, end);
+    subject.judged.refuse_as(asks ? ask_listed_rank : blocked_rank, listed_name(asks),
+                             std::move(message), begin, end);
     return true;
   }
   return false;
+}
+
+// One of the two lists.
+void check_list(Subject& subject, bool asks, const Form& form) {
+  const Terms& terms = subject.judged.terms;
+  if ((asks ? terms.asked : terms.blocked).empty() ||
+      (asks ? ask_listed_rank : blocked_rank) >= subject.judged.rank)
+    return;
+  const std::string text = join(form);
+  if (refuse_listed(subject, asks, text, form)) return;
+  if (form.level == 0 && !subject.command.assignments.empty() &&
+      refuse_listed(subject, asks, with_assignments(subject.command, text), form))
+    return;
+  const std::string_view name = base_name(form.words[0].text);
+  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+  if (name.size() < form.words[0].text.size() &&
+      refuse_listed(subject, asks, concat({name, rest}), form))
+    return;
+  // Options may stand between the name and the command.
+  Wrapper wrapper;
+  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
+  const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
+  if (i == 1 || i >= form.size) return;
+  refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
 }
 
 // True if it is a command of usual_programs that only reads or prints.
@@ -150,24 +175,15 @@ std::string usual_commands() {
   return text;
 }
 
-void check_blocked(Subject& subject, const Form& form) {
-  if (blocked_rank >= subject.judged.rank) return;
-  const std::string text = join(form);
-  if (refuse_blocked(subject, text, form)) return;
-  if (form.level == 0 && !subject.command.assignments.empty() &&
-      refuse_blocked(subject, with_assignments(subject.command, text), form))
-    return;
-  const std::string_view name = base_name(form.words[0].text);
-  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
-  if (name.size() < form.words[0].text.size() &&
-      refuse_blocked(subject, concat({name, rest}), form))
-    return;
-  // Options may stand between the name and the command.
-  Wrapper wrapper;
-  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
-  const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
-  if (i == 1 || i >= form.size) return;
-  refuse_blocked(subject, concat("% %", {name, join(form.from(i))}), form);
+const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-commands"; }
+
+const char* listed_message(bool asks) {
+  return asks ? "Command matches a pattern that a person must approve: "
+              : "Command matches blocked pattern: ";
+}
+
+void check_listed(Subject& subject, const Form& form) {
+  for (const bool asks : {false, true}) check_list(subject, asks, form);
 }
 
 void check_allowed(Subject& subject) {

@@ -18,9 +18,9 @@ namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
-                                const Regex::Options& options, std::list<Regex>& compiled) {
+                                std::string_view flags, std::list<Regex>& compiled) {
   for (const std::string& pattern : patterns) {
-    Expected<Regex> regex = Regex::compile(pattern, options);
+    Expected<Regex> regex = Regex::compile(pattern, flags);
     if (!regex) {
       Error error = regex.error();
       error.message = concat("%: invalid pattern %: %", {key, in_quotes(pattern), error.message});
@@ -31,7 +31,7 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
   return {};
 }
 
-Expected<void> check_rule_names(const std::vector<std::string>& names) {
+Expected<void> check_rule_names(std::string_view key, const std::vector<std::string>& names) {
   std::string known;
   std::string listed;
   for (const RuleInfo& rule : Policy::rules()) {
@@ -40,33 +40,45 @@ Expected<void> check_rule_names(const std::vector<std::string>& names) {
   }
   for (const std::string& wanted : names)
     if (!has_entry(known, wanted))
-      return make_error(ErrorCode::invalid_argument,
-                        "disabled_rules: no rule is called %; there are %",
-                        {in_quotes(wanted), listed});
+      return make_error(ErrorCode::invalid_argument, "%: no rule is called %; there are %",
+                        {key, in_quotes(wanted), listed});
   return {};
 }
 
-std::uint32_t rules_in_force(const PolicyOptions& options) {
-  std::uint32_t rules = 0, next = 1;
-  const auto& disabled = options.disabled_rules;
+// An operator who sets an option relies on it: one that would have no effect is an error.
+Expected<void> check_ask_rules(const PolicyOptions& options) {
+  if (auto names = check_rule_names("ask_rules"sv, options.ask_rules); !names) return names;
   for (const RuleInfo& rule : Policy::rules()) {
-    bool off = false;
-    for (const std::string& name : disabled) off = off || name == rule.name;
-    if (!off) rules |= next;
+    if (!is_one_of(rule.name, options.ask_rules)) continue;
+    const bool off = is_one_of(rule.name, options.disabled_rules);
+    if (off || (options.compat && !rule.compat))
+      return make_error(ErrorCode::invalid_argument, "ask_rules: % %",
+                        {in_quotes(rule.name), off ? "is in disabled_rules, too: leave one out"
+                                                   : "has no pattern in compat mode: use strict"});
+  }
+  return {};
+}
+
+std::uint32_t bits_of(const std::vector<std::string>& names) {
+  std::uint32_t bits = 0, next = 1;
+  for (const RuleInfo& rule : Policy::rules()) {
+    if (is_one_of(rule.name, names)) bits |= next;
     next <<= 1;
   }
-  return options.enable_sudo ? rules & ~lifted_by_sudo : rules;
+  return bits;
 }
 
 }  // namespace
 
 struct Policy::Compiled {
-  PolicyOptions::Mode mode = PolicyOptions::Mode::strict;
+  bool compat = false;
   std::uint32_t rules = 0;          // strict: the bits of those in force
   std::list<Regex> sanitizer = {};  // compat: of those in force
   std::list<Regex> allowed = {};
   bool allow_usual = false;
   std::list<Regex> blocked = {};
+  std::uint32_t ask_rules = 0;  // of `rules`
+  std::list<Regex> asked = {};
   std::string allowed_message = {};
   std::size_t max_command_bytes = 0;
 
@@ -86,22 +98,30 @@ struct Policy::Compiled {
     return {};
   }
 
+  // A question stands only where nothing refuses.
   Verdict check_compat(std::string_view script) const {
-    if (Verdict verdict = check_sanitizer(script); !verdict) return verdict;
+    Verdict question;
+    if (Verdict verdict = check_sanitizer(script, question); !verdict) return verdict;
     if (Verdict verdict = check_allowed(script); !verdict) return verdict;
-    return check_blocked(script);
+    if (Verdict verdict = check_list(script, false); !verdict) return verdict;
+    return question ? check_list(script, true) : question;
   }
-  Verdict check_sanitizer(std::string_view script) const {
+  Verdict check_sanitizer(std::string_view script, Verdict& question) const {
     std::string_view texts = all_compat_texts;
     auto regex = sanitizer.begin();
     for (const Rule rule : compat_rules) {
       take_part(texts, '\0');
       const std::string_view message = take_part(texts, '\0');
       if (!(rules & bit(rule))) continue;
-      if (const auto span = regex++->find(script))
-        return refusal(texts_of(rule).texts[0],
-                       concat("Potentially dangerous command detected: %", {message}), span->begin,
-                       span->end);
+      const auto found = regex++->find(script);
+      if (!found) continue;
+      const std::size_t begin = static_cast<std::size_t>(found->data() - script.data());
+      Verdict verdict = refusal(texts_of(rule).texts[0],
+                                concat("Potentially dangerous command detected: %", {message}),
+                                begin, begin + found->size());
+      verdict.must_ask = (ask_rules & bit(rule)) != 0;
+      if (!verdict.must_ask) return verdict;
+      if (question) question = std::move(verdict);
     }
     return {};
   }
@@ -111,21 +131,23 @@ struct Policy::Compiled {
       if (regex.match(script)) return {};
     return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
-  Verdict check_blocked(std::string_view script) const {
-    for (const Regex& regex : blocked) {
+  Verdict check_list(std::string_view script, bool asks) const {
+    for (const Regex& regex : asks ? asked : blocked) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
-      const auto span = regex.find(script);
-      return refusal("blocked-commands"sv,
-                     concat("Command matches blocked pattern: '%'", {regex.pattern()}), 0,
-                     span ? span->end : script.size());
+      const auto found = regex.find(script);
+      Verdict verdict =
+          refusal(listed_name(asks), concat("%'%'", {listed_message(asks), regex.pattern()}), 0,
+                  found ? found->size() : script.size());
+      verdict.must_ask = asks;
+      return verdict;
     }
     return {};
   }
 
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
                     Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -187,19 +209,20 @@ struct Policy::Compiled {
   }
 };
 
-const char* name(PolicyOptions::Mode mode) noexcept {
-  return name_in("strict\0compat\0", static_cast<int>(mode));
-}
-
 Expected<Policy> Policy::create(const PolicyOptions& options) {
-  if (const auto names = check_rule_names(options.disabled_rules); !names) return names.error();
-  const bool compat = options.mode == PolicyOptions::Mode::compat;
+  auto names = check_rule_names("disabled_rules"sv, options.disabled_rules);
+  if (names) names = check_ask_rules(options);
+  if (!names) return names.failure();
+  const bool compat = options.compat;
   if (compat && options.allow_usual)
     return make_error(ErrorCode::invalid_argument,
                       "allow_usual: compat judges a script by its first words: use strict");
   auto compiled = new_shared<Compiled>();
-  compiled->mode = options.mode;
-  compiled->rules = rules_in_force(options);
+  compiled->compat = compat;
+  compiled->ask_rules = bits_of(options.ask_rules);
+  compiled->rules = ~bits_of(options.disabled_rules);
+  if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
+  compiled->rules |= compiled->ask_rules;
   std::string_view texts = all_compat_texts;
   for (const Rule rule : compat_rules) {
     const std::string_view pattern = take_part(texts, '\0');
@@ -210,10 +233,10 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
     compiled->sanitizer.push_back(*std::move(regex));
   }
 
-  Regex::Options how;
-  how.dot_matches_newline = !compat;
+  const std::string_view how = compat ? ""sv : "s"sv;
   auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
   if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
+  if (done) done = compile_patterns("ask_commands"sv, options.ask_commands, how, compiled->asked);
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
@@ -233,7 +256,7 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
-  const bool compat = compiled_->mode == PolicyOptions::Mode::compat;
+  const bool compat = compiled_->compat;
   if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
   if (compat) judgement.verdict = compiled_->check_compat(script);
   return judgement;

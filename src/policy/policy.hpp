@@ -10,19 +10,17 @@ inline namespace v0_1 {
 // A guard against mistakes and cheap attacks, not a boundary: a program that is allowed can still
 // do what it likes. What must not happen is for the sandbox or a container to prevent.
 struct PolicyOptions {
-  enum class Mode {
-    // The script is parsed, and each of its simple commands is judged: by the sanitizer's rules and
-    // `blocked` in every form it has (its name without the directory, what env, timeout, xargs or
-    // find -exec would start, the strings given to sh -c or eval), by `allowed` only as it stands:
-    // not what env or xargs would start, but each command in a string for a shell needs a pattern,
-    // too. A pattern must match the whole of a command. What cannot be understood is refused.
-    strict,
-    // The verdicts of MassGen's command line server, for those who depend on them: what is judged
-    // is the text of the script; the sanitizer's patterns may match anywhere in it, `allowed` and
-    // `blocked` only at its start (and need not reach its end, as with Python's re.match).
-    compat,
-  };
-  Mode mode = Mode::strict;
+  // False, the strict mode: the script is parsed, and each of its simple commands is judged: by the
+  // sanitizer's rules and `blocked` in every form it has (its name without the directory, what env,
+  // timeout, xargs or find -exec would start, the strings given to sh -c or eval), by `allowed`
+  // only as it stands: not what env or xargs would start, but each command in a string for a shell
+  // needs a pattern, too. A pattern must match the whole of a command. What cannot be understood is
+  // refused.
+  // True, the compat mode: the verdicts of MassGen's command line server, for those who depend on
+  // them: what is judged is the text of the script; the sanitizer's patterns may match anywhere in
+  // it, `allowed` and `blocked` only at its start (and need not reach its end, as with Python's
+  // re.match).
+  bool compat = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
   // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
@@ -39,16 +37,23 @@ struct PolicyOptions {
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
   bool enable_sudo = false;  // switches sudo, su, chown and chmod off; only for containers
+  // What a person must approve, see Verdict::must_ask: commands that match one of these patterns,
+  // as `blocked` matches; and what these rules of Policy::rules() would refuse. Any other refusal
+  // of the script wins. With `blocked`, opaque-shell-input and unknown-command refuse in any case:
+  // a blocked command could hide there. A rule that enable_sudo switches off is asked about, too.
+  std::vector<std::string> ask_commands = {};
+  std::vector<std::string> ask_rules = {};
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
 };
-
-const char* name(PolicyOptions::Mode mode) noexcept;
 
 // What a policy says to one command.
 struct Verdict {
   bool allowed = true;
+  // Not allowed, but a person may allow it. All that is said of refusals below holds for it, too.
+  bool must_ask = false;
   // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
-  // "blocked-commands", "syntax", "nul-byte", "command-too-long" or "command-too-complex".
+  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long" or
+  // "command-too-complex".
   std::string rule = {};
   std::string message = {};  // of a refusal: complete, for the model to read
   // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
@@ -92,17 +97,19 @@ struct Judgement {
 // Compiled options. Immutable: copies share it, and any thread may use it without a lock.
 class Policy {
  public:
-  // Fails when a pattern of `allowed` or `blocked` is none, or a disabled rule is unknown. The
-  // message names the configuration key (allowed_commands, blocked_commands, disabled_rules), the
-  // value and the place in it. Fails also for allow_usual in compat mode, which judges a script by
-  // its first words.
+  // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
+  // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
+  // the place in it. Fails also for a rule of ask_rules that is in disabled_rules, or has no
+  // pattern in compat mode; and for allow_usual in compat mode, which judges a script by its first
+  // words.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
   // syntax, the sanitizer's rules, blocked patterns, allowed patterns (compat: no syntax, allowed
-  // before blocked). Linear in the size of the script. `work_dir`, absolute, is where it will run;
-  // with it, relative paths in the script are judged for what they are. Commands and files are
-  // listed for refused scripts, too; with `in_full` false they are not, which is faster.
+  // before blocked); then the first question, of a rule or of a pattern. Linear in the size of the
+  // script. `work_dir`, absolute, is where it will run; with it, relative paths in the script are
+  // judged for what they are. Commands and files are listed for refused scripts, too; with
+  // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
                   bool in_full = true) const;
 

@@ -79,7 +79,7 @@ struct Form {
   bool in_find = false;  // find runs it for all that is below its roots
   bool tested = false;   // and that passes a test of name, path, time or owner
   // Of find: where it begins, and the names that it looks for. The names have Word::process set, to
-  // tell them apart.
+  // distinguish them.
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse

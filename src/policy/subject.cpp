@@ -45,13 +45,15 @@ void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::stri
                 concat("%: %", {shown(judged.written(word)), why}));
 }
 
-void Subject::refuse_unknown(const Form& form) {
+void Subject::refuse_unknown(const Form& form, bool for_asking) {
+  if (for_asking && judged.terms.asked.empty()) return;
   judged.understood = false;
   const shell::Word& word = form.words[0];
-  if (form.code || form.holes || command.defined || !judged.wants(Rule::unknown_command)) return;
+  const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
+  if (form.code || form.holes || command.defined || rank >= judged.rank) return;
   const std::string_view text = judged.written(word);
   if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
-  judged.refuse(Rule::unknown_command, word.begin, word.end, shown(text));
+  judged.refuse(Rule::unknown_command, rank, word.begin, word.end, shown(text));
 }
 
 // paths -------------------------------------------------------------------------------------------

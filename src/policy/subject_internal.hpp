@@ -56,7 +56,8 @@ struct Subject {
   // and in a function's definition.
   void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
   // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
-  void refuse_unknown(const Form& form);
+  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
+  void refuse_unknown(const Form& form, bool for_asking = false);
 
   // Where relative paths of the command begin.
   const PathText& base();
@@ -179,7 +180,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 
 // lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
 
-void check_blocked(Subject& subject, const Form& form);
+// The lists of what is blocked and of what is asked about.
+void check_listed(Subject& subject, const Form& form);
 void check_allowed(Subject& subject);
 
 }  // namespace inner

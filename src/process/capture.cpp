@@ -1,5 +1,6 @@
 // The head and the tail of an output, within a bound.
 
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "process/process_internal.hpp"
 
@@ -67,8 +68,8 @@ void Capture::add(std::string_view bytes) {
   }
 }
 
-// True when so many bytes more can be put where they belong without overwriting each other, and as
-// many came already: room for a flood is made when there is one.
+// True when so many more bytes fit without overwriting each other, and as many have come already:
+// large buffers are only allocated for streams that have shown to be large.
 bool Capture::keeps_only_end(std::size_t size) const noexcept {
   return total_ >= std::max(head_size_, size) && max_bytes_ - head_size_ >= size;
 }
@@ -167,14 +168,14 @@ std::uint64_t Capture::last_lines(std::uint64_t begin, std::size_t& count) const
   return begin;
 }
 
-Capture::Chunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
-  Chunk chunk;
+OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_lines) const {
+  OutputChunk chunk;
   cursor = std::min(cursor, total_);
   const std::uint64_t head_end = std::min<std::uint64_t>(total_, head_size_);
   std::uint64_t resume = std::max(cursor, tail_begin());
   std::uint64_t gap_begin = std::max(cursor, head_end);
   std::string before = cursor < head_end ? bytes(cursor, head_end) : std::string();
-  if (max_lines != all_lines) {
+  if (max_lines != unbounded) {
     const bool all_kept = resume == gap_begin;
     const std::uint64_t begin = all_kept ? cursor : resume;
     const std::uint64_t first = last_lines(begin, max_lines);

@@ -1,5 +1,6 @@
 // One run: its events, its deadlines, its handles.
 
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/plan_internal.hpp"
 #include "process/process.hpp"
@@ -22,8 +23,8 @@ Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
           total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
                                                              : Redactor()),
-      err(Stream::err, options.merge_streams ? 0 : options.max_output, options.keep_end_only,
-          out.redactor),
+      err(Stream::err, options.merge_streams || options.terminal_rows > 0 ? 0 : options.max_output,
+          options.keep_end_only, out.redactor),
       unwritten(options.borrowed_input.empty() ? options.input : options.borrowed_input) {}
 
 // The start ---------------------------------------------------------------------------------------
@@ -36,6 +37,7 @@ bool Process::State::prepare() {
     result.outcome = Outcome::cancelled;
     return false;
   }
+  if (!prepare_screen()) return false;
   if (options.spill_dir.empty() || options.spill_dir_fd >= 0) return true;
     // Opened now: a program that may write there could put a link in its place while it runs.
 #if defined(O_PATH)
@@ -67,6 +69,7 @@ void Process::State::set_times() {
   io.input_open = static_cast<bool>(io.input);
   io.input_ends = !options.keep_input_open;
   times.timeout = later(times.started, options.timeout);
+  times.idle = later(times.started, options.idle_timeout);
   if (options.heartbeat.count() > 0 && options.on_heartbeat)
     times.heartbeat = later(times.started, options.heartbeat);
 }
@@ -114,7 +117,8 @@ void Process::State::add_descriptors(std::vector<pollfd>& set) {
 }
 
 Clock::time_point Process::State::deadline() const {
-  if (phase == Phase::running) return std::min({times.timeout, times.heartbeat, times.disk_check});
+  if (phase == Phase::running)
+    return std::min({times.timeout, times.idle, times.heartbeat, times.disk_check});
   if (phase == Phase::asked_to_end || phase == Phase::killed)
     return std::min(times.phase_end, times.heartbeat);
   return Clock::time_point::max();
@@ -142,10 +146,9 @@ void Process::State::check_time(Clock::time_point now) {
     times.heartbeat = later(now, options.heartbeat);
   }
   if (phase == Phase::running) {
-    if (kill_asked.load() || cancelled)
-      ask_to_end(Outcome::cancelled, now);
-    else if (now >= times.timeout)
-      ask_to_end(Outcome::timed_out, now);
+    if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
+    was_idle = now >= times.idle && now < times.timeout;
+    if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
     kill_all();
     phase = Phase::killed;
@@ -184,6 +187,7 @@ void Process::State::finish() {
   }
   close_input();
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
+  result.idle = was_idle;
   result.wall_time =
       std::chrono::duration_cast<std::chrono::microseconds>(times.ended - times.started);
   if (io.input_error != 0)
@@ -253,10 +257,10 @@ void Process::State::end_input() {
   io.input_ends = true;
 }
 
-Process::Chunk Process::State::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) {
+OutputChunk Process::State::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) {
   const std::lock_guard<std::mutex> lock(mutex);
   const Output& output = stream == Stream::out ? io.out : io.err;
-  Chunk chunk = output.capture.read(cursor, done, max_lines);
+  OutputChunk chunk = output.capture.read(cursor, done, max_lines);
   chunk.file = output.spill.path;
   chunk.file_bytes = output.spill.written;
   return chunk;

@@ -1,6 +1,7 @@
 // One run of a command, on this host or elsewhere.
 #pragma once
 
+#include "process/capture_internal.hpp"
 #include "process/plan_internal.hpp"
 #include "process/process.hpp"
 #include "process/process_internal.hpp"
@@ -11,6 +12,8 @@
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
+#include "terminal/terminal.hpp"
+#include "terminal/terminal_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -93,7 +96,8 @@ struct Process::State {
   bool signal_group(int number);
   Expected<void> queue_input(std::string_view bytes);
   void end_input();
-  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
+  Expected<TerminalScreen> screen();
 
   // For the thread that drives it. The bytes that may be read of a stream now; the program waits
   // for more, at its end, too.
@@ -146,6 +150,8 @@ struct Process::State {
     UniqueFd input = UniqueFd();
     int input_error = 0;         // errno that ended it too soon
     std::string_view unwritten;  // of what is given, then of `current_input`
+    char last_written = '\n';
+    bool end_typed = false;  // a terminal's end of input
     std::string current_input = {};
     // Below the mutex.
     std::string queued_input = {};
@@ -157,6 +163,7 @@ struct Process::State {
     Clock::time_point started = {};
     Clock::time_point ended = {};
     Clock::time_point timeout = Clock::time_point::max();
+    Clock::time_point idle = Clock::time_point::max();  // moved on by each output
     Clock::time_point heartbeat = Clock::time_point::max();
     Clock::time_point disk_check = Clock::time_point::max();
     Clock::time_point phase_end = {};  // of asked_to_end and killed
@@ -181,11 +188,15 @@ struct Process::State {
   virtual void fill_status() = 0;
   virtual void check_time(Clock::time_point now);
   virtual void take_bytes(Output& output, std::string_view bytes) { take_output(output, bytes); }
+  // False for one elsewhere, too: the agent there types and answers.
+  virtual bool drives_terminal() const { return false; }
   virtual void release() {}  // frees what a handle need not keep, after the end
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
   const Sandbox::State* sandbox() const { return options.sandbox.state_.get(); }
+  bool one_stream() const { return options.merge_streams || options.terminal_rows > 0; }
   bool prepare();
+  bool prepare_screen();
   void set_times();
   bool end_start();
   bool fail(SpawnStep step, int error, std::string message);
@@ -200,10 +211,12 @@ struct Process::State {
   const ProcessOptions& options;
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // another one once it was asked to end
+  bool was_idle = false;                 // that was for its idle_timeout
   bool reads_in_place = false;           // nothing but the capture needs the bytes of the pipes
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};
+  std::unique_ptr<TerminalEmulator> terminal = {};  // below the mutex; null: it has none
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
@@ -249,7 +262,9 @@ class LocalRun final : public Process::State {
   void check_time(Clock::time_point now) override;
 
   bool check_options();
+  bool drives_terminal() const override { return terminal != nullptr; }
   bool make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]);
+  bool make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool fail_start(const Launch& launch, SpawnStep step, int error, std::string_view file = {});
   void fill_pipe();
   void watch_disk();

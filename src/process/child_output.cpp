@@ -1,5 +1,6 @@
 // One program: its output and its input.
 
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/process_internal.hpp"
@@ -15,7 +16,7 @@ inline namespace v0_1 {
 // end of the program, when every call here slows the child's exit on a shared core.
 void Process::State::output_event(Output& output, short events, ReadBuffer& buffer,
                                   Clock::time_point now) {
-  if (events == POLLHUP)
+  if (events == POLLHUP && !terminal)
     end_output(output);
   else if (events)
     read_output(output, buffer, now);
@@ -33,6 +34,9 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
         direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
+    // A terminal that no program has open any more fails so. It stays open: closing it would end
+    // the programs.
+    if (size < 0 && errno == EIO && terminal) return end_output(output);
     if (size < 0) {
       output.read_error = errno;
       // Nothing reads on: the program gets EPIPE, and does not wait.
@@ -41,6 +45,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
     if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
+    // A callback may have taken its time: it counts from here.
+    if (options.idle_timeout != no_limit) times.idle = later(Clock::now(), options.idle_timeout);
     if (phase == Phase::draining)
       times.drain = std::min(later(now, options.drain), times.drain_end);
     // The pipe is probably empty now; poll knows better than another read.
@@ -83,10 +89,15 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
   if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
+  std::string answers;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     output.capture.add(bytes);
+    if (terminal) terminal->add(bytes);
+    if (terminal) answers = terminal->take_answers();
   }
+  // A terminal answers at once, beside what waits to be read. Without room the answer is lost.
+  if (!answers.empty() && drives_terminal()) (void)write_to_pipe(output.pipe.get(), answers);
   call_back([&] { options.on_output(output.stream, bytes); });
 }
 
@@ -165,7 +176,14 @@ bool Process::State::more_input() {
     ends = io.input_ends;
   }
   io.unwritten = io.current_input;
-  if (io.unwritten.empty() && ends) close_input();
+  if (io.unwritten.empty() && ends) {
+    if (!drives_terminal() || std::exchange(io.end_typed, true)) {
+      close_input();
+    } else {
+      // ctrl-d ends the input at the begin of a line, and otherwise the line.
+      io.unwritten = io.last_written == '\n' ? "\x04"sv : "\x04\x04"sv;
+    }
+  }
   return !io.unwritten.empty();
 }
 
@@ -177,6 +195,7 @@ void Process::State::feed_input() {
     // A program may stop reading when it knows enough.
     close_input();
   } else if (size >= 0) {
+    if (size > 0) io.last_written = io.unwritten[static_cast<std::size_t>(size) - 1];
     io.unwritten.remove_prefix(static_cast<std::size_t>(size));
     more_input();
   } else if (errno != EAGAIN && errno != EINTR) {
@@ -199,6 +218,7 @@ void Process::State::give_input(std::string_view bytes) {
   if (!io.input) return;
   ssize_t size = 0;
   if (waiting_input() == 0) size = write_to_pipe(io.input.get(), bytes);
+  if (size > 0) io.last_written = bytes[static_cast<std::size_t>(size) - 1];
   io.queued_input += bytes.substr(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
 }
 

@@ -22,8 +22,9 @@ inline namespace v0_1 {
 namespace {
 
 #if CODEEXEC_HAS_CLONE
-// Ignored signals would stay ignored in the program, and with SIGPIPE ignored `yes | head` never
-// ends. The kernel cannot be asked for all of them at once; the 62 questions take 5 to 10 us.
+// Sets all signals to their defaults. Ignored signals would stay ignored in the program, and with
+// SIGPIPE ignored `yes | head` never ends. No system call asks for all at once; the 62 calls take
+// 5 to 10 us.
 CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
   unsigned long current[8] = {};
@@ -39,8 +40,8 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   }
 }
 
-// Closes all descriptors from `first` on but `keep`, which is marked so that no program gets it;
-// Linux before 5.9.
+// Closes all descriptors from `first` on but `keep`, which becomes close-on-exec. Needed on Linux
+// before 5.9.
 CODEEXEC_IN_CHILD void close_each(int first, int keep) {
   if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
@@ -65,8 +66,8 @@ CODEEXEC_IN_CHILD void close_each(int first, int keep) {
 CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
   if (plan.work_dir_fd < 0) return plan.work_dir ? raw(SYS_chdir, plan.work_dir) : 0;
 #if CODEEXEC_HAS_SANDBOX
-  // The descriptor belongs to the host's mounts. Among mounts of its own the program needs the
-  // directory of that path there, which must be the same.
+  // The descriptor belongs to the host's mounts. A program with mounts of its own needs the
+  // directory at the same path among those, and it must be the same directory.
   if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
     const long entered = raw(SYS_chdir, plan.work_dir);
     if (entered < 0) return entered;
@@ -82,8 +83,8 @@ CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
 }
 
 #if CODEEXEC_HAS_SANDBOX
-// All of it but the filter, which would keep the next steps from being taken. 0 or a negative
-// errno.
+// Enters all of the sandbox but the system call filter, which would refuse the next steps. Returns
+// 0 or a negative errno.
 CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   if (!plan.sandbox) return 0;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) {
@@ -92,8 +93,8 @@ CODEEXEC_IN_CHILD long enter_sandbox(const ChildPlan& plan) {
   }
   const long result = confine(*plan.sandbox);
   if (result < 0 || plan.supervisor == 0) return result;
-  // Should the supervisor be killed, by whomever, the program dies with it; what it has started
-  // until then is found by its marks.
+  // If the supervisor is killed, by any process, the kernel kills the program with it. What the
+  // program has started until then is found by its marks.
   raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   return raw(SYS_getppid) == plan.supervisor ? 0 : -ESRCH;
 }
@@ -116,8 +117,9 @@ CODEEXEC_IN_CHILD long become_user(const ChildPlan& plan) {
 // Returns only if a step fails.
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   reset_signals(plan);
-  // No terminal: a prompt for a password fails at once instead of waiting for ever.
-  // Where a filter refuses that, a group of its own is what must be there to be killed.
+  // A new session leaves the host's terminal: a prompt for a password then fails at once instead of
+  // waiting for ever. If a filter refuses setsid(), the program at least needs a process group of
+  // its own, which can be killed.
   if (raw(SYS_setsid) < 0) raw(SYS_setpgid, 0, 0);
   // All sources are above 2, so that none is overwritten before its turn.
   const int streams[3] = {plan.input, plan.output, plan.error_output};
@@ -125,7 +127,9 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
     const long result = raw(SYS_dup3, streams[fd], fd, 0);
     if (result < 0) return failed_at(SpawnStep::stdio, result);
   }
-  long result = become_user(plan);
+  long result = plan.terminal ? raw(SYS_ioctl, 0, TIOCSCTTY, 0) : 0;
+  if (result < 0) return failed_at(SpawnStep::stdio, result);
+  result = become_user(plan);
   if (result < 0) return failed_at(SpawnStep::setup, result);
   result = enter_work_dir(plan);
   if (result < 0) return failed_at(SpawnStep::work_dir, result);

@@ -127,7 +127,7 @@ void signal_same(pid_t pid, std::uint64_t start, int number) {
   const UniqueFd handle(open_pidfd(pid));
   ProcessStat stat;
   if (!read_stat(pid, stat) || stat.start != start) return;
-  // Not where a filter refuses that.
+  // Fails where a filter refuses it.
   const bool done = handle && (signal_pidfd(handle.get(), number) || errno == ESRCH);
   if (!done) ::kill(pid, number);
 }
@@ -148,13 +148,13 @@ bool kill_marked(const RunMarks& marks) {
       if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
       if (stat.session == own.session) continue;
       if (start_of(killed, pid) == stat.start) continue;
-      // Known before its pipes are looked at, which are gone when it has executed its program; as
-      // long as it does that it has no stack.
+      // This is read before its pipes are looked at, because they are gone once it has executed its
+      // program. During execve() it has no stack.
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
                           (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
       if (!marked) continue;
-      // Stopped, it cannot start another before all of them are killed.
+      // A stopped process cannot start another one before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       killed.push_back({pid, stat.start});
     }

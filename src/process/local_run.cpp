@@ -1,5 +1,6 @@
 // A program of this host: its start, its deadlines, how it is killed, how it ended.
 
+#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/plan_internal.hpp"
 #include "process/process.hpp"
@@ -9,6 +10,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/sandbox.hpp"
 #include "sandbox/sandbox_internal.hpp"
@@ -50,8 +52,9 @@ bool LocalRun::fail_start(const Launch& launch, SpawnStep step, int error, std::
 // Makes the streams of the program, whose ends are those of descriptors 0, 1 and 2.
 bool LocalRun::make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]) {
   auto& [program_in, program_out, program_err] = program_ends;
-  // Another user may still open its streams by name, such as /dev/stderr. On kernels where a pipe
-  // has no owner (gVisor) that fails, and nothing else.
+  if (terminal) return make_terminal_streams(launch, program_ends);
+  // The program may run as another user and open its streams by name, such as /dev/stderr, so they
+  // get that owner. Where a pipe has no owner (gVisor), only such an open fails.
   const auto make = [this](UniqueFd& read_end, UniqueFd& write_end) {
     if (!make_pipe(read_end, write_end)) return false;
     if (options.uid >= 0)
@@ -99,27 +102,37 @@ bool LocalRun::start(bool at_once) {
     plan.sandbox = &no_sandbox;
   }
   plan.supervised = options.supervised;
+  ListenerPass listener;
+  if (options.on_listener && plan.sandbox && plan.sandbox->proxied) {
+    if (const int error = listener.prepare(); error != 0)
+      return fail_start(launch, SpawnStep::setup, error);
+    plan.listener = &listener;
+  }
 #endif
   UniqueFd program_ends[3];
   if (!make_pipes(launch, program_ends)) return false;
   auto& [program_in, program_out, program_err] = program_ends;
   plan.input = program_in.get();
   plan.output = program_out.get();
-  plan.error_output = options.merge_streams ? program_out.get() : program_err.get();
+  plan.error_output = one_stream() ? program_out.get() : program_err.get();
   times.started = Clock::now();
   Spawned spawned = spawn(plan, supervisor_);
   if (spawned.error != 0) return fail_start(launch, spawned.step, spawned.error);
   child_ = std::move(spawned);
   result.pid = command();
+#if CODEEXEC_HAS_SANDBOX
+  if (plan.listener) options.on_listener(listener.take());
+#endif
   io.out.open = true;
-  io.err.open = !options.merge_streams;
-  if (at_once) {
+  io.err.open = !one_stream();
+  if (at_once && !terminal) {
     io.out.writer = std::move(program_out);
     io.err.writer = std::move(program_err);
   }
   set_nonblocking(io.out.pipe);
   set_nonblocking(io.err.pipe);
-  reads_in_place = !options.on_output && !options.hash_output && io.out.redactor.empty();
+  reads_in_place =
+      !options.on_output && !options.hash_output && io.out.redactor.empty() && !terminal;
   set_times();
   watch_disk();
   return true;
@@ -175,11 +188,11 @@ void LocalRun::check_time(Clock::time_point now) {
   }
 }
 
-// Stops them first, so that none forks away from under the search, then kills.
+// Stops them first, so that none forks during the search, then kills them.
 void LocalRun::kill_all() {
   if (supervised()) {
     order(SIGKILL);
-    // It may have been stopped.
+    // The supervisor may be stopped, and reads the order only when it goes on.
     ::kill(child_.pid, SIGCONT);
     return;
   }
@@ -189,7 +202,8 @@ void LocalRun::kill_all() {
   signal_escaped(SIGKILL);
 }
 
-// The leader has ended: what it leaves is killed while its zombie keeps the group's number ours.
+// The leader has ended. The processes that it left are killed while its zombie keeps the number of
+// the group from being used again.
 void LocalRun::kill_background() {
   signal_group(SIGKILL);
   if (stopped_as == Outcome::exited) return;
@@ -228,7 +242,8 @@ void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   marks.variable = run_variable_;
   marks.since = start_ticks_;
   for (const Output* output : {&io.out, &io.err})
-    if (output->open)
+    // A terminal's name may be another one's elsewhere.
+    if (output->open && !terminal)
       marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
   if (!kill_marked(marks)) result.message = "some of its processes may still be running";
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
@@ -299,8 +314,8 @@ bool LocalRun::send_signal(int number) {
 void LocalRun::signal_tree(int number, bool resume) {
   find_escaped();
   State::signal_tree(number, resume);
-  // The group first: a shell there that waits for one of these would otherwise see that end, and
-  // go on as if it had not been asked to end itself.
+  // The group first: a shell in it that waits for one of the others would otherwise see that end,
+  // and go on before it gets the signal itself.
   if (!escaped_.empty()) await_group_signals();
   signal_escaped(number);
   if (resume) signal_escaped(SIGCONT);
@@ -317,7 +332,7 @@ pid_t LocalRun::command() const {
   return children.empty() ? child_.pid : children[0];
 }
 
-// Tells the supervisor_. False when there is none, or none any more.
+// Sends an order to the supervisor_. False when there is none, or none any more.
 bool LocalRun::order(int number) {
   if (!supervisor_.orders) return false;
   const char byte = static_cast<char>(number);
@@ -380,7 +395,7 @@ void LocalRun::outlive_kill(Clock::time_point) {
   finish();
 }
 
-// It does not die, as it waits in the kernel. A later start reaps it.
+// It does not die because it waits in the kernel. A later start reaps it.
 void LocalRun::give_up() {
   times.ended = Clock::now();
   result.message = "it did not die within 2 s of SIGKILL and was given up";

@@ -16,13 +16,14 @@
 // pipe for ever. The leader stays a zombie until the very last step, which keeps its process group
 // number from being used again while the group is being killed.
 //
-// What cannot be reached from here is a process that left the group, whose parents are dead, and
-// that has closed our pipes. A supervisor holds that, where there is one; see below.
+// One kind of process cannot be found from here: it left the group, its parents are dead, and it
+// closed our pipes. A supervisor is the parent of such a process, and kills it; see below.
 #pragma once
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 
 namespace codeexec {
@@ -49,7 +50,8 @@ struct ChildPlan {
   int output = -1;
   int error_output = -1;
   int pass_fd = -1;
-  long uid = -1;  // to become; -1: as it is
+  bool terminal = false;  // `input` is one, to control the session
+  long uid = -1;          // to become; -1: as it is
   long gid = -1;
   long pid = 0;              // of the child, which writes it
   std::uint32_t in_use = 0;  // until it has executed its program or ended: the kernel makes it 0
@@ -59,6 +61,7 @@ struct ChildPlan {
   bool supervised = false;  // by a supervisor where there can be one, whatever the sandbox wants
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
+  const ListenerPass* listener = nullptr;  // what a supervisor makes in its network; or null
   long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
 #endif
   bool handlers_cleared = false;
@@ -83,10 +86,10 @@ struct SupervisorReport {
   rusage usage;
 };
 
-// The memory of a supervisor, in pages of its own. It reports through it that the command runs or
-// why it does not, which is waited for, and how it ended, which is read when it is gone. What comes
-// first is needed at the start and at the end, and goes back to the system in between, so that a
-// command that runs for more than a moment costs the last page.
+// The memory of a supervisor, in pages of its own. In it the supervisor reports that the command
+// runs or why it does not (the host waits for that), and how it ended (the host reads that when the
+// supervisor is gone). The first pages are needed at the start and at the end, and go back to the
+// system in between, so that a command that runs for more than a moment costs only the last page.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
@@ -105,7 +108,7 @@ struct Supervision {
   std::size_t page_size = 0;
   std::size_t found_count = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
-  // Another one. The kernel makes it 0 when the supervisor ends, however that comes.
+  // Another one. The kernel sets it to 0 when the supervisor ends for any reason.
   enum Life : std::uint32_t { gone, starting, watching };
   std::uint32_t life = starting;
   bool told_start = false;  // what `report` has of it is there

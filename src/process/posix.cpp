@@ -19,6 +19,7 @@ SpawnStep become_program_after_fork(ChildPlan& plan) {
   ::setsid();
   if (::dup2(plan.input, 0) < 0 || ::dup2(plan.output, 1) < 0 || ::dup2(plan.error_output, 2) < 0)
     return SpawnStep::stdio;
+  if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return SpawnStep::stdio;
   if (plan.work_dir_fd >= 0) {
     if (::fchdir(plan.work_dir_fd) != 0) return SpawnStep::work_dir;
   } else if (plan.work_dir) {

@@ -134,8 +134,8 @@ void Process::Reactor::add(std::shared_ptr<State> state) {
 }
 
 void Process::Reactor::wake() {
-  // A full pipe wakes it just as well. Without memory for it, there is some in a moment: a wake-up
-  // that is lost would be waited for without end.
+  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
+  // lost wake-up the thread would wait without end.
   while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
     ::poll(nullptr, 0, 1);
 }
@@ -162,8 +162,8 @@ void Process::Reactor::loop() {
     {
       const std::lock_guard<std::mutex> lock(mutex);
       if (ending) return;
-      // What was asked of a new one may have woken this thread before it was here: the wake-up is
-      // spent, so it is looked at once without waiting.
+      // A request to a new run may have woken this thread before the run was in the list. That
+      // wake-up is spent, so each new run gets one step without waiting.
       if (!incoming.empty()) deadline = Clock::now();
       running.splice(running.end(), incoming);
       if (running.empty()) last.swap(self);
@@ -283,7 +283,9 @@ void Process::close_input() const {
   reactor_->wake();
 }
 
-Process::Chunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
+
+OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   return state_->read(stream, cursor, max_lines);
 }
 

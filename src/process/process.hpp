@@ -3,6 +3,7 @@
 
 #include "base/base.hpp"
 #include "sandbox/sandbox.hpp"
+#include "terminal/terminal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -36,125 +37,32 @@ struct OutputCounts {
   std::string sha256 = {};          // of all bytes, with ProcessOptions::hash_output: 64 hex digits
 };
 
-// Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
-// blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
-class Capture {
- public:
-  struct Chunk {
-    std::string text = {};         // well-formed UTF-8
-    std::uint64_t next = 0;        // the cursor for the next call
-    std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
-    std::string file = {};         // the spill file, when there is one; set by Process::read()
-    std::uint64_t file_bytes = 0;  // in that file
-  };
-
-  // Half of max_bytes (rounded down) is kept from the start, the rest from the end.
-  explicit Capture(std::size_t max_bytes);
-  // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
-  Capture(std::size_t max_bytes, std::size_t head_bytes);
-  void add(std::string_view bytes);
-  std::uint64_t total_bytes() const noexcept { return total_; }
-
-  // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
-  // cut in two. When bytes were dropped, this line stands in their place:
-  //   "\n... (truncated, exceeded <max_bytes> bytes: <n> bytes omitted) ...\n"
-  // Sets the first three of `counts`, when given.
-  std::string text(OutputCounts* counts = nullptr) const;
-
-  // What came after the first `cursor` bytes, with the line "\n... (<n> bytes omitted) ...\n" where
-  // some are missing. A character that has not arrived whole waits for the next call, unless the
-  // stream has `ended`. Start with cursor 0, then pass Chunk::next. At most the last `max_lines`
-  // lines are returned; those before them are missed, too.
-  Chunk read(std::uint64_t cursor, bool ended, std::size_t max_lines = all_lines) const;
-  static constexpr std::size_t all_lines = unbounded;
-  // What stands in the text of read() for bytes that are missing.
-  static std::string gap(std::uint64_t missed);
-
-  // Calls `use` with the kept bytes from offset `begin` to `end` of the stream, piece by piece.
-  void visit(std::uint64_t begin, std::uint64_t end, FunctionRef<void(std::string_view)> use) const;
-
- private:
-  friend class Process;
-  static constexpr std::size_t block_size = 65536;
-  bool keeps_only_end(std::size_t size) const noexcept;
-  char* room(std::uint64_t offset, std::size_t& size);
-  void grow_first(std::size_t size);
-  std::size_t position(std::uint64_t offset) const noexcept;
-  std::size_t contiguous(std::size_t position) const noexcept;
-  std::uint64_t tail_begin() const noexcept;
-  std::uint64_t last_lines(std::uint64_t begin, std::size_t& count) const;
-  std::string bytes(std::uint64_t begin, std::uint64_t end) const;
-
-  std::size_t max_bytes_ = 0;
-  std::size_t head_size_ = 0;
-  std::uint64_t total_ = 0;
-  std::vector<std::unique_ptr<char[]>> blocks_ = {};
-  std::size_t first_size_ = 0;  // of the first block, which grows: most streams are short
-};
-
-// Masks secrets in a stream that comes in pieces. Every byte that is part of an occurrence goes;
-// occurrences that overlap become one mask, those that only touch one each. Line ends at the end of
-// a secret do not count as part of it: `echo` prints them, `$(...)` does not. Linear in the bytes,
-// whatever the secrets are (Aho-Corasick). Takes about 20 bytes of memory for each byte of all
-// secrets, shared by copies, and holds back at most the longest one. Not thread-safe; a copy goes
-// on with a stream of its own.
-class Redactor {
- public:
-  static constexpr std::size_t min_size = 4;  // shorter ones are left out: they would hit by chance
-  // Bytes of all secrets together. Options that take secrets refuse more. A Redactor works with up
-  // to 4 GiB, and takes the memory.
-  static constexpr std::size_t max_total = std::size_t{1} << 20;
-  static constexpr std::string_view mask = "[redacted]";
-
-  // Masks nothing.
-  Redactor() = default;
-  explicit Redactor(const std::vector<std::string>& secrets);
-  bool empty() const noexcept { return !table_; }
-
-  // What is known of the stream so far that was not returned before: `bytes`, after what was held
-  // back because a secret might have begun there. No byte is held back longer than that. Valid
-  // until the next call, and as long as `bytes` are: most of it is part of them.
-  std::string_view add(std::string_view bytes);
-  // The rest, at the end of the stream. What is added later begins another.
-  std::string_view finish();
-  // Masks returned so far.
-  std::uint64_t count() const noexcept { return count_; }
-
-  // A whole text at once.
-  std::string redact(std::string_view text) const;
-
- private:
-  struct Table;
-  std::string_view scan(std::string_view piece);
-  void found(std::uint64_t begin, std::uint64_t end);
-  void settle(std::uint64_t limit, std::string_view piece);
-  void give(std::uint64_t end, std::string_view piece);
-
-  // Offsets count bytes from the start of the stream.
-  std::shared_ptr<const Table> table_ = {};
-  std::size_t state_ = 0;           // of the automaton
-  std::uint64_t position_ = 0;      // bytes taken
-  std::uint64_t decided_ = 0;       // bytes before this one were returned or masked
-  std::uint64_t masked_until_ = 0;  // the end of what the last returned mask stands for
-  // To be masked, from the first to before the second byte; in order, not overlapping.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_ = {};
-  std::size_t first_span_ = 0;  // those before it are done
-  std::string held_ = {};       // the last bytes taken: all that are not decided, or more
-  std::string out_ = {};
-  std::uint64_t count_ = 0;
+// A piece of a stream, as read() of a Process, an Execution or Jobs gives it.
+//
+// The text is the output after the first `cursor` bytes, as far as it is still kept. The line
+// "\n... (<n> bytes omitted) ...\n" stands where bytes are missing. A character that has only
+// arrived in part waits for the next call, unless the stream has ended. Begin with cursor 0, then
+// pass `next`. At most the last `max_lines` lines are returned; lines before them count as missed.
+struct OutputChunk {
+  std::string text = {};         // well-formed UTF-8
+  std::uint64_t next = 0;        // the cursor for the next call
+  std::uint64_t missed = 0;      // bytes after the cursor that are no longer kept
+  std::string file = {};         // the spill file, when there is one
+  std::uint64_t file_bytes = 0;  // in that file
 };
 
 struct ProcessOptions {
   // Program and arguments. A program without a slash is searched in the PATH of `environment`
   // (without one: /bin:/usr/bin), as execvp(3) does, scripts without a #! line included.
   std::vector<std::string> argv = {};
-  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: the processes of a
-  // run that went elsewhere are found by its value.
+  // NAME=value; exactly this, nothing is inherited. CODEEXEC_RUN_ID is added: its value finds the
+  // processes of the run that left its process group and session.
   std::vector<std::string> environment = {};
   std::string work_dir = {};  // empty: the caller's
   int work_dir_fd = -1;       // an open directory, borrowed during the start; wins over work_dir
   int pass_fd = -1;           // borrowed during the start; the program gets it as descriptor 3
-  // On Linux, for root: user and group of the program, which has no other group. -1: this one's.
+  // On Linux, for root: user and group of the program, which has no other groups. -1: those of this
+  // process.
   std::int64_t uid = -1;
   std::int64_t gid = -1;
   // Fed to standard input, which is then closed. Empty: standard input is /dev/null.
@@ -162,27 +70,39 @@ struct ProcessOptions {
   std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
   bool keep_input_open = false;          // for Process::write(), until Process::close_input()
   bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
+  // Makes a terminal of this size the standard streams of the program, which controls its session:
+  // 1 to 200 rows and 1 to 500 columns; both 0: no terminal. Output is one stream, as with
+  // merge_streams; the end of input is typed as ctrl-d; TERM is xterm-256color. Questions of the
+  // program to the terminal are answered. A terminal line takes at most 4 KiB of input until the
+  // program reads it.
+  int terminal_rows = 0;
+  int terminal_cols = 0;
 
-  // What the program is held to. With one that is not off, a supervisor stands between the host and
-  // the program (Linux on x86_64 and aarch64): it adopts whatever the program leaves behind, and
-  // kills all of it when the program ends, and when the host does. It is a process of its own on
-  // the host's memory, so that `ps` shows it under the name codeexec with the host's size.
+  // The sandbox of the program. Unless it is off, a supervisor stands between the host (the process
+  // that uses this library) and the program, on Linux on x86_64 and aarch64. It adopts all
+  // processes that the program leaves behind, and kills them when the program or the host ends.
+  // It is a process that shares the host's memory, so `ps` shows it as codeexec with the host's
+  // size.
   Sandbox sandbox = {};
-  // The same supervisor without a sandbox: nothing of the program outlives it or the host, but for
-  // what became another user's (by sudo) or killed the supervisor. Where there can be none (another
-  // system, an emulator, Linux before 5.2), it has no effect.
+  // With Network::allow of the sandbox: called once, in the thread that starts the program and when
+  // it runs, with a socket that listens on port 61080 of the 127.0.0.1 of its network, for a proxy.
+  Function<void(UniqueFd)> on_listener = {};
+  // The same supervisor without a sandbox: no process of the program outlives the program or the
+  // host. Exceptions are processes of another user (by sudo), and a program that kills the
+  // supervisor. Without support (another system, an emulator, Linux before 5.2) it has no effect.
   bool supervised = false;
   // Values that are masked: each occurrence in the output, in the spill file and in what on_output
-  // is given becomes [redacted], also when it comes in pieces; see Redactor. Those of fewer than
-  // Redactor::min_size bytes are not; with more than Redactor::max_total nothing is started.
+  // gets becomes [redacted], also when it arrives in pieces. Values of fewer than 4 bytes are not
+  // masked. With more than 1 MiB of values the start fails. Line ends at the end of a value do not
+  // count.
   std::vector<std::string> secrets = {};
 
-  // Bytes kept per stream, see Capture.
+  // Bytes kept per stream, its head and its tail.
   std::size_t max_output = std::size_t{1} << 20;  // 0: none
   bool keep_end_only = false;                     // all of them from its end, to follow the output
   // When not empty: a stream that outgrows max_output, or spill_above when that is less, goes whole
   // into a new file in this directory (mode 0600, name codeexec-<random>.out or .err), which is the
-  // caller's to delete. It is opened at the start: what takes its place later has no part in it.
+  // caller's to delete. The directory is opened at the start, so replacing it later has no effect.
   std::string spill_dir = {};
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
@@ -194,6 +114,8 @@ struct ProcessOptions {
   // Times. Zero or less means at once; no_limit means never. `timeout` counts from the start of the
   // program.
   std::chrono::milliseconds timeout = no_limit;
+  // Stops it like a timeout when neither stream has brought a byte for so long.
+  std::chrono::milliseconds idle_timeout = no_limit;
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
   // Once the program has ended, its pipes are read until they are closed everywhere, or `drain`
   // passes without data, or `max_drain` passes in all.
@@ -229,7 +151,8 @@ struct ProcessResult {
   Outcome outcome = Outcome::not_started;
   // 0 to 255 when the program left by itself (after a SIGTERM of ours, too), else -1.
   int exit_code = -1;
-  int signal = 0;  // that ended it, or 0
+  int signal = 0;     // that ended it, or 0
+  bool idle = false;  // timed_out for its idle_timeout
   std::string out = {};
   std::string err = {};
   OutputCounts out_counts = {};
@@ -256,26 +179,26 @@ struct ProcessResult {
 // any thread; a pthread_cancel() is acted upon after the run. The caller's signal handlers, masks,
 // SIGCHLD disposition and other children are neither used nor changed.
 //
-// The program runs in a session of its own (no terminal), with an empty signal mask, all signals at
-// their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and pass_fd's 3.
-// A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of its
-// descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also goes
-// to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes. When
-// the program ends by itself, its group is killed and, when the pipes are not closed by that, the
-// same processes are. With a supervisor all that the program left is killed in each case. One that
-// does not die within two seconds is given up, and `message` says so.
+// The program runs in a session of its own (no terminal of ours), with an empty signal mask, all
+// signals at their defaults, no core dumps (RLIMIT_CORE 0) and no descriptors but 0, 1, 2 and
+// pass_fd's 3. A timeout or cancel sends SIGTERM and SIGCONT to its process group and to those of
+// its descendants that left the group, then SIGKILL after kill_grace. On Linux, SIGKILL then also
+// goes to every process that is still in its session, has its CODEEXEC_RUN_ID or holds its pipes.
+// When the program ends by itself, its group is killed; if that does not close the pipes, the same
+// processes are killed, too. With a supervisor, all processes that the program left are killed in
+// each case. A process that does not die within two seconds is given up, and `message` says so.
 ProcessResult run_process(const ProcessOptions& options);
 
-// A running program. All started ones share one thread of this library, which begins with the first
-// Process and has ended when the last one's destructor returns (in a callback: soon after). Members
-// are safe from any thread (except moving and destroying); a copy made by fork(2) of the host does
-// nothing.
+// A running program. All started programs share one thread of this library. The thread begins with
+// the first Process and has ended when the destructor of the last one returns (in a callback: soon
+// after). Members are safe from any thread (except moving and destroying). In a child that the host
+// makes by fork(2), they do nothing.
 class Process {
  public:
   // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. When the start
-  // failed it is not called; `failure`, when given, then holds all that is known, and the error the
-  // same errno and message.
+  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. It is not called
+  // if the start fails. `failure`, when given, then holds all that is known; the error has the same
+  // errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
                                  ProcessResult* failure = nullptr);
@@ -306,9 +229,12 @@ class Process {
   // End of input, after everything that was queued.
   void close_input() const;
 
-  using Chunk = Capture::Chunk;
-  // What the stream brought since `cursor`, as far as it is still kept; see Capture::read().
-  Chunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = Capture::all_lines) const;
+  // What the terminal of the program shows, or showed when it ended.
+  //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
+  Expected<TerminalScreen> screen() const;
+
+  // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
+  OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
   struct State;  // internal
 

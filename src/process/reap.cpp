@@ -17,8 +17,8 @@ void decode_wait_status(int status, ExitStatus& result) {
 }
 
 #if defined(__linux__)
-// Linux 6.15 keeps the status for the holders of a pidfd when the host has reaped the child, or had
-// it reaped by ignoring SIGCHLD.
+// From Linux 6.15 on, holders of a pidfd can read the status even if the host has reaped the child,
+// or the kernel did because the host ignores SIGCHLD.
 void ask_pidfd(int pidfd, ExitStatus& result) {
   struct PidfdInfo {  // first version of the kernel's struct pidfd_info
     std::uint64_t mask;
@@ -78,9 +78,8 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
 
 namespace {
 
-// Children that were killed and are not waited for: those that did not die of it (they wait in the
-// kernel for a device or a network file system), and those that take their time. They are reaped
-// when they have ended, at some later start.
+// Children that were killed and are not waited for: they wait in the kernel for a device or a
+// network file system, or take long to end. A later start reaps them when they have ended.
 struct Abandoned {
   std::mutex mutex = {};
   std::vector<pid_t> pids = {};

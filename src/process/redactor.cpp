@@ -1,5 +1,6 @@
 // Secrets in an output, replaced while it streams.
 
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 
 #include "base/base_internal.hpp"
@@ -13,9 +14,9 @@ static_assert(Redactor::min_size == shortest_secret && Redactor::max_total == lo
 // The secrets as a trie. States are numbered in breadth-first order, so that the children of each
 // have numbers in a row, in order of their bytes: no state needs a table of 256.
 //
-// At the root most bytes need no look: two bytes tell, at the end of a window as long as the
-// shortest secret, how far the next secret is away at least (Wu and Manber). Every look goes on by
-// a byte or more, so that this is linear, too.
+// At the root most bytes are skipped (Wu and Manber). The last two bytes of a window as long as the
+// shortest secret give the least distance to the next secret. Every step moves on by a byte or
+// more, so that this is linear, too.
 struct Redactor::Table {
   using Index = std::uint32_t;
   static constexpr Index root = 0;

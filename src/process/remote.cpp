@@ -39,7 +39,8 @@ bool RemoteRun::start(bool at_once) {
   io.err.pipe = command_->take_err();
   io.input = command_->take_input(io.unwritten);
   result.pid = command_->pid();
-  io.out.open = io.err.open = true;
+  io.out.open = true;
+  io.err.open = !one_stream();
   // The way there and back counts. Longer waits do not: the place was still to be made.
   times.started = Clock::now();
   if (times.started - asked < std::chrono::seconds(1)) times.started = asked;

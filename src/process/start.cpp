@@ -118,7 +118,7 @@ void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline) {
-  // Without descriptors it looks again and again: the system is short of them for a moment.
+  // Without a descriptor this polls: the system lacks descriptors only for a moment.
   const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
   std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
   if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});

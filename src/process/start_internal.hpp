@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/plan_internal.hpp"
+#include "terminal/terminal_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -31,7 +32,7 @@ struct Spawned : ChildHandle {
   bool no_supervisor = false;  // there can be none here; no command has been started
 };
 
-// Lets nothing that a pump does be cut short by pthread_cancel(): the call is acted upon after.
+// Blocks pthread_cancel() while a run is driven; a cancel takes effect afterwards.
 class CancellationPause {
  public:
   CancellationPause() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -70,7 +71,8 @@ std::vector<std::string> own_variables();
 bool make_pipe(UniqueFd& read_end, UniqueFd& write_end);
 
 #if defined(__linux__)
-// A process, and not another that gets its number later; -1 before Linux 5.3.
+// A descriptor of a process, which never means another one that gets its pid later. -1 before Linux
+// 5.3.
 int open_pidfd(pid_t pid);
 #endif
 
@@ -79,7 +81,7 @@ void set_nonblocking(const UniqueFd& fd);
 // Of the file system that a directory lies on, for users without privileges; 0 if it is not known.
 std::uint64_t free_bytes(const UniqueFd& directory);
 
-// Its value is another for each run, so that the processes of a run can be found by it.
+// Its value is different for each run, so that the processes of a run can be found by it.
 inline constexpr std::string_view run_variable_name = "CODEEXEC_RUN_ID=";
 
 // Everything a child needs that takes memory, made before it exists.
@@ -95,7 +97,7 @@ class Launch {
     }
     // No pointer moves: there is room for all of them.
     pointers_ = std::vector<char*>(candidates_.size() + 2 * options.argv.size() +
-                                   options.environment.size() + 6);
+                                   options.environment.size() + 7);
     next_ = pointers_.data();
     plan.paths = next_;
     add(candidates_, 0);
@@ -107,8 +109,12 @@ class Launch {
     *next_++ = nullptr;
     add(options.argv, 1);
     plan.environment = next_;
+    plan.terminal = options.terminal_rows > 0;
     for (const std::string& variable : options.environment)
-      if (!starts_with(variable, run_variable_name)) add(variable);
+      if (!starts_with(variable, run_variable_name) &&
+          !(plan.terminal && starts_with(variable, "TERM="sv)))
+        add(variable);
+    if (plan.terminal) *next_++ = const_cast<char*>(terminal_variable);
     add(run_variable);
     *next_ = nullptr;
     plan.work_dir = options.work_dir.empty() ? nullptr : options.work_dir.c_str();
@@ -179,8 +185,8 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument);
 
 int watch_by_thread(Spawned& child);
 
-// Reads what a child has written to its pipe. False when there is nothing, or not all of it. Tries
-// again what has failed: without a report it is not known whether a program runs.
+// Reads the report of a child from its pipe. False: there is none, or only a part. Retries reads
+// that fail: without a report it is not known whether a program runs.
 template <class Record>
 bool read_record(const UniqueFd& pipe, Record& record) {
   constexpr int most_failures = 10;
@@ -220,7 +226,7 @@ inline constexpr SandboxPlan no_sandbox = {false};
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
 #endif
 
-// Both failures pass by themselves: a system that is out of processes for a moment, and a program
+// Two failures are temporary: a system that is out of processes for a moment, and a program
 // that another thread's fork still holds open for writing.
 Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor);
 

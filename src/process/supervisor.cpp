@@ -7,6 +7,7 @@
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/child_internal.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/system_calls_internal.hpp"
 
@@ -19,17 +20,18 @@ namespace {
 
 // supervising -------------------------------------------------------------------------------------
 //
-// A supervised command is the child of a supervisor, and that is ours: a process on this program's
-// memory that never executes anything, and so costs a clone without an exec. It is a subreaper:
-// whatever the command starts, in whichever session, becomes its child when its own parents die.
-// So it can kill all of them when the command ends, when it is told to, and when this program is
-// gone, however that came; and it knows that nobody is left when it has no more children.
+// A supervised command is the child of a supervisor, which is a child of this program. The
+// supervisor shares this program's memory and never calls exec, so it costs only a clone. It is a
+// subreaper: each process that the command starts, in any session, becomes its child when its own
+// parents die.
+// So it can kill all of them when the command ends, when this program orders it, and when this
+// program is gone for any reason. When it has no more children, no process of the command is left.
 //
-// It shares the memory with threads that go on running: it may use nothing but raw system calls and
-// what lies in its Supervision, which must stay until it has ended.
+// Threads of this program go on running in the same memory. So the supervisor uses only raw system
+// calls and the data in its Supervision, which must stay until it has ended.
 
-// Where it keeps its descriptors, in a table of its own: in place of the standard streams, which a
-// command is given anew.
+// Where the supervisor keeps its descriptors, in a table of its own: in place of the standard
+// streams. The command gets new ones.
 enum SupervisorDescriptor : int { orders_fd, host_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
@@ -38,8 +40,8 @@ CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
   raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
 }
 
-// Puts what it needs of the host's where it stays. Before the command is started, as it can fail.
-// 0 or a negative errno.
+// Moves the host's descriptors that the supervisor needs to these numbers. This can fail, so it is
+// done before the command is started. Returns 0 or a negative errno.
 CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
   const int kept[] = {run.orders, run.host};
   for (int i = 0; i < first_other_fd; ++i) {
@@ -67,7 +69,7 @@ CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
   run.path[size] = '\0';
 }
 
-// Adds the processes of such a list to those that were found. False: it cannot be read.
+// Adds the processes that a file of children lists to those found. False: it cannot be read.
 CODEEXEC_IN_CHILD bool find_children(Supervision& run, const char* path) {
   const long list = raw(SYS_openat, AT_FDCWD, path, O_RDONLY, 0);
   if (list < 0) return false;
@@ -107,12 +109,13 @@ CODEEXEC_IN_CHILD void find_children_of(Supervision& run, int pid) {
   raw(SYS_close, threads);
 }
 
-// Kills all descendants, each after it was stopped and looked into, so that it cannot go on making
-// others meanwhile. None is reaped during that, and so no number becomes another's. What came in
-// between is there for the next time. False: they cannot be found, or not be killed.
+// Kills all descendants. Each is stopped before its children are listed, so that it cannot make
+// more meanwhile. None is reaped during that, so no pid is used again. A process that appears in
+// between is found on the next pass. False: they cannot be found, or cannot be killed.
 CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
   if (run.own_table) {
-    // To everybody in that table but itself; elsewhere it would be everybody of the user.
+    // As pid 1 of its own process table, -1 means all processes in that table but itself. In any
+    // other table it would mean all processes of the user.
     if (raw(SYS_getpid) == 1) raw(SYS_kill, -1, SIGKILL);
     return true;
   }
@@ -134,7 +137,7 @@ CODEEXEC_IN_CHILD KernelSigset only_child_ended() {
   return set;
 }
 
-// Takes a process away, if it has ended, and notes how the command did.
+// Reaps a process if it has ended. If it is the command, records how it ended.
 CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   SupervisorReport& report = run.report;
   const bool is_command = pid == report.pid && !report.known;
@@ -151,7 +154,7 @@ CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   report.value = run.info.si_status;
 }
 
-// Takes away all that has ended. False: there is none left.
+// Reaps all processes that have ended. False: no child is left.
 CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   if (!run.report.known) take_away(run, run.report.pid);
   for (;;) {
@@ -164,9 +167,9 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   }
 }
 
-// Until none is left, however long some take to die. The end of a process that another one traces
-// comes only when that one has gone, so that nobody is waited for alone. False: there are some that
-// cannot be found or killed, after a second.
+// Kills children until none is left, however long some take to die. A process that another one
+// traces ends only when its tracer is gone, so this never waits for a single child. False: after a
+// second there are still some that cannot be found or killed.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
   const KernelSigset child_ended = only_child_ended();
@@ -180,7 +183,7 @@ CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   return true;
 }
 
-// Takes away daemons of the command that have ended before it; nobody else would.
+// Reaps daemons of the command that have ended before it: only their parent, this process, can.
 CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   for (;;) {
     run.info.si_pid = 0;
@@ -191,7 +194,7 @@ CODEEXEC_IN_CHILD void reap_orphans(Supervision& run) {
   }
 }
 
-// Gives back the pages that the start needed, up to what this and its callers use of the stack.
+// Gives back the pages that the start needed, but not the stack that this and its callers use.
 CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
   constexpr std::uintptr_t most_used_from_here = 1024;
   volatile char here = 0;
@@ -200,16 +203,17 @@ CODEEXEC_IN_CHILD void give_back_memory(Supervision& run) {
   raw(SYS_madvise, &run, (end - begin) / run.page_size * run.page_size, MADV_DONTNEED);
 }
 
-// What is worth its while for a command that runs for long.
+// Prepares for a command that runs for long: gives back memory, and watches for orphans that end.
+// For a short command these calls would cost more than they save.
 CODEEXEC_IN_CHILD void settle_down(Supervision& run) {
   give_back_memory(run);
-  // One that came before is still there, as it is blocked here.
+  // A SIGCHLD that came before is still pending, as it is blocked here.
   const KernelSigset child_ended = only_child_ended();
   run.child_ended = static_cast<int>(
       raw(SYS_signalfd4, -1, &child_ended, kernel_sigset_size, O_CLOEXEC | O_NONBLOCK));
 }
 
-// Waits until the command has ended, or is to end.
+// Waits until the command has ended or an order to end it arrives.
 CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
   long time_left[2] = {0, 20000000};  // until it counts as one that runs for long
   bool settled = false;
@@ -260,18 +264,19 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
 
 CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
-  // Who kills the host's group must not kill this, too.
+  // A signal to the host's process group must not kill the supervisor, too.
   raw(SYS_setpgid, 0, 0);
   // A host that ignores this signal has its children reaped by the kernel.
   const unsigned long by_default[8] = {};
   raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], nullptr, kernel_sigset_size);
   long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  ChildPlan& plan = *run.plan;
   if (result == 0) result = set_up_namespaces(*run.sandbox);
+  if (result == 0 && plan.listener) result = plan.listener->pass();
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::sandbox, result);
     return result;
   }
-  ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
   result = move_descriptors(run);
   if (result == 0)
@@ -312,9 +317,9 @@ CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
-// Whether a child shares this program's memory, which is not so in an emulator, and is given with a
-// pidfd (Linux 5.2). Learned from one that does nothing, so that no command is started in vain. An
-// errno, or 0.
+// Checks that a child shares this program's memory (emulators copy it) and comes with a pidfd
+// (Linux 5.2). A child that does nothing shows it, so that no command is started in vain. Returns 0
+// or an errno.
 int check_sharing() {
   static std::atomic<bool> shared{false};
   if (shared.load()) return 0;
@@ -337,12 +342,12 @@ int check_sharing() {
   return shared.load() ? 0 : ENOSYS;
 }
 
-// A child that could not be made for want of something that there may be more of in a moment.
+// Whether a child could not be made because the system lacks something that may be free soon.
 bool is_passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
-// The memory of a supervisor that has ended, for the next one: five pages at most that are in use.
+// The memory of a supervisor that has ended, kept for the next one. At most five pages are in use.
 std::atomic<Supervision*> spare_supervision{nullptr};
 
 int make_supervision(Supervisor& supervisor) {
@@ -362,15 +367,15 @@ void wait_while(const std::uint32_t& word, std::uint32_t value) {
     ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
 }
 
-// What became of a command whose supervisor was killed, by that command for example, before it
-// reported the start.
+// The failure of a start whose supervisor was killed before it reported, for example by the command
+// itself.
 Failure unreported_start(ChildPlan& plan) {
   if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
   wait_while(plan.in_use, 1);
   return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
 }
 
-// Waits for the report of a supervisor that was made. Sets `error` when the command does not run.
+// Waits until a new supervisor reports the start. Sets `error` when the command does not run.
 void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
   Supervision& run = *supervisor.run;
   wait_while(run.life, Supervision::starting);
@@ -386,7 +391,8 @@ void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
   child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
   supervisor.orders.reset();  // its order to end
   reap_failed(child.pid);
-  // Killed by somebody during the start, it may have left a child that still uses its memory.
+  // A supervisor killed during the start may have left a child that still uses its memory: it is
+  // leaked on purpose.
   if (!told) (void)supervisor.run.release();
   child.exit_event.reset();
 }

@@ -15,6 +15,20 @@
 
 namespace codeexec {
 inline namespace v0_1 {
+namespace {
+
+// Letters match in both cases.
+void add_other_case(std::vector<RegexRange>& ranges) {
+  const std::size_t size = ranges.size();
+  for (std::size_t i = 0; i < size; ++i) {
+    const RegexRange range = ranges[i];
+    for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
+         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
+      if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
+  }
+}
+
+}  // namespace
 
 Regex::Parser::Item Regex::Parser::take_item() {
   const std::size_t offset = at_;
@@ -185,16 +199,6 @@ bool Regex::Parser::set_bound(std::size_t set_offset, std::uint32_t& code, char&
   if (code != '\\') return true;
   shorthand = take_shorthand();
   return shorthand || escaped_char(offset, true, code);
-}
-
-void Regex::Parser::add_other_case(std::vector<RegexRange>& ranges) {
-  const std::size_t size = ranges.size();
-  for (std::size_t i = 0; i < size; ++i) {
-    const RegexRange range = ranges[i];
-    for (std::uint32_t code = std::max<std::uint32_t>(range.first, 'A');
-         code <= std::min<std::uint32_t>(range.last, 'z'); ++code)
-      if (is_ascii_letter(code)) ranges.push_back({code ^ 0x20, code ^ 0x20});
-  }
 }
 
 // groups -----------------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ class Regex::Matcher {
     any_will_do_ = true;
     return run(0);
   }
-  std::optional<Span> first_match(std::size_t from) {
+  std::optional<std::string_view> first_match(std::size_t from) {
     if (from > text_.size() || !run(from)) return std::nullopt;
-    return best_;
+    return text_.substr(best_.begin, best_.end - best_.begin);
   }
 
  private:
@@ -55,7 +55,10 @@ class Regex::Matcher {
   bool whole_ = false;
   bool any_will_do_ = false;
   bool matched_ = false;
-  Span best_ = {};
+  struct {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  } best_ = {};
   std::vector<Thread> arrived_ = {};    // after the last character, the preferred first
   std::vector<Thread> ready_ = {};      // at steps that consume a character
   std::vector<std::size_t> seen_ = {};  // by step: the position + 1 at which it was reached
@@ -151,10 +154,11 @@ class Regex::Matcher {
   }
 };
 
-Expected<Regex> Regex::compile(std::string_view pattern) { return compile(pattern, Options()); }
-
-Expected<Regex> Regex::compile(std::string_view pattern, const Options& options) {
-  auto program = Parser(pattern, options).parse();
+Expected<Regex> Regex::compile(std::string_view pattern, std::string_view flags) {
+  if (flags.find_first_not_of("aimsux"sv) != std::string_view::npos)
+    return make_error(ErrorCode::invalid_argument, "flags: % has a letter that is none of aimsux",
+                      {in_quotes(flags)});
+  auto program = Parser(pattern, flags).parse();
   if (!program) return program.failure();
   return Regex(std::move(*program));
 }
@@ -171,7 +175,7 @@ bool Regex::search(std::string_view text) const {
   return Matcher(*program_, text).matches_anywhere();
 }
 
-std::optional<Regex::Span> Regex::find(std::string_view text, std::size_t from) const {
+std::optional<std::string_view> Regex::find(std::string_view text, std::size_t from) const {
   return Matcher(*program_, text).first_match(from);
 }
 

@@ -16,10 +16,49 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-Regex::Parser::Parser(std::string_view pattern, const Options& options) : pattern_(pattern) {
-  flags_.ignore_case = options.ignore_case;
-  flags_.dot_matches_newline = options.dot_matches_newline;
-  flags_.multi_line = options.multi_line;
+// Goes from the first step to all that can be reached without a character. If one of them is the
+// match, a match may be empty and begin anywhere.
+void Regex::Program::find_first_bytes() {
+  std::vector<std::size_t> todo;
+  todo.push_back(0);
+  std::string seen(steps.size(), '\0');
+  can_skip = true;
+  while (!todo.empty()) {
+    const std::size_t at = todo.back();
+    todo.pop_back();
+    if (std::exchange(seen[at], '\1') != '\0') continue;
+    const Step step = steps[at];
+    switch (step.kind) {
+      case Step::Kind::split:
+        todo.push_back(target(at, step.other));
+        todo.push_back(target(at, step.value));
+        break;
+      case Step::Kind::jump:
+        todo.push_back(target(at, step.value));
+        break;
+      case Step::Kind::check:
+        todo.push_back(at + 1);
+        break;
+      case Step::Kind::match:
+        can_skip = false;
+        return;
+      default:
+        add_first_bytes(step);
+    }
+  }
+}
+
+void Regex::Program::add_first_bytes(const Step& step) {
+  for (std::uint32_t code = 0; code < 0x80; ++code)
+    if (consumes(step, code)) first_byte[code] = true;
+  const bool high = step.kind == Step::Kind::set
+                        ? sets[static_cast<std::size_t>(step.value)].has_non_ascii()
+                        : step.value >= 0x80;
+  if (high) std::fill(first_byte.begin() + 0x80, first_byte.end(), true);
+}
+
+Regex::Parser::Parser(std::string_view pattern, std::string_view flags) : pattern_(pattern) {
+  for (const char flag : flags) set_flag(flags_, flag, true);
   common_sets_.fill(-1);
 }
 
@@ -32,7 +71,7 @@ Expected<std::shared_ptr<const Regex::Program>> Regex::Parser::parse() {
   append(Kind::match, 0);
   if (error_) return *error_;
   program_->pattern = std::string(pattern_);
-  find_first_bytes();
+  program_->find_first_bytes();
   return std::shared_ptr<const Program>(std::move(program_));
 }
 
@@ -111,48 +150,6 @@ bool Regex::Parser::append_dot() {
 bool Regex::Parser::append_assertion(RegexAssertion assertion) {
   program_->has_assertions = true;
   return append(Kind::check, static_cast<std::int32_t>(assertion));
-}
-
-// Goes from the first step to all that can be reached without a character. If one of them is the
-// match, a match may be empty and begin anywhere.
-void Regex::Parser::find_first_bytes() {
-  std::vector<std::size_t> todo;
-  todo.push_back(0);
-  std::string seen(steps().size(), '\0');
-  program_->can_skip = true;
-  while (!todo.empty()) {
-    const std::size_t at = todo.back();
-    todo.pop_back();
-    if (std::exchange(seen[at], '\1') != '\0') continue;
-    const Step step = steps()[at];
-    switch (step.kind) {
-      case Kind::split:
-        todo.push_back(Program::target(at, step.other));
-        todo.push_back(Program::target(at, step.value));
-        break;
-      case Kind::jump:
-        todo.push_back(Program::target(at, step.value));
-        break;
-      case Kind::check:
-        todo.push_back(at + 1);
-        break;
-      case Kind::match:
-        program_->can_skip = false;
-        return;
-      default:
-        add_first_bytes(step);
-    }
-  }
-}
-
-void Regex::Parser::add_first_bytes(const Step& step) {
-  auto& first = program_->first_byte;
-  for (std::uint32_t code = 0; code < 0x80; ++code)
-    if (program_->consumes(step, code)) first[code] = true;
-  const bool high = step.kind == Kind::set
-                        ? program_->sets[static_cast<std::size_t>(step.value)].has_non_ascii()
-                        : step.value >= 0x80;
-  if (high) std::fill(first.begin() + 0x80, first.end(), true);
 }
 
 // alternatives, sequences, quantifiers -----------------------------------------------------------

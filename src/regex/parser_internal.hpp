@@ -9,7 +9,7 @@ inline namespace v0_1 {
 // Reads a pattern and writes its program. Used once.
 class Regex::Parser {
  public:
-  Parser(std::string_view pattern, const Options& options);
+  Parser(std::string_view pattern, std::string_view flags);
   Expected<std::shared_ptr<const Program>> parse();
 
  private:
@@ -73,9 +73,6 @@ class Regex::Parser {
   bool append_shorthand(char letter);
   bool append_dot();
   bool append_assertion(RegexAssertion assertion);
-  // The bytes that can begin a match: what the first consuming steps take, whatever the position.
-  void find_first_bytes();
-  void add_first_bytes(const Step& step);
 
   // alternatives, sequences, quantifiers ----------------------------------------------------------
 
@@ -108,7 +105,6 @@ class Regex::Parser {
   // One character, range or shorthand of the set that began at `set_offset`.
   bool set_item(std::size_t set_offset, std::vector<RegexRange>& ranges);
   bool set_bound(std::size_t set_offset, std::uint32_t& code, char& shorthand);
-  static void add_other_case(std::vector<RegexRange>& ranges);
 
   // groups ----------------------------------------------------------------------------------------
 
@@ -117,7 +113,7 @@ class Regex::Parser {
   Item comment(std::size_t offset);
   // An escaped character does not end a comment.
   void skip_comment_char();
-  // What stands between (? and the content of a group. `ends` tells that there is no content: flags
+  // What stands between (? and the content of a group. `ends` says that there is no content: flags
   // for the rest of the pattern.
   bool group_head(std::size_t offset, bool& ends);
   bool named_group(std::size_t offset);

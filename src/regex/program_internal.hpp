@@ -81,6 +81,11 @@ struct Regex::Program {
         return sets[static_cast<std::size_t>(step.value)].contains(code);
     }
   }
+
+  // Sets the bytes that can begin a match: what the first consuming steps take, whatever the
+  // position.
+  void find_first_bytes();
+  void add_first_bytes(const Step& step);
 };
 
 }  // namespace v0_1

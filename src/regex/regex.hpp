@@ -32,30 +32,19 @@ inline namespace v0_1 {
 // 200 deep, repeat counts up to 10,000, and 100,000 steps when compiled (1.2 MB).
 class Regex {
  public:
-  struct Options {
-    bool ignore_case = false;          // as (?i)
-    bool dot_matches_newline = false;  // as (?s)
-    bool multi_line = false;           // as (?m)
-  };
-
-  // Where a match begins, and where it ends: bytes from the start of the text.
-  struct Span {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-
   // Fails with `parse` (not a pattern), `unsupported` (Python has it, an automaton cannot) or
   // `limit` (a bound above); `offset` is the byte in the pattern, and the message names it as well.
-  static Expected<Regex> compile(std::string_view pattern);
-  static Expected<Regex> compile(std::string_view pattern, const Options& options);
+  // With `flags`, letters of "aimsux", it is as if it began with (?flags), but no offset counts
+  // them; any other letter is invalid_argument.
+  static Expected<Regex> compile(std::string_view pattern, std::string_view flags = {});
 
   bool match(std::string_view text) const;       // at the start of the text, as re.match
   bool full_match(std::string_view text) const;  // the whole text, as re.fullmatch
   bool search(std::string_view text) const;      // anywhere in the text, as re.search
 
-  // The span that Python's pattern.search(text, from) has; nothing when there is no match. What
-  // stands before `from` still counts for ^ and \b.
-  std::optional<Span> find(std::string_view text, std::size_t from = 0) const;
+  // The part of the text that Python's pattern.search(text, from) finds; nothing when there is no
+  // match. What stands before `from` still counts for ^ and \b.
+  std::optional<std::string_view> find(std::string_view text, std::size_t from = 0) const;
 
   // The text this was compiled from.
   const std::string& pattern() const noexcept;

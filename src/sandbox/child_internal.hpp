@@ -93,7 +93,7 @@ enum class ConfineStep : int {
 };
 
 // In the command's process, after it has entered its directory and before its descriptors are
-// closed. 0 or a negative errno; `step`, when given, then tells what failed.
+// closed. Returns 0 or a negative errno; `step`, when given, then names what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
 
 // The very last step before execve: from here on the filter holds what this child does, too.

@@ -60,7 +60,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
     if (leave_out_step(trial.step, static_cast<int>(-error))) return Next::try_again;
     return system_error(static_cast<int>(-error), "sandbox: limits");
   }
-  if ((trial.breaches & breach_loopback) != 0 && planner_.network == Network::loopback) {
+  if ((trial.breaches & breach_loopback) != 0 && has_own_network(planner_.network)) {
     if (auto left = planner_.drop_loopback("127.0.0.1 does not work in it"sv); !left)
       return left.failure();
     return Next::try_again;

@@ -142,7 +142,8 @@ void SandboxPlanner::plan_trial(bool user_namespace) {
 void SandboxPlanner::choose_namespaces(bool user_namespace) {
   SandboxPlan& plan = state_.plan;
   plan.clone_flags = 0;
-  plan.loopback = network == Network::loopback;
+  plan.loopback = has_own_network(network);
+  plan.proxied = network == Network::allow;
   plan.mount_proc = processes;
   plan.read_only = mounts;
   if (mounts) plan.clone_flags |= CLONE_NEWNS;
@@ -210,7 +211,7 @@ void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t i
 }
 
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {
-  gaps_.add("network", "loopback cannot be had (%); commands have none", {why});
+  gaps_.add("network", "% cannot be had (%); commands have none", {name(network), why});
   network = Network::none;
   // The ruleset depends on the network, so it is made again.
   return landlock_abi > 0 ? build_ruleset() : Expected<void>();

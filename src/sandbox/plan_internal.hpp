@@ -22,6 +22,11 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Whether commands have a network namespace of their own.
+inline bool has_own_network(Network network) {
+  return network == Network::loopback || network == Network::allow;
+}
+
 // The most file systems on which Limits::disk counts.
 inline constexpr std::size_t most_disk_roots = 8;
 
@@ -64,6 +69,7 @@ struct SandboxPlan {
   const char* uid_map = nullptr;
   const char* gid_map = nullptr;
   bool loopback = false;    // bring `lo` up
+  bool proxied = false;     // hand this program a listening socket of it
   bool mount_proc = false;  // a /proc of the new process table
   // Everything is mounted read-only but `writable`; in these again what is `guarded`.
   bool read_only = false;

@@ -14,7 +14,7 @@ const char* name(SandboxMode mode) noexcept {
 }
 
 const char* name(Network network) noexcept {
-  return name_in("host\0none\0loopback\0", static_cast<int>(network));
+  return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
 }
 
 inline namespace inner {

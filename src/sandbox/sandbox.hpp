@@ -9,7 +9,7 @@ inline namespace v0_1 {
 // How much of a sandbox must be there for a command to run.
 enum class SandboxMode {
   off,          // none: commands have the rights of this process; only Limits apply
-  best_effort,  // what this kernel offers; the report tells what is missing
+  best_effort,  // what this kernel offers; the report lists what is missing
   strict,       // all that was asked for, or nothing runs
 };
 const char* name(SandboxMode mode) noexcept;
@@ -19,13 +19,14 @@ enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
   loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  allow,     // as loopback, and the names that a proxy there allows: LocalOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
 
 // Bounds on what one command may use, each no_bound unless set; never more than this process has
 // itself.
-// A command that reaches one is told in ProcessResult::limits_reached by the name of the member, as
-// far as that can be seen from outside.
+// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
+// seen from outside.
 struct Limits {
   std::uint64_t cpu_time =
       no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
@@ -44,9 +45,9 @@ struct Limits {
   std::uint64_t file_size =
       no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
   // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command, whoever fills it. It is looked at four times a second: the command is killed. It is
-  // looked at again when the command has ended: that is only told. Also the most that one file may
-  // have, as with file_size.
+  // command; what other programs write counts, too. The library looks four times a second, and
+  // kills the command. It looks again when the command has ended, and then only reports. Also the
+  // most that one file may have, as with file_size.
   std::uint64_t disk = no_bound;
 };
 
@@ -61,7 +62,7 @@ struct SandboxOptions {
   // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
-  // With Network::none and loopback: sockets with a path, which reach the services of this host
+  // With every Network but host: sockets with a path, which reach the services of this host
   // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
   // are always there.
   bool unix_sockets = false;

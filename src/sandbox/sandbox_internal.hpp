@@ -27,7 +27,7 @@ inline constexpr NamedLimit limit_names[] = {
     {"disk", &Limits::disk},
 };
 
-// What a report tells of, in its order, where a sandbox is asked for.
+// The features that a report lists, in its order, where a sandbox is asked for.
 inline constexpr const char* sandbox_features[] = {
     "filesystem",       "rename",       "truncate",   "devices", "signals",
     "abstract_sockets", "system_calls", "privileges", "network", "containment"};

@@ -85,7 +85,7 @@ CODEEXEC_IN_CHILD bool loopback_works() {
 
 // Whether there is a route to the world. Connecting a datagram socket sends nothing.
 CODEEXEC_IN_CHILD bool has_way_out() {
-  constexpr std::uint32_t documentation = 0xc0000201;  // 192.0.2.1, which nobody has
+  constexpr std::uint32_t documentation = 0xc0000201;  // 192.0.2.1, which no host has
   const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   sockaddr_in address;
@@ -102,7 +102,7 @@ CODEEXEC_IN_CHILD unsigned try_network(const Trial& trial) {
   if (!trial.unix_sockets &&
       (can_make_socket(AF_UNIX, SOCK_STREAM) || can_make_socket(AF_UNIX, SOCK_DGRAM)))
     breaches |= breach_unix;
-  if (trial.network == Network::loopback) {
+  if (has_own_network(trial.network)) {
     if (!loopback_works()) breaches |= breach_loopback;
     if (has_way_out()) breaches |= breach_outside;
     return breaches;

@@ -156,7 +156,7 @@ class ShellExpansionParser : public ShellWordParser {
   void read_expansion(ShellQuotes quotes) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
-  // Shells join lines even in the middle of $name. Nobody writes that, but to hide something.
+  // Shells join lines even in the middle of $name. The only reason to write that is to hide.
   bool joins_lines(std::size_t at);
   static bool is_special_parameter(char c) { return "@*#?-$!"sv.find(c) != std::string_view::npos; }
 

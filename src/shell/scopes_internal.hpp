@@ -3,6 +3,8 @@
 
 #include "shell/budget_internal.hpp"
 
+#include "base/base_internal.hpp"
+
 namespace codeexec {
 inline namespace v0_1 {
 

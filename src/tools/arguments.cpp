@@ -5,6 +5,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "docker/docker.hpp"
+#include "paths/paths.hpp"
 #include "policy/policy.hpp"
 
 namespace codeexec {
@@ -49,24 +50,31 @@ SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
 
-// An option that is no setting of the server, and where it goes: one of the last two.
+// An option that is no setting of the server, and where it goes: one of the last three.
 struct Special {
   char name[20];
   bool Invocation::*flag;
   std::optional<std::string> Invocation::*text;
+  std::vector<std::string> Invocation::*texts = nullptr;
 };
 
 constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
                                 {"--version", &Invocation::version, nullptr},
                                 {"--config", nullptr, &Invocation::config},
                                 {"--list-rules", &Invocation::list_rules, nullptr},
+                                {"--list-domains", &Invocation::list_domains, nullptr},
                                 {"--place", &Invocation::place, nullptr},
                                 {"--verify-audit", nullptr, &Invocation::verify_audit},
+                                {"--report", nullptr, nullptr, &Invocation::report},
+                                {"--output", nullptr, &Invocation::output},
+                                {"--replay", nullptr, &Invocation::replay},
                                 {"--sandbox-report", &Invocation::sandbox_report, nullptr},
                                 {"--doctor", &Invocation::doctor, nullptr},
                                 {"--places", &Invocation::places, nullptr},
                                 {"--places-remove", &Invocation::places_remove, nullptr},
                                 {"--json", &Invocation::json, nullptr},
+                                {"--client-config", nullptr, &Invocation::client_config},
+                                {"--write", nullptr, &Invocation::write},
                                 {"--run", nullptr, &Invocation::run},
                                 {"--check", nullptr, &Invocation::check}};
 
@@ -75,13 +83,46 @@ Expected<void> take_special(const Argument& argument, const Special& special,
                             Invocation& invocation) {
   if (special.flag)
     return set_option(argument.name, argument.words, {Option::flag, &(invocation.*special.flag)});
+  if (special.texts)
+    return set_option(argument.name, argument.words, {Option::texts, &(invocation.*special.texts)});
   std::optional<std::string>& text = invocation.*special.text;
   if (text) return given_twice(argument.name);
   std::string& target = text.emplace();
+  if (&text == &invocation.write && argument.words.empty()) return {};
   // To run nothing is allowed.
   const bool command = &text == &invocation.run || &text == &invocation.check;
   if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
   return set_option(argument.name, argument.words, {Option::text, &target});
+}
+
+// Collects the words that a client is to start the server with. It starts it in a folder of its own
+// choice, so a file's relative path becomes an absolute one, unless it begins with a variable or
+// `~`, or cannot be resolved. Returns the option that excludes --client-config, or null.
+const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<std::string>& kept) {
+  for (const Argument& argument : arguments) {
+    if (argument.name == "--client-config" || argument.name == "--write") continue;
+    std::string_view value = "FILE";
+    if (argument.name != "--config") {
+      const std::string_view name = std::string_view(argument.name).substr(2);
+      const Option* const option =
+          find_option([&](const Option& known) { return known.part(Option::name) == name; });
+      if (!option) return &argument;
+      value = option->part(Option::value);
+    }
+    const bool is_path = starts_with(value, "DIR"sv) || starts_with(value, "FILE"sv);
+    kept.push_back(argument.name);
+    for (const std::string& word : argument.words) {
+      // A word with dashes was given with a `=`: else it would be another option.
+      if (starts_with(word, "--"sv) || word == "-h") {
+        append_all(kept.back(), {"=", word});
+        continue;
+      }
+      kept.push_back(word);
+      if (!is_path || "/$~"sv.find(word[0]) != std::string_view::npos) continue;
+      if (auto path = canonical_path(word)) kept.back() = std::move(*path);
+    }
+  }
+  return nullptr;
 }
 
 // Settles where commands run. An option that has no effect there is an error: an operator who sets
@@ -129,9 +170,14 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
   for (const Option* option : given)
     if (!(option->use & config.use))
       return make_error(
-          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out",
-          {option->key(), for_user ? "profile user-container"
-                                   : concat("execution_mode %", {config.execution_mode})});
+          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
+          {option->key(),
+           for_user ? "profile user-container"
+                    : concat("execution_mode %", {config.execution_mode}),
+           has_entry("network allow_domains", option->key())
+               ? "; a container has a docker_network_mode or docker_network, other places have "
+                 "networks of their own"
+               : ""});
   return {};
 }
 
@@ -145,12 +191,19 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   if (invocation.place && count > (config.local.agent_id.empty() ? 1u : 2u))
     return wrong("--place takes no option but --agent-id: who uses the place says all");
   if (invocation.run && invocation.check) return wrong("--run and --check exclude each other");
+  if (invocation.replay && (invocation.run || invocation.check))
+    return wrong("--replay excludes --run and --check");
+  if (invocation.replay && config.use == Option::users)
+    return wrong("--replay has no commands for --profile");
+  if (invocation.output && invocation.report.empty()) return wrong("--output is for --report");
   if (invocation.sandbox_report && !(config.use & Option::kernel))
     return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
   const bool lists = invocation.places || invocation.places_remove;
   if (lists && !(config.use & Option::engines))
     return wrong("execution_mode % makes no places to list", {config.execution_mode});
-  if (invocation.json && !lists) return wrong("--json is for --places and --places-remove");
+  if (invocation.json && !lists && !invocation.replay)
+    return wrong("--json is for --places, --places-remove and --replay");
+  if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
   if (invocation.check && config.use == Option::users)
     return wrong("--check has no policy to ask with --profile");
   return {};
@@ -191,6 +244,11 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.failure();
   if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
+  if (invocation.client_config) {
+    if (const Argument* const other = keep_words(*arguments, invocation.words))
+      return make_error(ErrorCode::invalid_argument, "--client-config and % exclude each other",
+                        {other->name});
+  }
   return invocation;
 }
 
@@ -232,11 +290,12 @@ std::string help_text() {
       "                                              (exit status 0: succeeded, 1: failed,\n"
       "                                              125: refused or not started)\n"
       "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused)\n"
+      "                                              (exit status 0: allowed, 1: refused,\n"
+      "                                              3: a person must approve it)\n"
       "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
-      "                                              (exit status 0: nothing, 1: something)\n\n"
-      "options; each but the last thirteen is also a key of the configuration file, with _ for "
-      "-:\n";
+      "                                              (exit status 0: nothing, 1: something)\n"
+      "       codeexec-mcp --report FILE... --output PAGE.html   show what audit logs hold\n\n"
+      "options; each is also a key of the configuration file, with _ for -:\n";
   const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
     std::string left = concat("  --%%%", {name, value.empty() ? "" : " ", value});
     left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
@@ -244,17 +303,24 @@ std::string help_text() {
   };
   for (const Option* option = Option::table; option != Option::end(); ++option)
     line(option->part(Option::name), option->part(Option::value), option->part(Option::help));
+  text += "\non the command line only:\n";
   std::string_view others =
       "config\tFILE\tread options from a JSON object; the command line wins\n"
       "run\tCOMMAND\trun one command instead of serving\n"
       "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
       "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
-      "verify-audit\tFILE\tis an audit log as it was written? prints the first bad line\n"
+      "list-domains\t\tprint the sets of names for --allow-domains, and exit\n"
+      "verify-audit\tFILE\tis an audit log as it was written? prints the bad lines\n"
+      "report\tFILE...\tshow audit logs as one page of HTML\n"
+      "output\tFILE\twhere that page goes (default: standard output)\n"
+      "replay\tFILE\trun the commands of an audit log again; prints what differs\n"
       "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
       "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
+      "client-config\tNAME\tprint what to put into the configuration of this MCP client\n"
+      "write\t[FILE]\tput it there, or into FILE, and show the difference\n"
       "places\t\tlist our jobs or containers that are in the engine, and exit\n"
       "places-remove\t\tthe same; removes those of servers that are gone\n"
-      "json\t\tprint these lists as JSON\n"
+      "json\t\tprint these lists, and what --replay says, as JSON\n"
       "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
       "help\t\tprint this and exit\n"
       "version\t\tprint the version and exit\n"sv;

@@ -11,8 +11,10 @@
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy_internal.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 #include "regex/regex.hpp"
+#include "terminal/terminal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -67,6 +69,7 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", {}, pattern.error());
     until.pattern = std::move(*pattern);
+    until.on_screen = call.argument("screen"sv).as_bool();
   }
   const std::size_t others = set.waiters.fetch_add(1);
   if (others >= set.options.max_waiters) {
@@ -84,7 +87,7 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
 
 // Shortens a text that began at byte `since` to `most` bytes; the next call gets the rest. Does
 // nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
-bool leave_the_rest(Capture::Chunk& chunk, std::uint64_t since, std::size_t most) {
+bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::size_t most) {
   const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
   if (chunk.text.size() <= most + gap) return false;
   std::string_view first = utf8_prefix(chunk.text, most + gap);
@@ -112,6 +115,7 @@ Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t r
   if (job.state == JobState::running) return object;
   // The rest of an ended job, under the names that execute_command uses.
   Result end = r;
+  if (r.idle) end.notes.push_back(closing_message(r));
   const Json all = result_json(options, end, room);
   for (const char* key :
        {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
@@ -131,9 +135,9 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
     more |= leave_the_rest(output.err, since.err, most);
     if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   }
-  Capture::Chunk* const chunks[] = {&output.out, &output.err};
+  OutputChunk* const chunks[] = {&output.out, &output.err};
   for (int i = 0; i < 2; ++i) {
-    Capture::Chunk& chunk = *chunks[i];
+    OutputChunk& chunk = *chunks[i];
     std::string& text = chunk.text;
     if (output.status.state == JobState::running) {
       const std::size_t unfinished = unfinished_escape(text);
@@ -154,24 +158,81 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
             missed[&text == &output.err.text] += omitted;
           });
   for (int i = 0; i < 2; ++i)
-    if (const Capture::Chunk& chunk = *chunks[i]; missed[i] > 0 && !chunk.file.empty())
+    if (const OutputChunk& chunk = *chunks[i]; missed[i] > 0 && !chunk.file.empty())
       notes.push_back(note_of_rest(set.options, i == 0 ? Stream::out : Stream::err, chunk.next,
                                    chunk.file, chunk.file_bytes));
+}
+
+// Takes over the size that a call asks for, if it wants a terminal. The start checks it.
+void set_terminal_size(Command& command, const mcp::Call& call) {
+  const auto number = [&call](std::string_view name, int otherwise) {
+    const Json& value = call.argument(name);
+    return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
+                             : otherwise;
+  };
+  if (!call.argument("terminal"sv).as_bool()) return;
+  command.terminal_rows = number("rows"sv, 24);
+  command.terminal_cols = number("cols"sv, 80);
+}
+
+// What a call types: the text, then the keys.
+Expected<std::string> typed_text(ToolSet& set, const mcp::Call& call) {
+  std::string text = argument_text(call, "input");
+  const Json& keys = call.argument("keys"sv);
+  if (keys.size() == 0) return text;
+  const auto screen = set.jobs.screen(argument_text(call, "shell_id"));
+  if (!screen) return screen.failure();
+  std::vector<std::string> names;
+  for (const Json& key : keys.items()) names.push_back(key.as_string());
+  auto bytes = key_bytes(names, *screen);
+  if (!bytes) return bytes.failure();
+  return text + *bytes;
+}
+
+// The screen in place of both streams.
+void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& screen, Json& object) {
+  std::string text = set.executor.redact(screen.text);
+  cut_output(text, std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())));
+  set_member(object, "screen", std::move(text));
+  set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
 
 }  // namespace
 
 inline namespace inner {
 
-mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
+// A command that stays in the foreground gets no id, and may call `ended` twice.
+Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
+  const auto id = new_shared<std::string>();
+  const auto step = [id, announce = call.announcer(), steps = new_shared<std::atomic<int>>(0)] {
+    if (steps->fetch_add(1) != 1 || id->empty()) return;
+    announce(shell_uris + *id, Json::object({{"shell_id", *id}, {"status", "ended"}}));
+  };
+  ended = [step, next = std::move(ended)] {
+    next();
+    step();
+  };
+  return [id, step](const std::string& known) {
+    *id = known;
+    step();
+  };
+}
+
+mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
+  set_terminal_size(command, call);
+  if (command.terminal_rows == 0 &&
+      (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+    return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
+  let_ask(set, command, call);
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
+  const auto know_id = announce_end(call, ended);
   command.on_end = ended;
   Result failure;
   const auto job = set.jobs.start(command, &failure);
@@ -182,6 +243,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
                                  : "Failed to start background shell: ";
     return failed(concat({what, job.error().message}), failure.rule);
   }
+  know_id(job->id);
   Json object;
   set_member(object, "shell_id", job->id);
   set_member(object, "status", name(job->state));
@@ -192,7 +254,7 @@ mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   OutputOffsets since;
   if (const Json& text = call.argument("since"sv); text.is_string() && !text.as_string().empty())
@@ -204,13 +266,21 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   if (!waited) return failed(waited.error().message);
   auto output = set.jobs.read(id, since.out, since.err);
   if (!output) return failed(output.error().message);
+  const bool wants_screen = call.argument("screen"sv).as_bool();
+  Expected<TerminalScreen> screen = TerminalScreen();
+  if (wants_screen) screen = set.jobs.screen(id);
+  if (!screen) return failed(screen.error().message);
   Json notes = Json::array();
   std::uint64_t missed[2] = {};
-  fit_job_output(set, call, since, *output, missed, notes);
   Json object;
   set_member(object, "shell_id", id);
-  set_member(object, "stdout", std::move(output->out.text));
-  set_member(object, "stderr", std::move(output->err.text));
+  if (wants_screen) {
+    put_screen(set, call, *screen, object);
+  } else {
+    fit_job_output(set, call, since, *output, missed, notes);
+    set_member(object, "stdout", std::move(output->out.text));
+    set_member(object, "stderr", std::move(output->err.text));
+  }
   set_member(object, "status", name(output->status.state));
   set_member(object, "exit_code", exit_code_of_job(output->status));
   set_member(object, "next", concat("%:%", {output->out.next, output->err.next}));
@@ -221,13 +291,13 @@ mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call) 
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult get_background_shell_status(ToolSet& set, const mcp::Call& call) {
   const auto job = set.jobs.status(argument_text(call, "shell_id"));
   if (!job) return failed(job.error().message);
   return answer_with(json_of_job(set.options, *job, room_for_texts(call.max_result_bytes())));
 }
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call) {
   const std::vector<JobStatus> known = set.jobs.list();
   // All commands together get half of the reply; a byte of a command takes at most 13 bytes of it.
   const std::size_t room = call.max_result_bytes() / 26 / std::max<std::size_t>(known.size(), 1);
@@ -239,9 +309,11 @@ mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
-  const std::string& input = argument_text(call, "input");
+  const auto typed = typed_text(set, call);
+  if (!typed) return failed(typed.error().message);
+  const std::string& input = *typed;
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
@@ -268,7 +340,7 @@ mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.jobs.kill(id);
   if (!was_running) return failed(was_running.error().message);

@@ -15,7 +15,7 @@ inline namespace v0_1 {
 
 namespace {
 
-using ToolHandler = mcp::ToolReply (*)(ToolSet&, const mcp::Call&);
+using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
 // All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
 struct ToolRow {
@@ -31,15 +31,16 @@ constexpr ToolRow tool_rows[] = {
      "both have the same session_id: then `cd` and `export` carry on.\n"
      "command\trequired\tFor {shell}\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -) for commands that share directory "
-     "and variables; without work_dir each starts where the last one ended.\n"
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
+     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -); without work_dir each command "
+     "of it starts where the last one ended.\n"
      "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
      "background, without a timeout unless given; the answer has its shell_id.\n"
      "encoding\tutf-8|base64\tbase64: for binary output.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
      // write_background_shell calls it input.
-     "stdin|input\ttext\tText for its standard input."},
+     "stdin|input\ttext\tIts standard input.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {execute_code,
      "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
      "Markdown with several fenced blocks is run block by block until one fails. A first line like "
@@ -47,14 +48,17 @@ constexpr ToolRow tool_rows[] = {
      "code\trequired\tThe code, or Markdown with fenced blocks.\n"
      "language\ttext\tOr markdown; default: guessed.\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
      "command\trequired\tFor {shell}\n"
-     "work_dir|cwd\ttext\tDirectory; default, and base of relative paths: the workspace.\n"
-     "timeout\tseconds\tSeconds until it is killed; default: none."},
+     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
+     "timeout\tseconds\tSeconds; default: none.\n"
+     "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
+     "rows\tfrom 1\tOf it; default: 24.\n"
+     "cols\tfrom 1\tDefault: 80."},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
@@ -64,16 +68,20 @@ constexpr ToolRow tool_rows[] = {
      "wait_for\ttext\tWait until a line after `since` matches this pattern (Python's syntax), or "
      "the end; \"exit\": until the end.\n"
      "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
+     "screen\ttruth\tInstead of the output, what its terminal shows now; wait_for then looks at "
+     "that, once there is more than `since`.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
     {get_background_shell_status,
      "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
      "command is running, stopped (exit code 0), failed or killed.\n"
      "shell_id\trequired\tWhat start_background_shell gave."},
     {write_background_shell,
-     "write_background_shell\tType into a background command\truns\tWrites to its standard input. "
-     "A line needs its \\n.\n"
+     "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
+     "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
      "shell_id\trequired\tWhat start_background_shell gave.\n"
-     "input\trequired\tThe text, as it is.\n"
+     "input\ttext\tThe text, as it is.\n"
+     "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
+     "and the like.\n"
      "close_input\ttruth\tIt then reads the end of its input."},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
@@ -142,6 +150,9 @@ void set_kind(mcp::Parameter& parameter, std::string_view kind) {
     parameter.minimum = kind.back() - '0';
   } else if (kind == "truth"sv) {
     parameter.type = mcp::ParameterType::boolean;
+  } else if (kind == "texts"sv) {
+    parameter.type = mcp::ParameterType::array;
+    parameter.items = mcp::ParameterType::string;
   }
   if (kind.find('|') == std::string_view::npos) return;
   while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
@@ -166,10 +177,14 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   tool.title = take_part(head, '\t');
   const std::string_view effect = take_part(head, '\t');
   tool.description = filled(head);
-  tool.read_only = effect == "reads"sv;
-  tool.destructive = effect != "reads"sv;
-  tool.idempotent = effect != "runs"sv;
-  tool.open_world = effect == "runs"sv;
+  // The hints beyond these have no meaning for a tool that only reads, or are the protocol's
+  // defaults: clients that count the bytes of a listing pay for each.
+  if (effect == "reads"sv)
+    tool.read_only = true;
+  else
+    tool.destructive = true;
+  if (effect == "writes"sv) tool.idempotent = true;
+  if (effect != "runs"sv) tool.open_world = false;
   while (!text.empty()) {
     std::string_view row = take_part(text, '\n');
     std::string_view names = take_part(row, '\t');
@@ -193,7 +208,7 @@ Expected<void> check_disabled(const ToolOptions& options) {
 
 }  // namespace inner
 
-// Every handler first counts its call for FairUse. All handlers share the ToolSet, which lives as
+// Every handler first counts its call in UseCounter. All handlers share the ToolSet, which lives as
 // long as the server has one of its tools.
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
@@ -204,7 +219,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
     mcp::Tool tool = tool_of(
         row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
     if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolReply {
+    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolResult {
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
       return handler(*set, call);

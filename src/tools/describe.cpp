@@ -63,12 +63,13 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && !policy.blocked.empty())
     say(text, "Commands that match one of these patterns are refused: % .",
         {to_utf8(joined(policy.blocked, "  "sv))});
+  if (runs_commands && !(policy.ask_commands.empty() && policy.ask_rules.empty()))
+    say(text, "Some commands wait until a person allows them; do not go around a no.");
   if (runs_commands && executor.delete_guard()) say(text, "Read a file before you delete it.");
-  const FairUse& use = options.fair_use;
-  if (use.calls_per_minute != 0)
-    say(text, "Each tool may be called % times in a minute.", {use.calls_per_minute});
-  if (runs_commands && use.running_time != no_limit)
-    say(text, "All commands together may take %.", {count_of_seconds(use.running_time)});
+  if (options.calls_per_minute != 0)
+    say(text, "Each tool may be called % times in a minute.", {options.calls_per_minute});
+  if (runs_commands && options.running_time != no_limit)
+    say(text, "All commands together may take %.", {count_of_seconds(options.running_time)});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     say(text, "%", {place});
   return text;

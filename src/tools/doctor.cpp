@@ -170,7 +170,9 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   options.audit_file.clear();
   options.on_audit = {};
   options.container.persistent = false;
-  options.container.packages = {};
+  options.container.system_packages = {};
+  options.container.python_packages = {};
+  options.container.npm_packages = {};
   options.container.log_file.clear();
   const auto executor = ContainerExecutor::create(options);
   if (!executor) {

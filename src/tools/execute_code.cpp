@@ -1,7 +1,7 @@
 // The tool execute_code: runs the blocks one by one until one fails.
 //
 // Blocks come from the fences of a Markdown text, or all of the text is one block. Each block is a
-// command of its own, with the whole timeout, and is counted for FairUse.
+// command of its own, with the whole timeout, and is counted by UseCounter.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -12,6 +12,7 @@
 #include "executor/executor.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
+#include "process/capture_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -105,7 +106,7 @@ class BlockSum {
 
 inline namespace inner {
 
-mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
@@ -124,7 +125,8 @@ mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call) {
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
   options.command.max_output = wanted_output(set, call);
-  listen(options.command, call, {});
+  listen(options.command, call, {}, &set.executor);
+  let_ask(set, options.command, call);
   const auto timeout = options.command.timeout;
   BlockSum sum(set.executor, set.options, options.command);
   bool going_on = true;

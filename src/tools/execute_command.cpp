@@ -58,11 +58,21 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
   return object;
 }
 
+// Runs a command that may go on in the background, and announces its end if it does.
+JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
+                        std::chrono::milliseconds foreground, Function<void()>& ended) {
+  const auto know_id = announce_end(call, ended);
+  command.on_end = ended;
+  JobStatus run = set.jobs.run(command, foreground);
+  if (!run.id.empty()) know_id(run.id);
+  return run;
+}
+
 }  // namespace
 
 inline namespace inner {
 
-mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
@@ -83,7 +93,8 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     raw = new_shared<RawOutput>(std::min(most, room / 6));
     room /= 9;
   }
-  listen(command, call, raw);
+  listen(command, call, raw, &set.executor);
+  let_ask(set, command, call);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
   if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
     foreground = milliseconds_of(seconds);
@@ -93,8 +104,7 @@ mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call) {
     return refuse(set, call, "running_time", set.use->refusal_of_command());
   JobStatus run;
   if (command.background) {
-    command.on_end = ended;
-    run = set.jobs.run(command, foreground);
+    run = run_announced(set, call, command, foreground, ended);
   } else {
     run.result = set.executor.run(command);
   }

@@ -76,15 +76,14 @@ Expected<void> settle_container(ServerConfig& config) {
   if (options.agent.empty() && (named || ::readlink("/proc/self/exe", own, sizeof own - 1) > 0))
     options.agent = named ? named : own;
   if (!config.credentials.is_null()) {
-    auto credentials = credentials_from_json(config.credentials);
-    if (!credentials) return with_prefix("docker_credentials: ", {}, credentials.error());
-    options.credentials = std::move(*credentials);
+    const auto ok = credentials_from_json(config.credentials, options);
+    if (!ok) return with_prefix("docker_credentials: ", {}, ok.error());
   }
   if (!config.packages.is_null()) {
-    auto packages = packages_from_json(config.packages);
-    if (!packages) return with_prefix("docker_packages: ", {}, packages.error());
-    packages->required |= options.packages.required;
-    options.packages = std::move(*packages);
+    const bool required = options.packages_required;
+    const auto ok = packages_from_json(config.packages, options);
+    if (!ok) return with_prefix("docker_packages: ", {}, ok.error());
+    options.packages_required |= required;
   }
   return {};
 }
@@ -154,7 +153,7 @@ Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
   local.policy.enable_sudo = config.user.container.sudo;
   if (config.policy_mode == "compat")
-    local.policy.mode = PolicyOptions::Mode::compat;
+    local.policy.compat = true;
   else if (config.policy_mode != "strict")
     return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
   local.audit_output = static_cast<std::size_t>(config.audit_output);
@@ -255,14 +254,18 @@ Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
                          std::optional<PlacePool>& pool) {
   options.sandbox = config.local.sandbox;
   options.environment = config.local.environment;
-  options.keep_alive = config.keep_alive;
+  options.keep_alive = config.place.keep_alive;
   options.agent = config.user.container.agent;
   options.workspace_mode = config.place_workspace;
-  options.copy = config.copy;
-  const PlaceCopyOptions usual;
+  options.copy_max_files = config.place.copy_max_files;
+  options.copy_max_bytes = config.place.copy_max_bytes;
+  options.copy_exclude = config.place.copy_exclude;
+  options.copy_gitignore = config.place.copy_gitignore;
+  const PlaceOptions usual;
   if (options.workspace_mode != PlaceWorkspace::copy &&
-      (options.copy.gitignore || !options.copy.exclude.empty() ||
-       options.copy.max_files != usual.max_files || options.copy.max_bytes != usual.max_bytes))
+      (options.copy_gitignore || !options.copy_exclude.empty() ||
+       options.copy_max_files != usual.copy_max_files ||
+       options.copy_max_bytes != usual.copy_max_bytes))
     return bad_value("place_workspace",
                      options.workspace_mode == PlaceWorkspace::remote ? "remote"sv : "shared"sv,
                      "copy, as place_copy_ is given");
@@ -305,7 +308,8 @@ SharedError in_our_words(Error error, bool container) {
       "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
       "tools_dir tools_path user docker_user ";
   constexpr std::string_view of_all =
-      "agent place_agent disabled_rules disable_rule disabled_tools disable_tool keep keep_env "
+      "agent place_agent allowed_domains allow_domains ask_rules ask_rule disabled_rules "
+      "disable_rule disabled_tools disable_tool keep keep_env "
       "keep_alive place_keep_alive "
       "max_output max_output_size secret secret_env set set_env "
       "skills_dir local_skills_directory ";

@@ -51,9 +51,9 @@ void remember_read(const ToolSet& set, const FileContent& file) {
 
 inline namespace inner {
 
-mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
-  if (argument_text(call, "unit") == "bytes") range.unit = FileRange::Unit::bytes;
+  if (argument_text(call, "unit") == "bytes") range.by_bytes = true;
   if (const Json& offset = call.argument("offset"sv); offset.is_number())
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"sv); count.is_number())
@@ -72,7 +72,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   if (!file.mime_type.empty() && !wants_base64) {
     // An image is of use only as a whole.
     range = {};
-    range.unit = FileRange::Unit::bytes;
+    range.by_bytes = true;
     range.max_bytes = call.max_result_bytes() / 2;
     const auto whole = set.files.read(asked, range);
     if (!whole) return failed_here(set, whole.error());
@@ -86,7 +86,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
     set_member(object, "mime_type", image.mime_type);
     set_member(object, "size", image.size);
     mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content[0] = mcp::Content::image(set.executor.redact(image.bytes), image.mime_type);
+    result.content[0] = mcp::image_block(set.executor.redact(image.bytes), image.mime_type);
     return result;
   }
   if (file.binary && !wants_base64)
@@ -106,7 +106,7 @@ mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call) {
   std::string bytes = argument_text(call, "content");
   if (argument_text(call, "encoding") == "base64") {
     auto decoded = from_base64(bytes);
@@ -125,7 +125,7 @@ mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call) {
 }
 
 // Entries that do not fit into the reply are left out from the end, and `more` is true.
-mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path"sv);
   const Json& depth = call.argument("depth"sv);
   constexpr std::uint64_t deepest = std::numeric_limits<std::size_t>::max();
@@ -159,10 +159,10 @@ mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call) {
+mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call) {
   constexpr std::size_t longest_source = std::size_t{4} << 20;
   FileRange range;
-  range.unit = FileRange::Unit::bytes;
+  range.by_bytes = true;
   range.max_bytes = longest_source;
   const auto file = set.files.read(argument_text(call, "file_path"), range);
   record_file(set, call, file.has_value(), file.error());

@@ -54,6 +54,7 @@ struct ServerConfig {
   ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
+  std::string transcript = {};
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
@@ -75,8 +76,8 @@ struct ServerConfig {
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string place_agent = usual_agent;
   PlaceWorkspace place_workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
-  PlaceCopyOptions copy = PlaceCopyOptions();
-  std::chrono::milliseconds keep_alive = PlaceOptions().keep_alive;
+  // Its members of names that begin with copy_ are options, and keep_alive.
+  PlaceOptions place = PlaceOptions();
   SlurmOptions slurm = {};
   KubernetesOptions kubernetes = {};
   std::chrono::milliseconds start_timeout = slurm.start_timeout;
@@ -181,8 +182,12 @@ struct Invocation {
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
+  bool list_domains = false;
   bool place = false;
   std::optional<std::string> verify_audit = {};
+  std::vector<std::string> report = {};  // audit logs
+  std::optional<std::string> output = {};
+  std::optional<std::string> replay = {};
   bool sandbox_report = false;
   bool doctor = false;
   bool places = false;
@@ -190,6 +195,11 @@ struct Invocation {
   bool json = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
+  std::optional<std::string> client_config = {};
+  std::optional<std::string> write = {};  // empty: the client's usual file
+  // Of the command line, as a client is to give them: without these two options, and with files as
+  // absolute paths.
+  std::vector<std::string> words = {};
 };
 
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
@@ -245,6 +255,9 @@ DoctorReport examine_container(ContainerExecutorOptions options);
 
 // Of commands that run anywhere else.
 DoctorReport examine_place(const CommandPlace& place);
+
+// The exit status of --client-config and --write.
+int run_client_config(const Invocation& invocation);
 
 // The exit status of --places and --places-remove.
 int list_places(const ServerConfig& config, bool remove_left, bool as_json);

@@ -16,8 +16,6 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr const char* maker_names[] = {"unknown", "gone", "running"};
-
 Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
   if (config.use == Option::slurm) return slurm_places(remove_left);
   if (config.use == Option::kubernetes)
@@ -42,10 +40,12 @@ std::vector<std::string> cells_of(const std::vector<FoundPlace>& places) {
   std::vector<std::string> cells =
       words_of({"name", "agent", "age", "host", "pid", "owner", "state"});
   for (const FoundPlace& place : places)
-    add_words(cells,
-              {to_utf8(place.name), to_utf8(place.agent), age_text(place.age), to_utf8(place.host),
-               to_utf8(place.pid), maker_names[static_cast<int>(place.maker)],
-               place.was_removed ? "removed" : to_utf8(place.state)});
+    add_words(cells, {to_utf8(place.name), to_utf8(place.agent), age_text(place.age),
+                      to_utf8(place.host), to_utf8(place.pid),
+                      !place.maker_runs   ? "unknown"
+                      : *place.maker_runs ? "running"
+                                          : "gone",
+                      place.was_removed ? "removed" : to_utf8(place.state)});
   return cells;
 }
 

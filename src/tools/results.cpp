@@ -29,45 +29,65 @@ constexpr std::chrono::milliseconds longest_silence = std::chrono::seconds(2);
 constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds(100);
 
 // Sends the output of a command as progress messages: each has the output since the one before, or
-// its end when that is much. The progress is the number of seconds since the start. Used only by
+// its end when that is much. While a command prints nothing, a message has the time and the last
+// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Used only by
 // the thread that drives the command.
 class LiveOutput {
  public:
-  explicit LiveOutput(const mcp::Call& call) : call_(call) { send("running"); }
+  LiveOutput(const mcp::Call& call, const Executor* executor) : call_(call), executor_(executor) {
+    send("running");
+  }
   void add(std::string_view bytes) {
-    if (bytes.size() > longest) bytes.remove_prefix(bytes.size() - longest);
-    text_.append(bytes);
+    text_.append(bytes.substr(bytes.size() - std::min(bytes.size(), longest)));
     if (text_.size() > longest) text_.erase(0, text_.size() - longest);
+    unsent_ = std::min(unsent_ + bytes.size(), text_.size());
     if (Clock::now() - sent_ >= message_interval) send_text();
   }
   // Every message_interval.
   void tick() {
-    if (!text_.empty())
+    if (unsent_ > 0)
       send_text();
     else if (Clock::now() - sent_ >= longest_silence)
-      send("running");
+      send(concat("% s: %", {elapsed().count() / 1000, last_line()}));
   }
 
  private:
   static constexpr std::size_t longest = 4096;
+  static constexpr std::size_t longest_line = 200;
 
   // A character that has not arrived whole waits for the next message.
   void send_text() {
-    const std::string_view whole = utf8_prefix(text_, text_.size());
-    const std::string message = to_utf8(whole.empty() ? text_ : whole);
-    text_.erase(0, whole.empty() ? text_.size() : whole.size());
-    send(message);
+    const std::string_view rest = std::string_view(text_).substr(text_.size() - unsent_);
+    const std::string_view whole = utf8_prefix(rest, rest.size());
+    const std::string_view shown = whole.empty() ? rest : whole;
+    unsent_ -= shown.size();
+    send(to_utf8(shown));
+  }
+  // A character or an escape sequence that has not arrived whole does not show yet.
+  std::string last_line() const {
+    std::string_view whole = utf8_prefix(text_, text_.size());
+    whole.remove_suffix(unfinished_escape(whole));
+    std::string shown = as_on_terminal(whole);
+    if (executor_) shown = executor_->redact(shown);
+    shown.resize(shown.find_last_not_of(" \t\r\n") + 1);  // npos + 1 is 0
+    if (shown.empty()) return "running";
+    const std::string_view line = std::string_view(shown).substr(shown.rfind('\n') + 1);
+    return printable(utf8_prefix(line, longest_line));
+  }
+  std::chrono::milliseconds elapsed() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
   }
   void send(const std::string& message) {
     sent_ = Clock::now();
-    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(sent_ - begin_);
-    call_.progress(static_cast<double>(elapsed.count()) / 1000.0, {}, message);
+    call_.progress(static_cast<double>(elapsed().count()) / 1000.0, {}, message);
   }
 
   mcp::Call call_;
+  const Executor* executor_;  // its secrets are masked; or null
   Clock::time_point begin_ = Clock::now();
   Clock::time_point sent_ = {};
-  std::string text_ = {};
+  std::string text_ = {};   // the end of the output
+  std::size_t unsent_ = 0;  // bytes at its end that were in no message
 };
 
 }  // namespace
@@ -83,7 +103,9 @@ int json_exit_code(const Result& result) {
 std::string closing_message(const Result& result) {
   switch (result.outcome) {
     case Outcome::timed_out:
-      return concat("Command timed out after %", {count_of_seconds(result.timeout)});
+      return result.idle ? concat("Command timed out: no output for %",
+                                  {count_of_seconds(result.idle_timeout)})
+                         : concat("Command timed out after %", {count_of_seconds(result.timeout)});
     case Outcome::cancelled:
       return "Command was cancelled";
     case Outcome::refused:
@@ -128,7 +150,7 @@ Json execution_schema() {
     const std::string_view type = take_part(row, '\t');
     Json property;
     set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
-    set_member(property, "description", row);
+    if (!row.empty()) set_member(property, "description", row);
     properties.set(name, std::move(property));
     if (always) required.push_back(name);
   }
@@ -266,7 +288,7 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
   return json_of(result, options.full_results);
 }
 
-mcp::ToolReply failed(std::string_view message, std::string_view rule) {
+mcp::ToolResult failed(std::string_view message, std::string_view rule) {
   Json object;
   set_member(object, "success", false);
   set_member(object, "error", to_utf8(message));
@@ -276,11 +298,11 @@ mcp::ToolReply failed(std::string_view message, std::string_view rule) {
   return result;
 }
 
-mcp::ToolReply failed_here(const ToolSet& set, const Error& error) {
+mcp::ToolResult failed_here(const ToolSet& set, const Error& error) {
   return failed(set.executor.redact(error.message));
 }
 
-mcp::ToolReply answer_with(Json&& object) {
+mcp::ToolResult answer_with(Json&& object) {
   return mcp::ToolResult::with_structured(std::move(object));
 }
 
@@ -315,8 +337,8 @@ Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bou
   return result;
 }
 
-mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                      std::string message) {
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message) {
   Result result = refused_result(set, call, bound, std::move(message));
   if (call.tool() != "execute_code" && call.tool() != "execute_command")
     return failed(result.message);
@@ -354,14 +376,17 @@ Command command_of(const mcp::Call& call, const char* argument) {
   command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"sv); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
+  if (const Json& seconds = call.argument("idle_timeout"sv); seconds.is_number())
+    command.idle_timeout = milliseconds_of(seconds);
   return command;
 }
 
 // The callbacks share the ownership of their state: a command in the background outlives its call.
-void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw) {
+void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw,
+            const Executor* executor) {
   std::shared_ptr<LiveOutput> live;
   if (call.wants_progress()) {
-    live = new_shared<LiveOutput>(call);
+    live = new_shared<LiveOutput>(call, executor);
     command.heartbeat = message_interval;
     command.on_heartbeat = [live] { live->tick(); };
   }
@@ -376,11 +401,12 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
 
 Json to_json(const Result& result) { return json_of(result, true); }
 
-// Words that only a run could tell are null: they have an expansion in them.
+// Words that are known only at run time are null: they have an expansion in them.
 Json to_json(const Judgement& judgement) {
   const Verdict& verdict = judgement.verdict;
   Json object;
   set_member(object, "allowed", verdict.allowed);
+  if (verdict.must_ask) set_member(object, "must_ask", true);
   set_member(object, "rule", verdict ? Json() : Json(verdict.rule));
   set_member(object, "message", verdict ? Json() : Json(verdict.message));
   set_member(object, "begin", verdict ? Json() : Json(verdict.begin));

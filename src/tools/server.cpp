@@ -7,7 +7,7 @@
 //     settle_options
 //     serve_user                          profile user-container: containers by users
 //     serve_commands                      create_place, then --doctor, --sandbox-report, --check,
-//                                         --run or serve()
+//                                         --run, --replay or serve()
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
 
@@ -32,6 +32,8 @@
 #include "policy/policy.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
+#include "proxy/proxy.hpp"
+#include "report/report_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -137,14 +139,15 @@ void drop_variables(EnvironmentOptions options, bool container) {
 // in lists for other systems, is likely meant to match it with arguments, too.
 void warn_of_bare_patterns(const ServerConfig& config) {
   if (config.policy_mode != "strict") return;
-  for (const std::string& pattern : config.local.policy.blocked) {
-    if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
-    const std::string shown = printable(pattern);
-    warn(
-        concat("blocked_commands: '%' matches only this exact command; write '%( .*)?' to refuse "
-               "it with arguments",
-               {shown, shown}));
-  }
+  const PolicyOptions& policy = config.local.policy;
+  for (const bool asks : {false, true})
+    for (const std::string& pattern : asks ? policy.ask_commands : policy.blocked) {
+      if (pattern.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) continue;
+      const std::string shown = printable(pattern);
+      warn(concat("%: '%' matches only this exact command; write '%( .*)?' to % it with arguments",
+                  {asks ? "ask_commands" : "blocked_commands", shown, shown,
+                   asks ? "ask about" : "refuse"}));
+    }
 }
 
 // Started elsewhere, as clients do, without a workspace every command would be refused.
@@ -200,6 +203,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.title = "Command Execution";
   options.version = CODEEXEC_VERSION_STRING;
   options.instructions = std::move(instructions);
+  options.announced = shell_uris;
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
@@ -255,11 +259,35 @@ void give_memory_back() {
 #endif
 }
 
+// --report. Its findings go where the page does not.
+int report(const std::vector<std::string>& files, const std::optional<std::string>& output) {
+  const auto text = write_report(files, output.value_or(std::string()));
+  if (!text) return fail(2, text.error().message);
+  if (output && !print(*text)) return fail(1, "cannot write to standard output");
+  if (!output) warn(text->substr(0, text->size() - 1));
+  return 0;
+}
+
+// Makes the place's commands write a transcript. It must not lie where they may write.
+Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
+  if (config.transcript.empty()) return {};
+  const auto path = canonical_path(config.transcript);
+  if (!path) return with_prefix("transcript: ", {}, path.error());
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "transcript: % lies where commands may write: choose a place outside",
+                    {in_quotes(*path)});
+}
+
 // The options that print something and need no place for commands. Nothing: it is none of them.
 std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
   if (invocation.help) return print(help_text()) ? 0 : 1;
   if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
+  if (!invocation.report.empty()) return report(invocation.report, invocation.output);
+  if (invocation.client_config) return run_client_config(invocation);
+  if (invocation.list_domains) return print(std::string(domain_sets())) ? 0 : 1;
   if (!invocation.list_rules) return std::nullopt;
   if (const auto policy = Policy::create(config.local.policy); !policy)
     return fail(2, in_our_words(policy.error()).error().message);
@@ -290,8 +318,8 @@ int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) 
 // Commands on this host, in one container or in a place of one program.
 int serve_commands(ServerConfig& config, const Invocation& invocation) {
   // A single command's files of long output would be removed with this program.
-  config.local.private_spill_dir =
-      !invocation.run && !invocation.check && !invocation.doctor && !invocation.sandbox_report;
+  config.local.private_spill_dir = !invocation.run && !invocation.check && !invocation.doctor &&
+                                   !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
@@ -300,11 +328,21 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
     if (!print(rights)) return fail(1, "cannot write to standard output");
     if (rights.find("FAIL ") != std::string::npos) return 1;
   }
+  Transcript transcript;
+  if (!config.transcript.empty()) {
+    if (auto ok = transcript.open(config.transcript); !ok) return fail(2, ok.error().message);
+    config.local.on_audit = [&transcript](const AuditRecord& record) {
+      if (const std::string problem = transcript.add(record); !problem.empty()) warn(problem);
+    };
+  } else if (invocation.replay) {
+    config.local.on_audit = [](const AuditRecord&) {};  // so that output is hashed
+  }
   const auto place = create_place_with_spills(config);
   if (!place && invocation.doctor && (config.use & Option::places))
     return run_doctor(config, place);
   if (!place) return fail(2, place.error().message);
   const Executor& executor = *place->executor;
+  if (auto ok = check_transcript(config, executor); !ok) return fail(2, ok.error().message);
   if (auto ok = check_disabled(config.tools); !ok)
     return fail(2, in_our_words(ok.error()).error().message);
   // The way to a place may need any of them, and again.
@@ -320,6 +358,8 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   const TerminationSignals signals;
   if (signals.error() != 0) return fail(1, no_thread(signals.error()));
   if (invocation.run) return run_once(executor, config, *invocation.run, signals.token());
+  if (invocation.replay)
+    return replay(executor, *invocation.replay, invocation.json, signals.token());
   warn_of_workspace(executor);
   return serve(executor, config, signals.token());
 }

@@ -25,20 +25,12 @@ inline namespace v0_1 {
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
 Json to_json(const Result& result);
 
-// A judgement as --check prints it, an object: allowed, and rule, message, begin and end of
-// the refusal, which are null when it is allowed; then commands, the simple commands in the order
-// of the script, each with its words, assignments (["NAME=value"]; left out when there are none),
-// begin and end. A word or assignment that only a run could tell is null. Offsets count bytes.
+// A judgement as --check prints it, an object: allowed; must_ask, when that is true; rule, message,
+// begin and end of the refusal, which are null when it is allowed; then commands, the simple
+// commands in the order of the script, each with its words, assignments (["NAME=value"]; left out
+// when there are none), begin and end. A word or assignment known only at run time is null.
+// Offsets count bytes.
 Json to_json(const Judgement& judgement);
-
-// Bounds on what one client may have done; both are off by default. What exceeds one is refused
-// with the name of the bound.
-struct FairUse {
-  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
-  // Of all commands of the server together, those in the background included. What is left of it
-  // when a command starts is the longest that it may take.
-  std::chrono::milliseconds running_time = no_limit;
-};
 
 struct ToolOptions {
   // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
@@ -48,13 +40,20 @@ struct ToolOptions {
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
+  // For the answer when a person is asked through the client, see PolicyOptions::ask_commands. As
+  // many calls as max_waiters says wait for answers at a time; more are refused.
+  std::chrono::milliseconds ask_timeout = std::chrono::minutes(5);
   std::vector<CodeLanguage> languages = default_languages();
   // Calls that wait for jobs at a time. More are errors: each holds a thread of the server, and
   // one must be left for those that end a job.
   std::size_t max_waiters = mcp::ServerOptions().max_concurrent / 2;
-  FairUse fair_use = {};
+  // Bounds on what one client may have done. What exceeds one is refused with its name.
+  std::uint64_t calls_per_minute = 0;  // of each tool, in any 60 seconds; 0: any number
+  // Of all commands of the server together, those in the background included. What is left of it
+  // when a command starts is the longest that it may take.
+  std::chrono::milliseconds running_time = no_limit;
   std::vector<std::string> disabled_tools = {};  // names
-  // Results with all that to_json(Result) tells. Otherwise what a model learns nothing from is left
+  // Results with all members of to_json(Result). Otherwise what a model learns nothing from is left
   // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
   // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
   // that is longer than 200 bytes stands the beginning. The first seven keys always come.
@@ -68,15 +67,16 @@ struct ToolOptions {
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
 //   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?, stdin?)
+//   max_output?, stdin?, idle_timeout?)
 //     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
-//     `encoding` tells so, and the message that would end stderr is one of the notes. When the
+//     `encoding` says so, and the message that would end stderr is one of the notes. When the
 //     command goes on in the background: what there is so far, outcome "running", success true,
-//     exit_code null, and shell_id. To a client that wants progress, what is printed comes as
-//     messages. With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the commands of one name share a
-//     Session, which the first makes; the answer ends with session_id and session_work_dir, its
-//     folder now. A server has 100 of them; then the one goes that was not used for the longest.
+//     exit_code null, and shell_id. A client that wants progress gets the seconds and the last line
+//     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
+//     commands of one name share a Session, which the first makes; the answer ends with session_id
+//     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
+//     not used for the longest.
 //   start_background_shell(command, work_dir?, timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -129,7 +129,7 @@ std::string describe(const Executor& executor, const ToolOptions& options = {});
 // The same of a user's container: its directories, and the skills there are.
 std::string describe(const UserContainers& containers);
 
-// The server program: reads the command line (`--help` tells all of it) and the configuration file,
+// The server program: reads the command line (`--help` lists all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
@@ -143,7 +143,8 @@ std::string describe(const UserContainers& containers);
 // this one (PR_SET_DUMPABLE). Returns the exit status: 0; 2 when an option, key or value is wrong,
 // after one line on stderr that says which; 1 for other failures; with --run 0 when the command
 // succeeded, 1 when it ran and failed, 125 when it was refused or could not start; with --check 0
-// when it is allowed, 1 when it is refused, 2 when a line of the input is not a command; with
+// when it is allowed, 3 when a person must approve it, 1 when it is refused, 2 when a line of the
+// input is not a command (of several lines: 2, then 1, then 3 is stronger); with
 // --sandbox-report and --doctor 0 when nothing is missing, 1 when something is. 2, too, when a
 // strict sandbox cannot be had.
 int server_main(int argc, char** argv);

@@ -7,7 +7,7 @@
 //                    |                                        |
 //                    |  command_of(), listen()                |  Result
 //                    v                                        v
-//               refused by FairUse: refuse()      show_as_on_terminal(): as a terminal shows it
+//               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
 //                                                 fit_output():  at most max_output of each stream
 //                                                 result_json(): at most the room of one reply
 #pragma once
@@ -32,7 +32,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// How long get_background_shell_output waits when it is not told.
+// How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
 inline constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(1);
 
@@ -92,13 +92,13 @@ Json result_json(const ToolOptions& options, Result& result, std::size_t room);
 std::string echoed(const ToolOptions& options, const std::string& text);
 
 // The reply of a failure that no command has caused. `rule` is that of a refusal.
-mcp::ToolReply failed(std::string_view message, std::string_view rule = {});
+mcp::ToolResult failed(std::string_view message, std::string_view rule = {});
 
 // The same, for a message in which secrets of the executor must be masked.
-mcp::ToolReply failed_here(const ToolSet& set, const Error& error);
+mcp::ToolResult failed_here(const ToolSet& set, const Error& error);
 
 // The reply of a success.
-mcp::ToolReply answer_with(Json&& object);
+mcp::ToolResult answer_with(Json&& object);
 
 // A text argument; empty when it was left out.
 const std::string& argument_text(const mcp::Call& call, const char* name);
@@ -142,10 +142,11 @@ class RawOutput {
   std::string err_ = {};
 };
 
-// Counts what FairUse bounds. All members are safe from any thread.
+// Counts what calls_per_minute and running_time bound. All members are safe from any thread.
 class UseCounter {
  public:
-  explicit UseCounter(const FairUse& bounds) : bounds_(bounds) {}
+  explicit UseCounter(const ToolOptions& options)
+      : calls_per_minute_(options.calls_per_minute), running_time_(options.running_time) {}
 
   // Counts a call. Its refusal, or an empty text.
   std::string refusal_of_call(const std::string& tool);
@@ -153,6 +154,11 @@ class UseCounter {
   // What commands may still take, in all; zero or less: nothing.
   std::chrono::milliseconds time_left() const;
   std::string refusal_of_command() const;
+  // Takes back time in which a command waited for a person.
+  void give_back(Clock::duration time) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    finished_ -= time;
+  }
   // Counts the time of a command from now on, until what is returned is called for the first time.
   static Function<void()> begin(const std::shared_ptr<UseCounter>& counter);
 
@@ -162,7 +168,8 @@ class UseCounter {
   std::chrono::milliseconds time_used(Clock::time_point now) const;
   void end(Clock::time_point begin);
 
-  const FairUse bounds_;
+  const std::uint64_t calls_per_minute_;
+  const std::chrono::milliseconds running_time_;
   mutable std::mutex mutex_ = {};
   // Of each tool those of the last minute, the oldest first.
   std::vector<std::pair<std::string, std::vector<Clock::time_point>>> calls_ = {};
@@ -200,7 +207,7 @@ struct ToolSet {
       : executor(where),
         options(how),
         files(where.files()),
-        use(new_shared<UseCounter>(how.fair_use)),
+        use(new_shared<UseCounter>(how)),
         jobs(where, how.jobs) {}
 
   const Executor& executor;
@@ -214,12 +221,12 @@ struct ToolSet {
 
 bool is_disabled(const ToolOptions& options, std::string_view tool);
 
-// Of a call that exceeds a bound of FairUse; on the audit log like any other refusal.
+// Of a call that exceeds such a bound; on the audit log like any other refusal.
 Result refused_result(const ToolSet& set, const mcp::Call& call, const char* bound,
                       std::string message);
 
-mcp::ToolReply refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
-                      std::string message);
+mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bound,
+                       std::string message);
 
 // True for a script of blanks only.
 bool is_empty_script(const std::string& script);
@@ -230,6 +237,13 @@ std::string shown_path(const ToolSet& set, const std::string& path);
 // Bounds the command by what is left of the running time and counts it. False: there is nothing
 // left. `ended` is to be called when it has ended, or did not start.
 bool count_time(const ToolSet& set, Command& command, Function<void()>& ended);
+
+// URIs of background shells are this and the shell_id.
+inline constexpr const char* shell_uris = "codeexec://shell/";
+
+// Announces the end of a background shell to clients that listen. The end calls `ended`, which this
+// changes; the id is known to the function that is returned. The later of the two announces.
+Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended);
 
 // The bytes of each stream in the answer: as the call asks, and at most as the operator allows.
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
@@ -249,31 +263,40 @@ void fit_output(const ToolOptions& options, std::size_t most, Result& result);
 Command command_of(const mcp::Call& call, const char* argument);
 
 // Sends the output to a client that wants progress, and to `raw` if it is given.
-void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw);
+// Masks the secrets of the executor in what a terminal's signs put together.
+void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOutput>& raw,
+            const Executor* executor = nullptr);
 
-mcp::ToolReply execute_command(ToolSet& set, const mcp::Call& call);
+// Asks the person at the client whether the command may run, and waits for the answer. Masks the
+// secrets of the executor.
+void ask_client(const mcp::Call& call, Approval& approval, std::chrono::milliseconds timeout,
+                const Executor* executor = nullptr);
+// Has the command ask so.
+void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 
-mcp::ToolReply start_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply get_background_shell_output(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply get_background_shell_status(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply list_background_shells(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult get_background_shell_status(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply write_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply kill_background_shell(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply execute_code(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply read_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply write_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply list_files(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
 
-mcp::ToolReply read_docstring(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
+
+mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
 // The value of a key in the lines between two `---` at the start of a text.
 std::string_view front_matter(std::string_view text, std::string_view key);
@@ -286,8 +309,8 @@ std::string list_skills(const std::string& folder);
 // may have a second name. A name in braces in a description is replaced by its value.
 //   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
 //   NAME or NAME|OTHER \t KIND \t DESCRIPTION
-// Kinds: required (a text), text, A|B (one of these texts), seconds, from N (a whole number),
-// truth.
+// Kinds: required (a text), text, A|B (one of these texts), texts (a list), seconds, truth, from N
+// (a whole number).
 mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
 
 // Fails if ToolOptions::disabled_tools names a tool that there is not.
@@ -304,6 +327,10 @@ int check(const Executor& executor, const std::string& script);
 
 // The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
 int verify_audit(const std::string& path);
+
+// The exit status of --replay.
+int replay(const Executor& executor, const std::string& path, bool as_json,
+           const CancelToken& stop);
 
 }  // namespace inner
 

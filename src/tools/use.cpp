@@ -13,7 +13,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string UseCounter::refusal_of_call(const std::string& tool) {
-  if (bounds_.calls_per_minute == 0) return {};
+  if (calls_per_minute_ == 0) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
   auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
   if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
@@ -22,30 +22,30 @@ std::string UseCounter::refusal_of_call(const std::string& tool) {
   auto recent = calls.begin();
   while (recent != calls.end() && now - *recent >= window) ++recent;
   calls.erase(calls.begin(), recent);
-  if (calls.size() < bounds_.calls_per_minute) {
+  if (calls.size() < calls_per_minute_) {
     calls.push_back(now);
     return {};
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
   return concat("% may be called % times in a minute (calls_per_minute); try again in % seconds",
-                {tool, bounds_.calls_per_minute, left.count()});
+                {tool, calls_per_minute_, left.count()});
 }
 
 std::chrono::milliseconds UseCounter::time_left() const {
-  if (bounds_.running_time == no_limit) return no_limit;
+  if (running_time_ == no_limit) return no_limit;
   const std::lock_guard<std::mutex> lock(mutex_);
-  return bounds_.running_time - time_used(Clock::now());
+  return running_time_ - time_used(Clock::now());
 }
 
 std::string UseCounter::refusal_of_command() const {
   return concat(
       "the commands of this session have used up the % seconds they may take together "
       "(running_time)",
-      {seconds_text(bounds_.running_time)});
+      {seconds_text(running_time_)});
 }
 
 Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
-  if (counter->bounds_.running_time == no_limit) return {};
+  if (counter->running_time_ == no_limit) return {};
   const Clock::time_point begin = Clock::now();
   const std::lock_guard<std::mutex> lock(counter->mutex_);
   ++counter->running_;

@@ -22,13 +22,16 @@ inline namespace v0_1 {
 
 namespace {
 
-mcp::ToolReply execute_bash(const UserContainers& containers, const std::string& user_id,
-                            const mcp::Call& call) {
+mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   const ToolOptions usual;
   command.max_output = usual.max_output;
   listen(command, call, {});
+  command.on_ask = [&call, &usual](Approval& approval) {
+    ask_client(call, approval, usual.ask_timeout);
+  };
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(*result);
@@ -36,8 +39,8 @@ mcp::ToolReply execute_bash(const UserContainers& containers, const std::string&
   return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
-mcp::ToolReply read_user_file(const UserContainers& containers, const std::string& user_id,
-                              const mcp::Call& call) {
+mcp::ToolResult read_user_file(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   std::optional<std::uint64_t> lines;
   if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
@@ -52,8 +55,8 @@ mcp::ToolReply read_user_file(const UserContainers& containers, const std::strin
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply write_user_file(const UserContainers& containers, const std::string& user_id,
-                               const mcp::Call& call) {
+mcp::ToolResult write_user_file(const UserContainers& containers, const std::string& user_id,
+                                const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
   if (!bytes) return failed(bytes.error().message);
@@ -65,8 +68,8 @@ mcp::ToolReply write_user_file(const UserContainers& containers, const std::stri
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::string& user_id,
-                                   const mcp::Call& call) {
+mcp::ToolResult read_user_docstring(const UserContainers& containers, const std::string& user_id,
+                                    const mcp::Call& call) {
   const std::string& path = argument_text(call, "file_path");
   const std::string& function = argument_text(call, "function_name");
   const auto found = containers.read_docstring(user_id, path, function);
@@ -80,8 +83,8 @@ mcp::ToolReply read_user_docstring(const UserContainers& containers, const std::
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply list_artifacts(const UserContainers& containers, const std::string& user_id,
-                              const mcp::Call&) {
+mcp::ToolResult list_artifacts(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call&) {
   const auto artifacts = containers.list_artifacts(user_id);
   if (!artifacts) return failed(artifacts.error().message);
   Json list = Json::array();
@@ -96,8 +99,8 @@ mcp::ToolReply list_artifacts(const UserContainers& containers, const std::strin
   return answer_with(std::move(object));
 }
 
-mcp::ToolReply get_artifact(const UserContainers& containers, const std::string& user_id,
-                            const mcp::Call& call) {
+mcp::ToolResult get_artifact(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
   const std::string& name = argument_text(call, "name");
   const auto bytes = containers.get_artifact(user_id, name);
   if (!bytes) return failed(bytes.error().message);
@@ -115,7 +118,7 @@ mcp::ToolReply get_artifact(const UserContainers& containers, const std::string&
 
 // See tool_of() for the texts. {} is the timeout of commands that give none.
 struct UserTool {
-  mcp::ToolReply (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
+  mcp::ToolResult (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
   const char* text;
 };
 constexpr UserTool user_tools[] = {

@@ -38,7 +38,7 @@ fi
 compile $small -fno-exceptions -fno-rtti "$ROOT/examples/mcp_server.cpp" \
   -o "$OUT/codeexec-mcp-small"
 [ -z "$other" ] || wait "$other"
-limit=1048575
+limit=1171455
 row "codeexec-mcp, stripped, -Os -fno-exceptions -fno-rtti" \
   "$(wc -c < "$OUT/codeexec-mcp-small")" bytes \
   ${other:+"-Os alone" "$(wc -c < "$OUT/codeexec-mcp")"}

@@ -38,7 +38,6 @@ using codeexec::mcp::Parameter;
 using codeexec::mcp::Server;
 using codeexec::mcp::ServerOptions;
 using codeexec::mcp::Tool;
-using codeexec::mcp::ToolReply;
 using codeexec::mcp::ToolResult;
 
 // the servers -------------------------------------------------------------------------------------
@@ -82,7 +81,7 @@ int server() {
   text.required = true;
   echo.parameters.push_back(text);
   echo.handler = [](const Call& call) {
-    return ToolReply(ToolResult::text(call.argument("text").as_string()));
+    return ToolResult::text(call.argument("text").as_string());
   };
   return served.add(std::move(echo)) && served.serve() ? 0 : 1;
 }

@@ -397,7 +397,10 @@ def check_names():
 WRONG = [
     ["--bogus"], ["x"], ["--timeout"], ["--timeout", "0"], ["--max-concurrent", "0"],
     ["--allowed-paths"], ["--allowed-paths", ""], ["--timeout", "5", "--timeout", "6"],
-    ["--policy", "soft"], ["--sandbox", "x"], ["--run", "ls", "--check", "ls"],
+    ["--policy", "soft"], ["--ask-rule", "sodu", "--check", "x"],
+    ["--ask-rule", "dd", "--disable-rule", "dd", "--check", "x"],
+    ["--ask-rule", "mkfs", "--policy", "compat", "--check", "x"], ["--sandbox", "x"],
+    ["--run", "ls", "--check", "ls"],
     ["--timeout", "5000"], ["--max-output-size", "10"], ["--disable-rule", "nope"],
     ["--disable-tool", "nope"], ["--config", "nope.json"], ["CONFIG", "{"], ["CONFIG", "[]"],
     ["CONFIG", '{"x": 1}'], ["CONFIG", '{"timeout": "a"}'], ["CONFIG", '{"delete_guard": "a"}'],

@@ -80,37 +80,39 @@ bool is_list(const Json& value, const std::vector<std::string>& got) {
 }
 
 void read_credentials(const Json& value, std::string_view text) {
-  const auto options = codeexec::credentials_from_json(value);
-  if (!options) {
-    EXPECT_WITH(options.error().code == ErrorCode::invalid_argument, text);
-    return expect_error(options.error(), text);
+  codeexec::ContainerOptions options;
+  const auto set = codeexec::credentials_from_json(value, options);
+  if (!set) {
+    EXPECT_WITH(set.error().code == ErrorCode::invalid_argument, text);
+    return expect_error(set.error(), text);
   }
-  EXPECT_WITH(is_list(value["mount"], options->mounts), text);
-  EXPECT_WITH(is_list(value["env_vars"], options->env_vars), text);
-  EXPECT_WITH(is_list(value["env_vars_from_file"], options->env_vars_from_file), text);
-  EXPECT_WITH(value["additional_mounts"].size() == options->additional_mounts.size(), text);
-  for (const codeexec::Mount& mount : options->additional_mounts) {
+  EXPECT_WITH(is_list(value["mount"], options.credentials), text);
+  EXPECT_WITH(is_list(value["env_vars"], options.env_vars), text);
+  EXPECT_WITH(is_list(value["env_vars_from_file"], options.env_vars_from_file), text);
+  EXPECT_WITH(value["additional_mounts"].size() == options.mounts.size(), text);
+  for (const codeexec::Mount& mount : options.mounts) {
     const bool writable = value["additional_mounts"][mount.source]["mode"].as_string() == "rw";
     EXPECT_WITH((mount.permission == codeexec::Permission::write) == writable, text);
   }
-  EXPECT_WITH(options->pass_all_env == value["pass_all_env"].as_bool(), text);
+  EXPECT_WITH(options.pass_all_env == value["pass_all_env"].as_bool(), text);
   Json other = value;
   other.set("env_var", Json::array({"A"}));
-  EXPECT_WITH(!codeexec::credentials_from_json(other), text);
+  EXPECT_WITH(!codeexec::credentials_from_json(other, options), text);
 }
 
 void read_packages(const Json& value, std::string_view text) {
-  const auto options = codeexec::packages_from_json(value);
-  if (!options) {
-    EXPECT_WITH(options.error().code == ErrorCode::invalid_argument, text);
-    return expect_error(options.error(), text);
+  codeexec::ContainerOptions options;
+  const auto set = codeexec::packages_from_json(value, options);
+  if (!set) {
+    EXPECT_WITH(set.error().code == ErrorCode::invalid_argument, text);
+    return expect_error(set.error(), text);
   }
   const Json& lists = value["preinstall"];
-  EXPECT_WITH(is_list(lists["python"], options->python), text);
-  EXPECT_WITH(is_list(lists["npm"], options->npm), text);
-  EXPECT_WITH(is_list(lists["system"], options->system), text);
-  EXPECT_WITH(options->timeout.count() >= 0, text);
-  EXPECT_WITH(options->required == value["required"].as_bool(), text);
+  EXPECT_WITH(is_list(lists["python"], options.python_packages), text);
+  EXPECT_WITH(is_list(lists["npm"], options.npm_packages), text);
+  EXPECT_WITH(is_list(lists["system"], options.system_packages), text);
+  EXPECT_WITH(options.package_timeout.count() >= 0, text);
+  EXPECT_WITH(options.packages_required == value["required"].as_bool(), text);
 }
 
 void read_answer(const Json& value, std::string_view text) {

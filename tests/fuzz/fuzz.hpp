@@ -68,6 +68,9 @@ double read_amount(std::string_view text);
 std::string own_group(std::string_view groups, std::string_view controller);
 std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller);
+// What a terminal shows of output that comes in pieces of so many bytes, and its answers.
+codeexec::TerminalScreen screen_after(int rows, int cols, std::string_view output,
+                                      std::size_t piece, std::string& answers);
 std::string unescaped(std::string_view text);
 std::uint64_t counter_in(const std::string& text, std::string_view word);
 bool glob_matches(std::string_view pattern, std::string_view text);
@@ -83,9 +86,11 @@ void mcp(std::string_view input);
 void output(std::string_view input);
 void place(std::string_view input);
 void policy(std::string_view input);
+void proxy(std::string_view input);
 void regex(std::string_view input);
 void session(std::string_view input);
 void shell(std::string_view input);
+void terminal(std::string_view input);
 void text(std::string_view input);
 
 }  // namespace fuzz

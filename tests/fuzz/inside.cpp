@@ -8,6 +8,7 @@
 #include "code/code_internal.hpp"
 #include "docker/container_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
+#include "terminal/terminal_internal.hpp"
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -53,7 +54,16 @@ codeexec::ContainerInfo read_health(const codeexec::Json& container) {
 
 bool says_orphan(const codeexec::Json& container) {
   static const codeexec::ProgramIdentity own = codeexec::own_identity();
-  return codeexec::maker_of_container(container, own) == codeexec::PlaceMaker::gone;
+  return codeexec::maker_of_container(container, own) == false;
+}
+
+codeexec::TerminalScreen screen_after(int rows, int cols, std::string_view output,
+                                      std::size_t piece, std::string& answers) {
+  codeexec::TerminalEmulator terminal({rows, cols});
+  for (; !output.empty(); output.remove_prefix(std::min(piece, output.size())))
+    terminal.add(output.substr(0, piece));
+  answers = terminal.take_answers();
+  return terminal.screen();
 }
 
 double read_amount(std::string_view text) { return codeexec::number_with_unit(text); }

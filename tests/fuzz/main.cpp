@@ -13,10 +13,11 @@ struct Target {
   void (*run)(std::string_view input);
 };
 constexpr Target targets[] = {
-    {"code", fuzz::code},       {"config", fuzz::config}, {"docker", fuzz::docker},
-    {"json", fuzz::json},       {"mcp", fuzz::mcp},       {"output", fuzz::output},
-    {"place", fuzz::place},     {"policy", fuzz::policy}, {"regex", fuzz::regex},
-    {"session", fuzz::session}, {"shell", fuzz::shell},   {"text", fuzz::text},
+    {"code", fuzz::code},         {"config", fuzz::config},   {"docker", fuzz::docker},
+    {"json", fuzz::json},         {"mcp", fuzz::mcp},         {"output", fuzz::output},
+    {"place", fuzz::place},       {"policy", fuzz::policy},   {"proxy", fuzz::proxy},
+    {"regex", fuzz::regex},       {"session", fuzz::session}, {"shell", fuzz::shell},
+    {"terminal", fuzz::terminal}, {"text", fuzz::text},
 };
 
 const Target* chosen = nullptr;

@@ -6,6 +6,8 @@
 // shorter ones that stand for such:
 //   !init VERSION   !ping ID   !list ID   !call ID TOOL ARGUMENTS   !run ID TOKEN TOOL ARGUMENTS
 //   !cancel ID   !discover ID   !listen ID   !new ID TOOL ARGUMENTS      ![ and !]: a batch
+//   !answer ID RESULT   !again ID STATE TOOL ARGUMENTS   !task METHOD ID TASK   !level ID LEVEL
+// Questions of the server's have the ids 1, 2 and so on.
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,7 +40,7 @@ constexpr std::size_t longest_id = 1024;
 // What the calls do -------------------------------------------------------------------------------
 
 void add(mcp::Server& server, const char* name, std::vector<mcp::Parameter> parameters,
-         codeexec::Function<mcp::ToolReply(const mcp::Call&)> handler) {
+         codeexec::Function<mcp::ToolResult(const mcp::Call&)> handler) {
   mcp::Tool tool;
   tool.name = name;
   tool.parameters = std::move(parameters);
@@ -62,29 +64,36 @@ void add_tools(mcp::Server& server) {
         std::string text;
         for (auto left = call.argument("times").as_integer(1); left > 0; --left)
           text += call.argument("text").as_string();
-        return mcp::ToolReply(mcp::ToolResult::text(text));
+        return mcp::ToolResult::text(text);
       });
-  add(server, "whole", {}, [](const mcp::Call& call) {
-    return mcp::ToolReply(mcp::ToolResult::with_structured(call.arguments()));
-  });
+  add(server, "whole", {},
+      [](const mcp::Call& call) { return mcp::ToolResult::with_structured(call.arguments()); });
   add(server, "refuse", {}, [](const mcp::Call& call) {
-    mcp::RpcError error;
+    mcp::ToolResult result;
+    mcp::RpcError& error = result.rpc_error.emplace();
     error.code = -32000;
     error.message = call.arguments().dump();
     error.data = call.arguments();
-    return mcp::ToolReply(error);
+    return result;
   });
   add(server, "steps", {parameter("message", mcp::ParameterType::string)},
       [](const mcp::Call& call) {
         for (int i = 1; i <= 3; ++i) call.progress(i, 3.0, call.argument("message").as_string());
-        return mcp::ToolReply(mcp::ToolResult::error("done"));
+        return mcp::ToolResult::error("done");
       });
+  // For what a conversation that has been sent already can hold as the answer.
+  add(server, "ask", {}, [](const mcp::Call& call) {
+    const Json schema = *Json::parse(R"({"type":"object","properties":{"a":{"type":"integer"}}})");
+    const auto answer = call.elicit("a?", schema, std::chrono::milliseconds(3));
+    call.announcer()("fuzz://a", call.arguments());
+    return mcp::ToolResult::text(answer ? answer->dump() : answer.error().message);
+  });
   // Until it is cancelled, or for some milliseconds.
   add(server, "wait", {}, [](const mcp::Call& call) {
     call.progress(1);
     pollfd cancelled = {call.cancel_token().descriptor(), POLLIN, 0};
     ::poll(&cancelled, 1, 3);
-    return mcp::ToolReply(mcp::ToolResult::text("waited"));
+    return mcp::ToolResult::text("waited");
   });
 }
 
@@ -105,7 +114,8 @@ std::string request(std::string_view id, const char* method, const std::string& 
 constexpr const char* modern =
     "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
     "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"f\",\"version\":\"1\"},"
-    "\"io.modelcontextprotocol/clientCapabilities\":{}}";
+    "\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{},"
+    "\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}}";
 
 std::string call_of(std::string_view tool, std::string_view arguments) {
   return "\"name\":\"" + std::string(tool) + "\",\"arguments\":" + std::string(arguments);
@@ -117,18 +127,38 @@ std::string spelled_out(std::string_view line) {
   if (order == "init") {
     return request("0", "initialize",
                    "\"protocolVersion\":\"" + std::string(line) +
-                       "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"f\",\"version\":\"1\"}");
+                       "\",\"capabilities\":{\"elicitation\":{}},\"clientInfo\":{\"name\":\"f\","
+                       "\"version\":\"1\"}");
   }
   if (order == "cancel")
     return "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
            "cancelled\",\"params\":{\"requestId\":" +
            std::string(line) + "}}";
+  if (order == "task") {
+    const std::string method = "tasks/" + std::string(take_word(line));
+    const std::string_view id = take_word(line);
+    return request(id, method.c_str(), std::string(modern) + ",\"taskId\":" + std::string(line));
+  }
   const std::string_view id = take_word(line);
+  if (order == "answer")
+    return "{\"jsonrpc\":\"2.0\",\"id\":" + std::string(id) + ",\"result\":" + std::string(line) +
+           "}";
+  if (order == "level") return request(id, "logging/setLevel", "\"level\":" + std::string(line));
+  if (order == "again") {
+    const std::string state(take_word(line));
+    const std::string_view asked = take_word(line);
+    return request(id, "tools/call",
+                   call_of(asked, line) + "," + std::string(modern) + ",\"requestState\":" + state +
+                       ",\"inputResponses\":{\"question\":{\"action\":\"cancel\"}}");
+  }
   if (order == "ping") return request(id, "ping", "");
   if (order == "list") return request(id, "tools/list", "");
   if (order == "discover") return request(id, "server/discover", modern);
   if (order == "listen")
-    return request(id, "subscriptions/listen", std::string(modern) + ",\"notifications\":{}");
+    return request(
+        id, "subscriptions/listen",
+        std::string(modern) +
+            ",\"notifications\":{\"resourceSubscriptions\":[\"fuzz://a\",\"fuzz://b\"]}");
   if (order == "run") {
     const std::string token(take_word(line));
     const std::string_view tool = take_word(line);
@@ -327,8 +357,27 @@ class Auditor {
   }
 
   void read_notification(const std::string& method, const Json& message) {
+    // A request of the server's, each with an id of its own.
+    if (method == "elicitation/create") {
+      EXPECT_WITH(message["id"].is_integer(), conversation_);
+      EXPECT_WITH(asked_.insert(message["id"].as_integer()).second, conversation_);
+      return;
+    }
     EXPECT_WITH(!message.find("id"), conversation_);
+    const Json& params = message["params"];
     if (method == "notifications/subscriptions/acknowledged") return;
+    if (method == "notifications/resources/updated") {
+      EXPECT_WITH(params["uri"].as_string() == "fuzz://a", conversation_);
+      return;
+    }
+    if (method == "notifications/message") {
+      EXPECT_WITH(params["level"].as_string() == "info" && params.find("data"), conversation_);
+      return;
+    }
+    if (method == "notifications/cancelled") {
+      EXPECT_WITH(asked_.count(params["requestId"].as_integer()) == 1, conversation_);
+      return;
+    }
     EXPECT_WITH(method == "notifications/progress", conversation_);
     const std::string token = key_of(message["params"].find("progressToken"));
     bool is_open = false;
@@ -341,6 +390,7 @@ class Auditor {
   std::string_view conversation_;
   std::map<std::string, std::size_t> replies_ = {};
   std::map<std::string, std::size_t> errors_ = {};  // for what was not understood
+  std::set<std::int64_t> asked_ = {};               // ids of the server's own requests
   std::size_t batches_ = 0;
 };
 
@@ -433,6 +483,7 @@ void fuzz::mcp(std::string_view input) {
     options.max_queued = longest_reply;
     options.max_concurrent = concurrent;
     options.max_waiting = 8;
+    options.announced = "fuzz://";
     options.log = [](std::string_view line) { EXPECT(line.find('\n') == std::string_view::npos); };
     codeexec::mcp::Server server(options);
     add_tools(server);

@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "fuzz.hpp"
+#include "process/capture_internal.hpp"
 
 namespace {
 
 using codeexec::Capture;
+using codeexec::OutputChunk;
 using codeexec::Redactor;
 
 constexpr std::size_t of_all = std::string::npos;
@@ -102,7 +104,7 @@ void expect_text(const Capture& capture, const std::string& all, std::size_t mos
 // Of what is there, by a reader that comes now and then.
 void expect_read(const Capture& capture, const std::string& all, std::uint64_t& cursor, bool ended,
                  std::string& told, bool& whole) {
-  const Capture::Chunk chunk = capture.read(cursor, ended);
+  const OutputChunk chunk = capture.read(cursor, ended);
   EXPECT_WITH(codeexec::is_utf8(chunk.text), all);
   EXPECT_WITH(chunk.next >= cursor && chunk.next <= all.size(), all);
   EXPECT_WITH(chunk.missed <= all.size() - cursor, all);
@@ -138,7 +140,7 @@ void capture(fuzz::Bytes bytes) {
   // The last lines are an end of what there is.
   const std::string everything = capture.read(0, true).text;
   for (const std::size_t lines : {0u, 1u, 2u, 5u}) {
-    const Capture::Chunk chunk = capture.read(0, true, lines);
+    const OutputChunk chunk = capture.read(0, true, lines);
     EXPECT_WITH(codeexec::is_utf8(chunk.text) && chunk.next == all.size(), all);
     if (all.size() > most) continue;
     EXPECT_WITH(chunk.text.size() <= everything.size() + Capture::gap(chunk.missed).size(), all);

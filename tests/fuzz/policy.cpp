@@ -60,7 +60,7 @@ const Policy& blocking() {
 const Policy& compat() {
   static const Policy policy = [] {
     PolicyOptions options;
-    options.mode = PolicyOptions::Mode::compat;
+    options.compat = true;
     return made(options);
   }();
   return policy;

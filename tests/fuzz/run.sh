@@ -15,7 +15,7 @@ ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$ROOT/tests/fuzz
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/fuzz}
 CLANGXX=${CLANGXX:-clang++}
-targets="code config docker json mcp output place policy regex session shell text"
+targets="code config docker json mcp output place policy proxy regex session shell terminal text"
 seconds=60
 case ${1:-} in
   [0-9]*) seconds=$1 && shift ;;

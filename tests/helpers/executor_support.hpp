@@ -71,6 +71,23 @@ inline bool prints_text(const codeexec::Execution& execution, const std::string&
   return comes_true([&] { return has(execution.read(codeexec::Stream::out, 0).text, text); });
 }
 
+// Bytes of every kind pass an executor in both directions as they are, and a command that has begun
+// can be cancelled.
+inline void check_streams(const codeexec::Executor& executor) {
+  codeexec::Command command = codeexec::Command::shell("cat; printf '\\000\\377\\r\\n\\033'");
+  for (int i = 0; i < 300000; ++i) command.input += static_cast<char>(i * 7 % 251);
+  command.max_output = 1 << 20;
+  std::string out;
+  command.on_output = [&](codeexec::Stream, std::string_view bytes) { out += bytes; };
+  CHECK(executor.run(command).succeeded());
+  CHECK((out == command.input + std::string("\0\377\r\n\033", 5)));
+  const codeexec::Execution started =
+      executor.start(codeexec::Command::shell("printf begun; sleep 600"));
+  CHECK(prints_text(started, "begun"));
+  started.cancel();
+  CHECK(started.wait().outcome == codeexec::Outcome::cancelled);
+}
+
 // The agent of an executor: the parent of its commands, or of their supervisors.
 inline pid_t agent_of(const codeexec::Executor& executor) {
   const codeexec::Result r = executor.run(

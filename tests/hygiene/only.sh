@@ -73,7 +73,7 @@ printf 'exited  hello\n\nrefused blocked-commands \n' > "$OUT/executor/wanted"
 cat >> "$OUT/mcp/program.cpp" << 'CPP'
 namespace mcp = codeexec::mcp;
 
-mcp::ToolReply shout(const mcp::Call& call) {
+mcp::ToolResult shout(const mcp::Call& call) {
   const std::string text(call.argument("text").as_string());
   return mcp::ToolResult::with_structured(codeexec::Json::object({{"loud", text + "!"}}));
 }

@@ -2,13 +2,12 @@
 where names stand, how long a part may be. Each broken rule is one line that says what to do.
   [ROOT=.] python3 tests/hygiene/rooms.py"""
 
-import os
-import pathlib
 import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(os.environ.get("ROOT", pathlib.Path(__file__).resolve().parents[2]))
+from checks import ROOT, check, failures
+
 SRC = ROOT / "src"
 LONGEST_PART, LONGEST_TEST = 600, 900
 SYSTEM_HEADERS = ["base/base.hpp", "base/platform_internal.hpp"]  # the only parts with some
@@ -25,14 +24,6 @@ FUNCTION = re.compile(r"(?:[^=(]*?[\s*&>])?((?:\w+::)*~?\w+)\(")
 WORD = re.compile(r"\b[A-Za-z_]\w*")
 CALL = re.compile(r"(?<![.\w>:])([a-z]\w*)\(")
 TOKEN = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\S')
-failures = 0
-
-
-def check(what, problems):
-    global failures
-    problems = list(problems)
-    failures += bool(problems)
-    print(f"{'FAILED' if problems else 'ok'}: {what}", *problems[:20], sep="\n  ")
 
 
 def code_of(text):

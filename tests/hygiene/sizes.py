@@ -3,29 +3,21 @@ large is one line. lizard (PyPI) finds the functions.
   [ROOT=.] python3 tests/hygiene/sizes.py"""
 
 import collections
-import os
-import pathlib
 import re
 import sys
 
 import lizard
+from checks import ROOT, check, failures
 
-ROOT = pathlib.Path(os.environ.get("ROOT", pathlib.Path(__file__).resolve().parents[2]))
 LONGEST_FUNCTION = 60  # lines
-LARGEST_CLASS, MOST_FUNCTIONS = 620, 49  # lines in functions; functions of more than one line
-MOST_LINES, LEAST_COMMENTS = 45300, 10  # of the definition half; percent of its lines
-MOST_TYPES = 108  # in the declaration half, with those that stand in others
+LARGEST_CLASS, MOST_FUNCTIONS = 600, 40  # lines in functions; functions of more than one line
+MOST_LINES, LEAST_COMMENTS = 50000, 10  # of the definition half; percent of its lines
+MOST_TYPES = 99  # in the declaration half, with those that stand in others; a template is one
 
-TYPE = re.compile(r"^ *(?:struct|class|enum class) (?:\[\[\w+\]\] )?(\w+)[^;]*\{", re.M)
+TYPE = re.compile(
+    r"^ *(?:struct|class|enum class) (?:\[\[\w+\]\] )?(\w+)(?!\w|<void>)[^;{]*\{", re.M
+)
 NAMESPACE = re.compile(r"^codeexec::v0_1(?:::(?=[a-z])\w+)*(?:::|$)|^inner::")
-failures = 0
-
-
-def check(what, problems):
-    global failures
-    problems = list(problems)
-    failures += bool(problems)
-    print(f"{'FAILED' if problems else 'ok'}: {what}", *problems[:20], sep="\n  ")
 
 
 def main():
@@ -62,9 +54,10 @@ def main():
     header = (ROOT / "codeexec.hpp").read_text()
     declarations, _, definitions = header.partition("\n#endif  // CODEEXEC_HPP\n")
     total = definitions.count("\n")
+    program = sum(part.read_text().count("\n") for part in ROOT.glob("src/report/*.[ch]pp"))
     check(
-        f"the definition half has {total} lines",
-        [f"that is more than {MOST_LINES}"] * (total > MOST_LINES),
+        f"the definition half has {total} lines, {program} of them the program's report",
+        [f"without those that is more than {MOST_LINES}"] * (total - program > MOST_LINES),
     )
     comments = sum("//" in line for line in definitions.split("\n"))
     check(

@@ -26,6 +26,46 @@ everywhere "nothing is left for later" "(//|#)(.*[^A-Za-z_])?$later"
 xargs grep -n "[^ -~$(printf '\t')]" < "$OUT/sources" > "$OUT/found" || true
 expect_empty "only ASCII" "$OUT/found"
 
+# plain words -------------------------------------------------------------------------------------
+
+# Comments and documents say who does what, in the words of the field. What stands between `` is the
+# name of something, as is a word with blanks behind it, in a table; the licence is not our text.
+find src examples docker docs README.md -type f \( -name '*.[ch]pp' -o -name '*.md' \
+  -o -name '*.py' -o -name '*.sh' -o -name '*.yaml' -o -name 'Dockerfile*' \) | sort > "$OUT/prose"
+cat > "$OUT/idioms" << 'END'
+told|report, record, show or answer; "known" where something cannot be told
+tell|report, say, show; distinguish; know
+tells|reports, says, shows
+whoever|name it: any process, anyone who
+whomever|name it: by any process
+nobody|no caller, no process, no other user; or turn the sentence: nothing does
+shall|must, should or will
+for want of|because there is no
+of which it|a sentence of its own
+that of which|a sentence of its own
+none of its business|say why: it may hold secrets
+hence why|so
+what is what|name the two things
+END
+xargs awk '
+  NR == FNR { split($0, pair, "|"); idiom[++idioms] = pair[1]; advice[pair[1]] = pair[2]; next }
+  FNR == 1 { sign = FILENAME ~ /\.md$/ ? "" : FILENAME ~ /\.[ch]pp$/ ? "//" : "#" }
+  /above copyright notice|IN NO EVENT SHALL/ { next }
+  {
+    at = index($0, sign)
+    if (sign != "" && at == 0) next
+    text = sign == "" ? $0 : substr($0, at)
+    gsub(/`[^`]*`/, "", text)
+    gsub(/[A-Za-z_]+   +/, "", text)
+    text = tolower(text)
+    gsub(/[^a-z]+/, " ", text)
+    for (i = 1; i <= idioms; ++i)
+      if (index(" " text " ", " " idiom[i] " "))
+        printf "%s:%d: %s: write %s\n", FILENAME, FNR, idiom[i], advice[idiom[i]]
+  }' "$OUT/idioms" < "$OUT/prose" > "$OUT/found"
+[ "$(wc -l < "$OUT/prose")" -gt 100 ] || fail "the comments and documents were not found"
+expect_empty "comments and documents are in plain words" "$OUT/found"
+
 # the header --------------------------------------------------------------------------------------
 
 grep -nE "(^|[^A-Za-z_])$later" "$HEADER" > "$OUT/found" || true

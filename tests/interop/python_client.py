@@ -149,7 +149,7 @@ async def scenario(name, mode, version, place=Here()):
             check(member(tool, "inputSchema", "input_schema")["type"] == "object", "told", tool)
             reads = tool.name.startswith(("get_", "list_", "read_"))
             hint = member(tool.annotations, "readOnlyHint", "read_only_hint")
-            check(hint == reads, "whether it only reads", tool)
+            check(bool(hint) == reads, "whether it only reads", tool)
         schema = member(tools[0], "inputSchema", "input_schema")
         check(schema["required"] == ["command"], "schema", schema)
         for argument in ("command", "timeout", "work_dir"):

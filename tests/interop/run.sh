@@ -2,8 +2,9 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm kubernetes conformance, or all. Their
-# packages come from npm and PyPI in the versions written here, and go into OUT. `docker` is the
+# Clients: ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance, or all.
+# Their packages come from npm and PyPI in the versions written here, and go into OUT. `asked` is
+# Python's two, asked by the fixture server, which $CODEEXEC_MCP_FIXTURE names. `docker` is the
 # newest two with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an
 # engine for that, `ssh` the same two with commands over ssh, on a server of their own
 # (helpers/sshd.sh), `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that
@@ -19,7 +20,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 docker ssh slurm kubernetes conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -164,6 +165,15 @@ for client in $clients; do
   case $client in
     ts_*) ts_client "$client" "$client" ;;
     python_*) python_client "$client" "$client" python_client ;;
+    asked)
+      # Questions to the person at the client, of the fixture of the build.
+      if [ -n "${CODEEXEC_MCP_FIXTURE:-}" ]; then
+        python_client "asked, Python 1" python_v1 python_asked
+        python_client "asked, Python 2" python_v2 python_asked
+      else
+        skip asked "there is no fixture (CODEEXEC_MCP_FIXTURE is not set)"
+      fi
+      ;;
     docker)
       if [ -z "${CODEEXEC_TEST_DOCKER:-}" ] || [ -z "${DOCKER_HOST:-}" ]; then
         skip docker "no container engine for tests (CODEEXEC_TEST_DOCKER is not set)"

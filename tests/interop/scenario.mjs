@@ -66,7 +66,7 @@ export async function scenario(name, expectedVersion, connect, place = here) {
     for (const tool of tools) {
       check(tool.title && tool.description && tool.inputSchema.type === 'object', 'told', tool);
       const reads = /^(get|list|read)_/.test(tool.name);
-      check(tool.annotations.readOnlyHint === reads, 'whether it only reads', tool);
+      check((tool.annotations.readOnlyHint ?? false) === reads, 'whether it only reads', tool);
     }
     const { properties, required } = tools[0].inputSchema;
     check(required?.join() === 'command', 'schema', tools[0].inputSchema);

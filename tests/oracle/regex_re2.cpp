@@ -46,8 +46,8 @@ Answers ask_ours(const Regex& regex, const std::string& text) {
   answers.full_match = regex.full_match(text);
   answers.search = regex.search(text);
   if (const auto span = regex.find(text)) {
-    answers.begin = static_cast<std::ptrdiff_t>(span->begin);
-    answers.end = static_cast<std::ptrdiff_t>(span->end);
+    answers.begin = span->data() - text.data();
+    answers.end = answers.begin + static_cast<std::ptrdiff_t>(span->size());
   }
   return answers;
 }

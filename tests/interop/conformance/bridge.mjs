@@ -60,6 +60,10 @@ class Server {
         (subscription !== undefined && key === JSON.stringify(subscription));
       if (mine) return request.deliver(line, false, message);
     }
+    // The server's own requests and log messages name no request; a session has one at a time.
+    const any = [...this.waiting.values()][0];
+    if (any && (message.id !== undefined || message.method === 'notifications/message'))
+      return any.deliver(line, false, message);
     console.error(`bridge: belongs to no request: ${line}`);
   }
 }

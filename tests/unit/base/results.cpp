@@ -19,7 +19,6 @@ using codeexec::Error;
 using codeexec::ErrorCode;
 using codeexec::Expected;
 using codeexec::Function;
-using codeexec::FunctionRef;
 using codeexec::UniqueFd;
 
 namespace {
@@ -215,47 +214,13 @@ TEST_CASE("using the value of a failed Expected ends the program with its messag
       text));
 }
 
-// FunctionRef, Function ---------------------------------------------------------------------------
+// Function ----------------------------------------------------------------------------------------
 
 namespace {
 
-int twice(int x) { return 2 * x; }
+int doubled(int x) { return 2 * x; }
 
 }  // namespace
-
-TEST_CASE("a FunctionRef calls what it refers to") {
-  int calls = 0;
-  auto count = [&](int by) { return calls += by; };
-  const FunctionRef<int(int)> ref = count;
-  CHECK(ref(2) == 2);
-  CHECK(ref(3) == 5);
-  CHECK(calls == 5);
-
-  const auto constant = [](const std::string& text) { return text.size(); };
-  CHECK(FunctionRef<std::size_t(const std::string&)>(constant)("abc") == 3);
-
-  int (*pointer)(int) = twice;
-  CHECK(FunctionRef<int(int)>(pointer)(4) == 8);
-
-  // State is that of the referred object, through copies, too.
-  struct Counter {
-    int n = 0;
-    int operator()() { return ++n; }
-  } counter;
-  FunctionRef<int()> first = counter;
-  FunctionRef<int()> second = first;
-  first();
-  CHECK(second() == 2);
-  CHECK(counter.n == 2);
-}
-
-TEST_CASE("a FunctionRef passes references and moves") {
-  auto append = [](std::string& text, std::unique_ptr<int> by) { text += std::to_string(*by); };
-  const FunctionRef<void(std::string&, std::unique_ptr<int>)> ref = append;
-  std::string text = "n";
-  ref(text, std::make_unique<int>(7));
-  CHECK(text == "n7");
-}
 
 TEST_CASE("an empty Function does nothing") {
   const Function<int(int)> empty;
@@ -285,7 +250,7 @@ TEST_CASE("a Function keeps its callable, and copies share it") {
     CHECK_FALSE(watch.expired());
   }
   CHECK(watch.expired());
-  CHECK(Function<int(int)>(twice)(4) == 8);
+  CHECK(Function<int(int)>(doubled)(4) == 8);
 }
 
 TEST_CASE("a Function holds callables that only move") {

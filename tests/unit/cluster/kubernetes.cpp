@@ -61,21 +61,10 @@ TEST_CASE("kubernetes: bytes come as they are, and files are those of the pod") 
   if (is_missing()) return;
   Pods f;
   const PlaceExecutor there = f.executor();
-  Command command = Command::shell("cat; printf '\\000\\377\\r\\n\\033'");
-  for (int i = 0; i < 300000; ++i) command.input += static_cast<char>(i * 7 % 251);
-  command.max_output = 1 << 20;
-  std::string out;
-  command.on_output = [&](codeexec::Stream, std::string_view bytes) { out += bytes; };
-  const Result r = there.run(command);
-  CHECK(r.succeeded());
-  CHECK(out == command.input + std::string("\0\377\r\n\033", 5));
+  check_streams(there);
   const codeexec::Files files = there.files();
   REQUIRE(files.write("note.txt", "from here\n"));
   CHECK(there.run("cat /workspace/note.txt").out == "from here\n");
-  const codeexec::Execution started = there.start(Command::shell("printf begun; sleep 600"));
-  CHECK(prints_text(started, "begun"));
-  started.cancel();
-  CHECK(started.wait().outcome == Outcome::cancelled);
 }
 
 TEST_CASE("kubernetes: limits and a claim are handed on") {

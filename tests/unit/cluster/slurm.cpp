@@ -72,18 +72,7 @@ TEST_CASE("slurm: bytes come as they are, and lines before they are whole") {
   if (has_no_slurm()) return;
   Jobs f;
   const PlaceExecutor there = f.executor();
-  Command command = Command::shell("cat; printf '\\000\\377\\r\\n\\033'");
-  for (int i = 0; i < 300000; ++i) command.input += static_cast<char>(i * 7 % 251);
-  command.max_output = 1 << 20;
-  std::string out;
-  command.on_output = [&](codeexec::Stream, std::string_view bytes) { out += bytes; };
-  const Result r = there.run(command);
-  CHECK(r.succeeded());
-  CHECK(out == command.input + std::string("\0\377\r\n\033", 5));
-  const codeexec::Execution started = there.start(Command::shell("printf begun; sleep 600"));
-  CHECK(prints_text(started, "begun"));
-  started.cancel();
-  CHECK(started.wait().outcome == Outcome::cancelled);
+  check_streams(there);
 }
 
 TEST_CASE("slurm: a job that is cancelled is told of, and replaced by another") {

@@ -271,16 +271,16 @@ TEST_CASE("container options: places of mounts") {
 
 TEST_CASE("W-45: packages that cannot be installed are refused at once") {
   ContainerOptions options;
-  options.packages.python = {"requests>=2.31.0"};
+  options.python_packages = {"requests>=2.31.0"};
   CHECK(problem_of(options) == "packages: installing needs a network: set network to bridge");
   options.network = ContainerNetwork::bridge;
   CHECK(problem_of(options) == "accepted");
-  options.packages.python = {"--index-url=http://evil"};
+  options.python_packages = {"--index-url=http://evil"};
   CHECK(support::begins(problem_of(options), "packages: "));
-  options.packages.python = {""};
+  options.python_packages = {""};
   CHECK(support::begins(problem_of(options), "packages: "));
-  options.packages.python = {};
-  options.packages.system = {"hello"};
+  options.python_packages = {};
+  options.system_packages = {"hello"};
   CHECK(problem_of(options) == "packages: system and npm packages need sudo");
   options.sudo = true;
   CHECK(problem_of(options) == "accepted");
@@ -413,9 +413,9 @@ TEST_CASE("W-39: each package is one argument, as it is written") {
   ContainerOptions options = engine.options();
   options.network = ContainerNetwork::bridge;
   options.sudo = true;
-  options.packages.system = {"libfoo=1.2*"};
-  options.packages.python = {"numpy>=1.24.0", "x; touch /tmp/evil"};
-  options.packages.npm = {"@scope/tool@^2"};
+  options.system_packages = {"libfoo=1.2*"};
+  options.python_packages = {"numpy>=1.24.0", "x; touch /tmp/evil"};
+  options.npm_packages = {"@scope/tool@^2"};
   std::vector<std::string> progress;
   options.on_progress = [&progress](std::string_view line) { progress.emplace_back(line); };
   require(make(options)->ensure());
@@ -438,12 +438,12 @@ TEST_CASE("packages: a failure is told, and ends the container only when it must
       willing);
   ContainerOptions options = engine.options();
   options.network = ContainerNetwork::bridge;
-  options.packages.python = {"x"};
+  options.python_packages = {"x"};
   std::string told;
   options.on_progress = [&told](std::string_view line) { told = line; };
   require(make(options)->ensure());
   CHECK(told == "cannot install python packages: x (status 3): no such package: x");
-  options.packages.required = true;
+  options.packages_required = true;
   const auto made = make(options)->ensure();
   REQUIRE_FALSE(made);
   CHECK(has(made.error().message, "no such package: x"));

@@ -615,8 +615,8 @@ TEST_CASE("packages: installed by pip with the version that was asked for") {
   if (!has_engine()) return;
   ContainerOptions options = small(fresh_agent(), debian_image);
   options.network = ContainerNetwork::host;
-  options.packages.python = {"six>=1.16.0", "idna"};
-  options.packages.required = true;
+  options.python_packages = {"six>=1.16.0", "idna"};
+  options.packages_required = true;
   const Container container = make(options);
   const auto made = container->ensure();
   REQUIRE_MESSAGE(made, made.error().message);
@@ -646,7 +646,7 @@ TEST_CASE("packages: what cannot be had is a note of the first result, and is tr
     options.container = small({});
     options.container.network = ContainerNetwork::host;
     options.container.persistent = persistent;
-    options.container.packages.python = {"nothing-of-that-name"};  // the image has no Python
+    options.container.python_packages = {"nothing-of-that-name"};  // the image has no Python
     std::string id;
     for (int program = 0; program < 2; ++program) {
       const auto executor = codeexec::ContainerExecutor::create(options);

@@ -8,10 +8,8 @@
 
 namespace {
 
-using codeexec::credentials_from_json;
 using codeexec::ErrorCode;
 using codeexec::Json;
-using codeexec::packages_from_json;
 using codeexec::parse_env_file;
 using support::has;
 
@@ -30,9 +28,7 @@ std::string read(std::string_view text) {
 
 // What they come to in the options of a container; what is not there is told in `notes`.
 codeexec::Expected<codeexec::ContainerOptions> completed(
-    const codeexec::CredentialOptions& credentials, std::vector<std::string>* notes = nullptr) {
-  codeexec::ContainerOptions options;
-  options.credentials = credentials;
+    codeexec::ContainerOptions options, std::vector<std::string>* notes = nullptr) {
   if (notes) options.on_progress = [notes](std::string_view note) { notes->emplace_back(note); };
   return codeexec::complete(options);
 }
@@ -47,6 +43,18 @@ Json json(std::string_view text) {
   auto value = Json::parse(text);
   REQUIRE_MESSAGE(value, value.error().message);
   return *std::move(value);
+}
+
+// The options of a container that a text of a configuration file sets.
+codeexec::Expected<codeexec::ContainerOptions> credentials_of(std::string_view text) {
+  codeexec::ContainerOptions options;
+  if (auto ok = codeexec::credentials_from_json(json(text), options); !ok) return ok.failure();
+  return options;
+}
+codeexec::Expected<codeexec::ContainerOptions> packages_of(std::string_view text) {
+  codeexec::ContainerOptions options;
+  if (auto ok = codeexec::packages_from_json(json(text), options); !ok) return ok.failure();
+  return options;
 }
 
 struct Case {
@@ -178,10 +186,10 @@ TEST_CASE("env files: odd lines are left out, and told by their numbers") {
   REQUIRE(skipped.size() == 4);
   CHECK(has(skipped[0], "line 2 is not NAME=value"));
   const support::TempDir folder;
-  codeexec::CredentialOptions credentials;
-  credentials.env_file = folder.file(".env", "A=1\nhunter2 line\nB=2\n");
+  codeexec::ContainerOptions wanted;
+  wanted.env_file = folder.file(".env", "A=1\nhunter2 line\nB=2\n");
   std::vector<std::string> notes;
-  const auto options = completed(credentials, &notes);
+  const auto options = completed(wanted, &notes);
   REQUIRE(options);
   CHECK(options->environment == codeexec::Variables{{"A", "1"}, {"B", "2"}});
   REQUIRE(notes.size() == 1);
@@ -268,36 +276,35 @@ TEST_CASE("env file: hostile input ends soon and is bounded") {
 }
 
 TEST_CASE("credentials of a configuration file") {
-  const auto options = credentials_from_json(json(R"({
+  const auto options = credentials_of(R"({
       "mount": ["ssh_keys", "git_config"],
       "additional_mounts": {"/a": {"bind": "/b", "mode": "rw"}, "~/c": {"bind": "/c"}, "/d": {}},
       "env_file": ".env", "env_vars": ["A"], "env_vars_from_file": ["B", "C"],
-      "pass_all_env": true})"));
+      "pass_all_env": true})");
   REQUIRE_MESSAGE(options, options.error().message);
-  CHECK(options->mounts == std::vector<std::string>{"ssh_keys", "git_config"});
+  CHECK(options->credentials == std::vector<std::string>{"ssh_keys", "git_config"});
   CHECK(options->env_file == ".env");
   CHECK(options->env_vars == std::vector<std::string>{"A"});
   CHECK(options->env_vars_from_file == std::vector<std::string>{"B", "C"});
   CHECK(options->pass_all_env);
-  REQUIRE(options->additional_mounts.size() == 3);
-  CHECK(options->additional_mounts[0].source == "/a");
-  CHECK(options->additional_mounts[0].target == "/b");
-  CHECK(options->additional_mounts[0].permission == codeexec::Permission::write);
-  CHECK(options->additional_mounts[1].source == "~/c");
-  CHECK(options->additional_mounts[2].target.empty());
+  REQUIRE(options->mounts.size() == 3);
+  CHECK(options->mounts[0].source == "/a");
+  CHECK(options->mounts[0].target == "/b");
+  CHECK(options->mounts[0].permission == codeexec::Permission::write);
+  CHECK(options->mounts[1].source == "~/c");
+  CHECK(options->mounts[2].target.empty());
 
-  const auto nothing = credentials_from_json(json(R"({"mount": null})"));
+  const auto nothing = credentials_of(R"({"mount": null})");
   REQUIRE(nothing);
-  CHECK(nothing->mounts.empty());
+  CHECK(nothing->credentials.empty());
   CHECK_FALSE(nothing->pass_all_env);
 }
 
 TEST_CASE("W-40: a mount without a mode is read-only") {
-  const auto options =
-      credentials_from_json(json(R"({"additional_mounts": {"/a": {"bind": "/b"}}})"));
+  const auto options = credentials_of(R"({"additional_mounts": {"/a": {"bind": "/b"}}})");
   REQUIRE(options);
-  REQUIRE(options->additional_mounts.size() == 1);
-  CHECK(options->additional_mounts[0].permission == codeexec::Permission::read);
+  REQUIRE(options->mounts.size() == 1);
+  CHECK(options->mounts[0].permission == codeexec::Permission::read);
 }
 
 TEST_CASE("credentials of a configuration file: what is wrong is named") {
@@ -319,7 +326,7 @@ TEST_CASE("credentials of a configuration file: what is wrong is named") {
        "credentials.additional_mounts.'/a' has an unknown key 'target'"},
   };
   for (const Case& one : cases) {
-    const auto options = credentials_from_json(json(one.text));
+    const auto options = credentials_of(one.text);
     REQUIRE_FALSE(options);
     CHECK(options.error().message == one.expected);
     CHECK(options.error().code == ErrorCode::invalid_argument);
@@ -327,18 +334,19 @@ TEST_CASE("credentials of a configuration file: what is wrong is named") {
 }
 
 TEST_CASE("packages of a configuration file") {
-  const auto options = packages_from_json(json(R"({
+  const auto options = packages_of(R"({
       "preinstall": {"python": ["requests>=2.31.0", "a b"], "npm": ["x"], "system": ["vim"]},
-      "required": true, "timeout": 1.5})"));
+      "required": true, "timeout": 1.5})");
   REQUIRE_MESSAGE(options, options.error().message);
-  CHECK(options->python == std::vector<std::string>{"requests>=2.31.0", "a b"});
-  CHECK(options->npm == std::vector<std::string>{"x"});
-  CHECK(options->system == std::vector<std::string>{"vim"});
-  CHECK(options->required);
-  CHECK(options->timeout == std::chrono::milliseconds(1500));
-  const auto nothing = packages_from_json(json("{}"));
+  CHECK(options->python_packages == std::vector<std::string>{"requests>=2.31.0", "a b"});
+  CHECK(options->npm_packages == std::vector<std::string>{"x"});
+  CHECK(options->system_packages == std::vector<std::string>{"vim"});
+  CHECK(options->packages_required);
+  CHECK(options->package_timeout == std::chrono::milliseconds(1500));
+  const auto nothing = packages_of("{}");
   REQUIRE(nothing);
-  CHECK(nothing->empty());
+  CHECK(nothing->python_packages.empty());
+  CHECK(nothing->package_timeout == codeexec::ContainerOptions().package_timeout);
   const Case cases[] = {
       {R"({"python": []})", "packages has an unknown key 'python'"},
       {R"({"preinstall": {"pip": []}})", "packages.preinstall has an unknown key 'pip'"},
@@ -348,7 +356,7 @@ TEST_CASE("packages of a configuration file") {
       {R"({"timeout": "9"})", "packages.timeout must be seconds, more than 0 and at most 86400"},
   };
   for (const Case& one : cases) {
-    const auto wrong = packages_from_json(json(one.text));
+    const auto wrong = packages_of(one.text);
     REQUIRE_FALSE(wrong);
     CHECK(wrong.error().message == one.expected);
   }
@@ -362,22 +370,21 @@ TEST_CASE("credentials: files of the user, each where the home of a container ha
   support::make_symlink(home / "real", home / ".gitconfig");
   home.file(".config/gh/hosts.yml", "");
   home.file("own/file", "");
-  codeexec::CredentialOptions credentials;
-  credentials.mounts = {"ssh_keys", "git_config", "gh_config", "npm_config", "claude_config"};
-  credentials.additional_mounts = {{"~/own", "/opt/own", codeexec::Permission::read},
-                                   {home / "own/file", {}, codeexec::Permission::write}};
+  codeexec::ContainerOptions wanted;
+  wanted.credentials = {"ssh_keys", "git_config", "gh_config", "npm_config", "claude_config"};
+  wanted.mounts = {{"~/own", "/opt/own", codeexec::Permission::read},
+                   {home / "own/file", {}, codeexec::Permission::write}};
   std::vector<std::string> notes;
-  const auto options = completed(credentials, &notes);
+  const auto options = completed(wanted, &notes);
   REQUIRE_MESSAGE(options, options.error().message);
   std::vector<std::string> mounts;
   for (const codeexec::Mount& mount : options->mounts)
     mounts.push_back(mount.source + " " + mount.target + " " + name(mount.permission));
-  CHECK(mounts ==
-        std::vector<std::string>{home / ".ssh" + " /home/agent/.ssh read",
-                                 home / "real" + " /home/agent/.gitconfig read",
-                                 home / ".config/gh" + " /home/agent/.config/gh read",
-                                 home / "own" + " /opt/own read",
-                                 home / "own/file" + " " + (home / "own/file") + " write"});
+  CHECK(mounts == std::vector<std::string>{home / "own" + " /opt/own read",
+                                           home / "own/file" + " " + (home / "own/file") + " write",
+                                           home / ".ssh" + " /home/agent/.ssh read",
+                                           home / "real" + " /home/agent/.gitconfig read",
+                                           home / ".config/gh" + " /home/agent/.config/gh read"});
   CHECK(notes == std::vector<std::string>{"credentials: npm_config: there is no ~/.npmrc",
                                           "credentials: claude_config: there is no ~/.claude"});
 }
@@ -385,33 +392,33 @@ TEST_CASE("credentials: files of the user, each where the home of a container ha
 TEST_CASE("credentials: mounts that cannot be are errors") {
   const support::TempDir home;
   support::EnvironmentGuard variable("HOME", home.path().c_str());
-  const auto message = [](const codeexec::CredentialOptions& credentials) {
-    const auto options = completed(credentials);
+  const auto message = [](const codeexec::ContainerOptions& wanted) {
+    const auto options = completed(wanted);
     return options ? std::string() : options.error().message;
   };
-  codeexec::CredentialOptions credentials;
-  credentials.mounts = {"ssh"};
-  CHECK(message(credentials) ==
+  codeexec::ContainerOptions wanted;
+  wanted.credentials = {"ssh"};
+  CHECK(message(wanted) ==
         "credentials: mount: 'ssh' is none of ssh_keys, git_config, gh_config, npm_config, "
         "pypi_config, claude_config, codex_config, gemini_config");
-  credentials.mounts = {};
+  wanted.credentials = {};
   for (const char* source : {"/", "/proc", "/nonexistent", "~", "~/nothing", ""}) {
     CAPTURE(std::string(source));
-    credentials.additional_mounts = {{source, "/h", codeexec::Permission::read}};
-    CHECK_FALSE(message(credentials).empty());
+    wanted.mounts = {{source, "/h", codeexec::Permission::read}};
+    CHECK_FALSE(message(wanted).empty());
   }
-  credentials.additional_mounts = {{home.path() + "/..", "/../h", codeexec::Permission::read}};
-  CHECK_FALSE(message(credentials).empty());
+  wanted.mounts = {{home.path() + "/..", "/../h", codeexec::Permission::read}};
+  CHECK_FALSE(message(wanted).empty());
   variable.unset("HOME");
-  credentials.additional_mounts = {};
-  credentials.mounts = {"ssh_keys"};
-  CHECK(has(message(credentials), "HOME"));
+  wanted.mounts = {};
+  wanted.credentials = {"ssh_keys"};
+  CHECK(has(message(wanted), "HOME"));
 }
 
 TEST_CASE("credentials: which variable is stronger, and what is masked") {
   const support::TempDir folder;
-  codeexec::CredentialOptions credentials;
-  credentials.env_file = folder.file(
+  codeexec::ContainerOptions wanted;
+  wanted.env_file = folder.file(
       ".env",
       "FILE_ONLY=of-the-file\nBOTH=file\nNAMED=file-too\nDEBUG=true\nPORT=8080\nPIN=123\n"
       "TOKEN_NUMBER=123456\n");
@@ -422,38 +429,38 @@ TEST_CASE("credentials: which variable is stronger, and what is masked") {
   variables.unset("UNSET");
   std::vector<std::string> notes;
   SUBCASE("the whole file") {
-    const auto options = completed(credentials);
+    const auto options = completed(wanted);
     REQUIRE_MESSAGE(options, options.error().message);
     CHECK(text_of(options->environment) ==
           "BOTH=file|DEBUG=true|FILE_ONLY=of-the-file|NAMED=file-too|PIN=123|PORT=8080|"
           "TOKEN_NUMBER=123456");
     CHECK(options->secrets ==
           std::vector<std::string>{"file", "of-the-file", "file-too", "123456"});
-    CHECK(options->credentials.env_file.empty());
+    CHECK(options->env_file.empty());
   }
   SUBCASE("some of the file") {
-    credentials.env_vars_from_file = {"FILE_ONLY"};
-    const auto options = completed(credentials);
+    wanted.env_vars_from_file = {"FILE_ONLY"};
+    const auto options = completed(wanted);
     REQUIRE_MESSAGE(options, options.error().message);
     CHECK(text_of(options->environment) == "FILE_ONLY=of-the-file");
-    credentials.env_vars_from_file = {"FILE_ONLY", "OTHER"};
-    const auto missing = completed(credentials);
+    wanted.env_vars_from_file = {"FILE_ONLY", "OTHER"};
+    const auto missing = completed(wanted);
     REQUIRE_FALSE(missing);
     CHECK(missing.error().message ==
           "credentials: env_vars_from_file: 'OTHER' is not in the env_file");
   }
   SUBCASE("named ones of the host") {
-    credentials.env_vars_from_file = {"NAMED"};
-    credentials.env_vars = {"NAMED", "UNSET"};
-    const auto options = completed(credentials, &notes);
+    wanted.env_vars_from_file = {"NAMED"};
+    wanted.env_vars = {"NAMED", "UNSET"};
+    const auto options = completed(wanted, &notes);
     REQUIRE_MESSAGE(options, options.error().message);
     CHECK(text_of(options->environment) == "NAMED=named-of-host");
     CHECK(options->secrets == std::vector<std::string>{"named-of-host"});
     CHECK(notes == std::vector<std::string>{"credentials: env_vars: UNSET is not set on the host"});
   }
   SUBCASE("all of the host") {
-    credentials.pass_all_env = true;
-    const auto options = completed(credentials);
+    wanted.pass_all_env = true;
+    const auto options = completed(wanted);
     REQUIRE_MESSAGE(options, options.error().message);
     const std::string all = "|" + text_of(options->environment) + "|";
     CHECK(has(all, "|BOTH=of-the-host|"));
@@ -462,8 +469,7 @@ TEST_CASE("credentials: which variable is stronger, and what is masked") {
     CHECK_FALSE(has(all, "CODEEXEC_TEST_X"));
   }
   SUBCASE("what the operator sets comes last") {
-    codeexec::ContainerOptions given;
-    given.credentials = credentials;
+    codeexec::ContainerOptions given = wanted;
     given.environment = {{"BOTH", "own"}};
     const auto options = codeexec::complete(given);
     REQUIRE_MESSAGE(options, options.error().message);
@@ -505,9 +511,9 @@ TEST_CASE("W-41: all of the host's variables, but for those that are its own aff
   variables.set("JAVA_HOME", "/usr");
   variables.set("GONE", "/nonexistent/folder");
   variables.set("PATHS", "a:b:c");
-  codeexec::CredentialOptions credentials;
-  credentials.pass_all_env = true;
-  const auto options = completed(credentials);
+  codeexec::ContainerOptions wanted;
+  wanted.pass_all_env = true;
+  const auto options = completed(wanted);
   REQUIRE_MESSAGE(options, options.error().message);
   for (const std::string& name : of_host) {
     CAPTURE(name);
@@ -528,37 +534,37 @@ TEST_CASE("W-41: all of the host's variables, but for those that are its own aff
 
 TEST_CASE("W-41: no error shows a value") {
   const support::TempDir folder;
-  const auto message = [](const codeexec::CredentialOptions& credentials) {
-    const auto options = completed(credentials);
+  const auto message = [](const codeexec::ContainerOptions& wanted) {
+    const auto options = completed(wanted);
     REQUIRE_FALSE(options);
     return options.error().message;
   };
-  codeexec::CredentialOptions credentials;
-  credentials.env_vars = {"TOKEN=hunter2"};
-  CHECK(message(credentials) ==
+  codeexec::ContainerOptions wanted;
+  wanted.env_vars = {"TOKEN=hunter2"};
+  CHECK(message(wanted) ==
         "credentials: env_vars: 'TOKEN' must be a name alone, without = and a value");
-  credentials.env_vars = {};
-  credentials.env_vars_from_file = {"A"};
-  CHECK(message(credentials) == "credentials: env_vars_from_file needs an env_file");
-  credentials.env_file = folder.file(".env", "B=1\nhunter2\n");
-  CHECK(has(message(credentials), "'A' is not in the env_file"));
-  CHECK_FALSE(has(message(credentials), "hunter2"));
-  credentials.env_file = folder / "missing";
-  CHECK(has(message(credentials), "credentials: env_file '"));
-  credentials.env_file = folder.path();
-  CHECK(has(message(credentials), "credentials: env_file '"));
-  credentials.env_vars_from_file = {};
-  credentials.env_file = folder.file("long", "A='" + std::string(140000, 'x') + "'");
-  CHECK(message(credentials) == "credentials: environment: 'A' has too long a value");
+  wanted.env_vars = {};
+  wanted.env_vars_from_file = {"A"};
+  CHECK(message(wanted) == "credentials: env_vars_from_file needs an env_file");
+  wanted.env_file = folder.file(".env", "B=1\nhunter2\n");
+  CHECK(has(message(wanted), "'A' is not in the env_file"));
+  CHECK_FALSE(has(message(wanted), "hunter2"));
+  wanted.env_file = folder / "missing";
+  CHECK(has(message(wanted), "credentials: env_file '"));
+  wanted.env_file = folder.path();
+  CHECK(has(message(wanted), "credentials: env_file '"));
+  wanted.env_vars_from_file = {};
+  wanted.env_file = folder.file("long", "A='" + std::string(140000, 'x') + "'");
+  CHECK(message(wanted) == "credentials: environment: 'A' has too long a value");
   std::string many;
   for (int i = 0; i < 10; ++i)
     many += "A" + std::to_string(i) + "=" + std::string(100000, 'x') + "\n";
-  credentials.env_file = folder.file("many", many);
-  REQUIRE(completed(credentials));
+  wanted.env_file = folder.file("many", many);
+  REQUIRE(completed(wanted));
   support::EnvironmentGuard variables;
-  credentials.env_vars = {"CODEEXEC_TEST_LONG"};
+  wanted.env_vars = {"CODEEXEC_TEST_LONG"};
   variables.set("CODEEXEC_TEST_LONG", std::string(100000, 'y').c_str());
-  CHECK(has(message(credentials), "credentials: the variables have more than 1048576 bytes"));
+  CHECK(has(message(wanted), "credentials: the variables have more than 1048576 bytes"));
 }
 
 TEST_CASE("credentials in a container") {
@@ -572,11 +578,11 @@ TEST_CASE("credentials in a container") {
   options.container.image = "codeexec-test/busybox:latest";
   options.container.image_policy = codeexec::ImagePolicy::never;
   options.container.agent = support::engine_agent;
-  options.container.credentials.env_file =
+  options.container.env_file =
       folder.file(".env", "TOKEN='it''s'\nKEY=\"one\ntwo $HOME '\"\nBOTH=of-the-file\n");
   options.container.environment = {{"BOTH", "own"}};
   CHECK(codeexec::ContainerExecutor::create(options));
-  options.container.credentials.env_file =
+  options.container.env_file =
       folder.file(".env", "TOKEN=hunter22\nKEY=\"one\ntwo $HOME '\"\nBOTH=of-the-file\n");
   support::AuditLog audit;
   options.on_audit = audit.callback();

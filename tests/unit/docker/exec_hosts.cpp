@@ -362,7 +362,7 @@ TEST_CASE("secrets of a container are masked in the output and on the audit log"
   for (const std::string& image : images()) {
     CAPTURE(image);
     Box box(image, [](ContainerExecutorOptions& options) {
-      options.container.credentials.env_vars = {"CODEEXEC_TEST_TOKEN"};
+      options.container.env_vars = {"CODEEXEC_TEST_TOKEN"};
     });
     const Result result = box.run(
         "echo \"<$CODEEXEC_TEST_TOKEN>\"; echo \"$CODEEXEC_TEST_TOKEN\" >&2; "

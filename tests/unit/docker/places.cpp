@@ -8,7 +8,6 @@
 
 using codeexec::FoundPlace;
 using codeexec::Json;
-using codeexec::PlaceMaker;
 using namespace support;
 
 namespace {
@@ -58,7 +57,7 @@ TEST_CASE("container lists: before a server and after it was killed they are the
   const auto running = found_of(agent, true);
   REQUIRE(running.size() == 1);
   CHECK(begins(running[0].name, "codeexec-"));
-  CHECK(running[0].maker == PlaceMaker::running);
+  CHECK(running[0].maker_runs == true);
   CHECK(running[0].pid == std::to_string(server.pid()));
   CHECK(running[0].state == "running");
   CHECK(!running[0].was_removed);
@@ -89,7 +88,7 @@ TEST_CASE("container lists: persistent ones stay, and say that they are") {
   const auto found = found_of(options.agent_id, true);
   REQUIRE(found.size() == 1);
   CHECK(found[0].state == "running, persistent");
-  CHECK(found[0].maker == PlaceMaker::running);
+  CHECK(found[0].maker_runs == true);
   require(container->remove());
   CHECK(found_of(options.agent_id).empty());
 }

@@ -116,7 +116,7 @@ TEST_CASE("container: credentials whose program the image lacks are a note") {
   const support::EnvironmentGuard home("HOME", folder.directory("home").c_str());
   folder.directory("home/.ssh");
   ContainerExecutorOptions options = options_of(folder.directory("work"), busybox_image);
-  options.container.credentials.mounts = {"ssh_keys"};
+  options.container.credentials = {"ssh_keys"};
   const auto executor = ContainerExecutor::create(options);
   REQUIRE_MESSAGE(executor, executor.error().message);
   const Result first = executor->run("true");
@@ -163,7 +163,7 @@ TEST_CASE("container: git finds the user's name and address, and nothing else of
     }
     // That file is the user's own when it is asked for.
     options.container.environment = {};
-    options.container.credentials.mounts = {"git_config"};
+    options.container.credentials = {"git_config"};
     CHECK(has(run_in(options, show), "t0ken"));
   }
 }

@@ -98,8 +98,8 @@ TEST_CASE("every command leaves one record, through callback and file alike") {
   const Json& first = records[0];
   CHECK(member_names(first) == Strings{"time", "host", "pid", "agent_id", "tool", "command",
                                        "work_dir", "allowed", "outcome", "exit_code", "duration_ms",
-                                       "cpu_ms", "stdout_bytes", "stdout_sha256", "stderr_bytes",
-                                       "stderr_sha256"});
+                                       "cpu_ms", "peak_memory", "stdout_bytes", "stdout_sha256",
+                                       "stderr_bytes", "stderr_sha256"});
   char host[256] = {};
   REQUIRE(::gethostname(host, sizeof host - 1) == 0);
   CHECK(first["host"] == Json(host));

@@ -200,7 +200,7 @@ TEST_CASE("read-only roots: a home directory that is not known is none to write 
 TEST_CASE("the file guard with the compat policy: what cannot be read is refused") {
   const ReadOnlyPlace at;
   LocalOptions options = at.options;
-  options.policy.mode = codeexec::PolicyOptions::Mode::compat;
+  options.policy.compat = true;
   const auto rule_of = [](const LocalExecutor& here, const char* script) {
     return here.check(Command::shell(script)).rule;
   };

@@ -47,7 +47,7 @@ struct Place {
   void judge_nothing() {
     for (const codeexec::RuleInfo& rule : codeexec::Policy::rules())
       options.policy.disabled_rules.push_back(rule.name);
-    options.policy.mode = codeexec::PolicyOptions::Mode::compat;
+    options.policy.compat = true;
   }
 };
 

@@ -18,7 +18,6 @@
 #include "helpers.hpp"
 
 using codeexec::AuditRecord;
-using codeexec::Capture;
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Execution;
@@ -160,7 +159,7 @@ TEST_CASE("a started command is written to and read from while it runs") {
   };
   const Execution handle = here.start(command);
   REQUIRE(asked.wait());
-  Capture::Chunk chunk = handle.read(Stream::out, 0);
+  codeexec::OutputChunk chunk = handle.read(Stream::out, 0);
   CHECK(chunk.text == "name? ");
   CHECK(chunk.next == 6);
   CHECK(chunk.missed == 0);
@@ -194,7 +193,7 @@ TEST_CASE("a refused or failed start gives a handle that is done") {
     const Expected<void> written = handle.write("x");
     REQUIRE(!written);
     CHECK(written.error().code == ErrorCode::io);
-    const Capture::Chunk chunk = handle.read(Stream::out, 5);
+    const codeexec::OutputChunk chunk = handle.read(Stream::out, 5);
     CHECK(chunk.text.empty());
     CHECK(chunk.next == 5);
     const Result r = handle.wait();

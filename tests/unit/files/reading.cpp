@@ -35,7 +35,7 @@ FileRange lines(std::uint64_t offset, std::uint64_t count = FileRange::all,
 FileRange bytes(std::uint64_t offset, std::uint64_t count = FileRange::all,
                 std::size_t max_bytes = 1 << 18) {
   FileRange range = lines(offset, count, max_bytes);
-  range.unit = FileRange::Unit::bytes;
+  range.by_bytes = true;
   return range;
 }
 

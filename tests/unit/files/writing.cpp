@@ -81,6 +81,22 @@ TEST_CASE("a file is made, with its directories, or replaced as a whole") {
   CHECK(names_in(temp.path()) == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("a home directory is not guessed, and no folder named ~ is made") {
+  const TempDir temp;
+  const Files files = files_in(temp.path());
+  for (const char* path : {"~/x", "~/new/x"}) {
+    const auto written = files.write(path, "x");
+    REQUIRE_FALSE(written);
+    CHECK(written.error().code == codeexec::ErrorCode::invalid_argument);
+    CHECK_MESSAGE(has(written.error().message, "give an absolute path"), written.error().message);
+    CHECK_FALSE(files.read(path));
+    CHECK_FALSE(files.list(path));
+  }
+  CHECK(names_in(temp.path()).empty());
+  CHECK(files.write("./~/x", "x"));
+  CHECK(files.write("~x", "x"));
+}
+
 TEST_CASE("W-54: more than an argument of a command can hold is written, and up to a bound") {
   TempDir temp;
   const Files files = files_in(temp.path());

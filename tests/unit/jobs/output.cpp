@@ -14,7 +14,6 @@
 #include "helpers.hpp"
 
 using codeexec::CancelToken;
-using codeexec::Capture;
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Expected;
@@ -196,53 +195,6 @@ TEST_CASE("of long output the last lines are given, and the bytes left out are c
   CHECK(read(jobs, id, 296, 0).out.text == "");
   CHECK(read(jobs, id, 1000, 0).out.next == 296);
   CHECK(read(jobs, id, 0, 2).err.text == "2\n3\n");
-}
-
-TEST_CASE("the last lines of a Capture are those of its text") {
-  support::Random random(7);
-  for (int round = 0; round < 3000; ++round) {
-    const std::size_t size = 1 + random.below(40);
-    const std::size_t head = random.below(3) ? 0 : random.below(size + 1);
-    Capture capture(size, head);
-    std::string all;
-    const std::size_t total = random.below(80);
-    while (all.size() < total) {
-      std::string piece;
-      for (std::size_t i = random.below(9); i > 0; --i) piece += random.below(3) ? 'x' : '\n';
-      capture.add(piece);
-      all += piece;
-    }
-    const std::uint64_t cursor = random.below(all.size() + 2);
-    const std::size_t most = random.below(6);
-    const Capture::Chunk whole = capture.read(cursor, true);
-    const Capture::Chunk chunk = capture.read(cursor, true, most);
-    CAPTURE(all);
-    CAPTURE(cursor);
-    CAPTURE(most);
-    CAPTURE(size);
-    CAPTURE(head);
-    CAPTURE(whole.text);
-    CAPTURE(chunk.text);
-    const std::string note =
-        chunk.missed ? "\n... (" + std::to_string(chunk.missed) + " bytes omitted) ...\n" : "";
-    const std::size_t at = chunk.text.find(note);
-    REQUIRE(at != std::string::npos);
-    const std::string before = chunk.text.substr(0, at);
-    const std::string after = chunk.text.substr(at + note.size());
-    CHECK(chunk.next == all.size());
-    const std::size_t new_bytes = all.size() - std::min<std::size_t>(cursor, all.size());
-    CHECK(before.size() + after.size() + chunk.missed == new_bytes);
-    CHECK(ends(all, after));
-    const std::size_t lines = support::lines_of(before).size() + support::lines_of(after).size();
-    CHECK(lines <= most);
-    if (whole.missed == chunk.missed) {
-      CHECK(whole.text == chunk.text);
-    } else if (head == 0 && most > 0) {
-      // As many lines as may be, of which the first is whole.
-      CHECK(lines == most);
-      CHECK(all[all.size() - after.size() - 1] == '\n');
-    }
-  }
 }
 
 TEST_CASE("a read costs what is new, and not what is kept") {

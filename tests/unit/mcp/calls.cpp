@@ -19,7 +19,6 @@ using codeexec::mcp::Call;
 using codeexec::mcp::ParameterType;
 using codeexec::mcp::ServerOptions;
 using codeexec::mcp::Tool;
-using codeexec::mcp::ToolReply;
 using codeexec::mcp::ToolResult;
 using support::Clock;
 using support::code_of;
@@ -131,10 +130,9 @@ TEST_CASE("the replies of a batch together stay under max_reply") {
   ServerOptions options;
   options.max_reply = 65536;
   Tool fill = tool("fill", [](const Call& call) {
-    return ToolReply(ToolResult::text(std::string(call.max_result_bytes() + 1000, 'x')));
+    return ToolResult::text(std::string(call.max_result_bytes() + 1000, 'x'));
   });
-  Tool huge = tool(
-      "huge", [](const Call&) { return ToolReply(ToolResult::text(std::string(60000, 'x'))); });
+  Tool huge = tool("huge", [](const Call&) { return ToolResult::text(std::string(60000, 'x')); });
   Talk talk({fill, huge}, options);
   talk.initialize("2025-03-26");
   std::string batch = "[";
@@ -170,7 +168,7 @@ TEST_CASE("a tool that was quick and then is not holds up nobody") {
   Gate gate;
   Tool fickle = tool("fickle", [&](const Call& call) {
     if (slow) gate.wait(call);
-    return ToolReply(ToolResult::text("done"));
+    return ToolResult::text("done");
   });
   Talk talk({fickle});
   talk.initialize();
@@ -193,7 +191,7 @@ TEST_CASE(
     Gate gate;
     Tool fickle = tool("fickle", [&](const Call& call) {
       if (slow.exchange(false)) gate.wait(call);
-      return ToolReply(ToolResult::text("done"));
+      return ToolResult::text("done");
     });
     Talk talk({fickle});
     talk.initialize();
@@ -261,7 +259,7 @@ TEST_CASE("a cancelled call is told so and never answered") {
     call.progress(1);
     gate.wait(call);
     call.progress(2);
-    return ToolReply(ToolResult::text("too late"));
+    return ToolResult::text("too late");
   });
   Talk talk({chatty});
   talk.initialize();
@@ -330,17 +328,16 @@ TEST_CASE("an id that is in use is refused and the running call is not mixed up"
 }
 
 TEST_CASE("handlers see the request: name, arguments, _meta") {
-  Tool spy =
-      tool("spy",
-           [](const Call& call) {
-             return ToolReply(ToolResult::text(Json::object({{"tool", call.tool()},
-                                                             {"arguments", call.arguments()},
-                                                             {"meta", call.meta()},
-                                                             {"progress", call.wants_progress()},
-                                                             {"none", call.argument("none")}})
-                                                   .dump()));
-           },
-           {parameter("a", ParameterType::number)});
+  Tool spy = tool("spy",
+                  [](const Call& call) {
+                    return ToolResult::text(Json::object({{"tool", call.tool()},
+                                                          {"arguments", call.arguments()},
+                                                          {"meta", call.meta()},
+                                                          {"progress", call.wants_progress()},
+                                                          {"none", call.argument("none")}})
+                                                .dump());
+                  },
+                  {parameter("a", ParameterType::number)});
   Talk talk({spy});
   talk.initialize();
   CHECK(
@@ -363,7 +360,7 @@ TEST_CASE("progress is sent when asked for, rises strictly, and comes before the
     call.progress(INFINITY);
     call.progress(1.5, std::nan(""));
     call.progress(2, 10.0, std::string(100000, 'm'));
-    return ToolReply(ToolResult::text(call.wants_progress() ? "asked" : "not asked"));
+    return ToolResult::text(call.wants_progress() ? "asked" : "not asked");
   });
   Talk talk({steps});
   talk.initialize();
@@ -396,7 +393,7 @@ TEST_CASE("no progress comes after the answer, from whatever thread") {
   Tool leak = tool("leak", [&](const Call& call) {
     const std::lock_guard<std::mutex> lock(mutex);
     kept = call;
-    return ToolReply(ToolResult::text("answer"));
+    return ToolResult::text("answer");
   });
   Talk talk({leak});
   talk.initialize();
@@ -414,7 +411,7 @@ TEST_CASE("no progress comes after the answer, from whatever thread") {
 TEST_CASE("progress in a flood is thinned out, not queued") {
   Tool flood = tool("flood", [](const Call& call) {
     for (int i = 0; i < 100000; ++i) call.progress(i);
-    return ToolReply(ToolResult::text("done"));
+    return ToolResult::text("done");
   });
   Talk talk({flood});
   talk.initialize();

@@ -29,7 +29,6 @@ using codeexec::mcp::Call;
 using codeexec::mcp::Server;
 using codeexec::mcp::ServerOptions;
 using codeexec::mcp::Tool;
-using codeexec::mcp::ToolReply;
 using codeexec::mcp::ToolResult;
 using support::check_shape;
 using support::Clock;
@@ -119,7 +118,7 @@ TEST_CASE("progress that the client is too slow for is dropped, and holds up no 
   Tool chatty = tool("chatty", [&gate](const Call& call) {
     for (int i = 0; i < 32; ++i) call.progress(i, {}, std::string(4000, 'm'));
     gate.wait(call);
-    return ToolReply(ToolResult::text("done"));
+    return ToolResult::text("done");
   });
   Talk talk({chatty}, options);
   talk.initialize();
@@ -136,8 +135,8 @@ TEST_CASE("progress that the client is too slow for is dropped, and holds up no 
 TEST_CASE("handlers with large results wait for the client, and no byte is lost") {
   ServerOptions options;
   options.max_queued = 1 << 20;
-  Tool large = tool(
-      "large", [](const Call&) { return ToolReply(ToolResult::text(std::string(3000000, 'z'))); });
+  Tool large =
+      tool("large", [](const Call&) { return ToolResult::text(std::string(3000000, 'z')); });
   Talk talk({large}, options);
   talk.initialize();
   for (int i = 0; i < 12; ++i) talk.send(Talk::call_line(std::to_string(i), "large"));
@@ -254,7 +253,7 @@ TEST_CASE("calls that end soon after the input are answered") {
   Tool soon = tool("soon", [](const Call& call) {
     pollfd fd = {call.cancel_token().descriptor(), POLLIN, 0};
     ::poll(&fd, 1, 30);
-    return ToolReply(ToolResult::text(call.cancel_token().cancelled() ? "cancelled" : "whole"));
+    return ToolResult::text(call.cancel_token().cancelled() ? "cancelled" : "whole");
   });
   Talk talk({soon});
   talk.initialize();
@@ -300,7 +299,7 @@ TEST_CASE("serve() returns in time even if a handler does not, and says so") {
   Tool stubborn = tool("stubborn", [&gate](const Call& call) {
     gate.wait_stubbornly();
     call.progress(1);
-    return ToolReply(ToolResult::text("too late"));
+    return ToolResult::text("too late");
   });
   {
     Talk talk({stubborn});
@@ -339,8 +338,8 @@ TEST_CASE("a client that goes away ends the server and raises no SIGPIPE") {
 }
 
 TEST_CASE("a client that goes away in the middle of a large reply ends the server") {
-  Tool large = tool(
-      "large", [](const Call&) { return ToolReply(ToolResult::text(std::string(4000000, 'z'))); });
+  Tool large =
+      tool("large", [](const Call&) { return ToolResult::text(std::string(4000000, 'z')); });
   Talk talk({large});
   talk.initialize();
   talk.send(Talk::call_line("1", "large"));
@@ -416,7 +415,7 @@ TEST_CASE("descriptors 0 and 1 are out of reach while serving and come back") {
                      one.st_dev == two.st_dev;
     char byte;
     nothing_to_read = ::read(0, &byte, 1) == 0;
-    return ToolReply(ToolResult::text("seen"));
+    return ToolResult::text("seen");
   }));
   const std::string line = modern("1", "tools/call", R"("name":"look")") + "\n";
   const bool sent =

@@ -46,12 +46,12 @@ TEST_CASE("initialize tells who the server is, what it can and how to use it") {
   options.website = "https://example.org";
   options.instructions = "Use it well.";
   Talk talk({}, options);
-  CHECK(
-      talk.initialize()["result"] ==
-      parsed(R"({"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":)"
-             "\"n\xef\xbf\xbd\""
-             R"(,"title":"Title","version":"1.2.3","websiteUrl":"https://example.org"},)"
-             R"("instructions":"Use it well."})"));
+  CHECK(talk.initialize()["result"] ==
+        parsed(R"({"protocolVersion":"2025-06-18","capabilities":{"logging":{},"tools":{}},)"
+               R"("serverInfo":{"name":)"
+               "\"n\xef\xbf\xbd\""
+               R"(,"title":"Title","version":"1.2.3","websiteUrl":"https://example.org"},)"
+               R"("instructions":"Use it well."})"));
 }
 
 TEST_CASE("initialize without a version is refused and opens nothing") {
@@ -76,8 +76,8 @@ TEST_CASE("before initialize: ping works, tools do not, unknown methods are unkn
     CHECK(has(reply["error"]["message"].as_string(), "2026-07-28"));
   }
   for (int i = 0; i < 2; ++i) {
-    for (const char* method : {"prompts/list", "resources/list", "logging/setLevel", "no/such",
-                               "completion/complete", "tasks/get", "", "initialized"}) {
+    for (const char* method : {"prompts/list", "resources/list", "no/such", "completion/complete",
+                               "tasks/get", "", "initialized"}) {
       CHECK(code_of(talk.ask(std::string(R"({"jsonrpc":"2.0","id":1,"method":")") + method +
                              "\"}")) == -32601);
     }
@@ -146,7 +146,8 @@ TEST_CASE("server/discover gives the modern versions only") {
   Talk talk({}, options);
   CHECK(talk.ask(modern("1", "server/discover")) ==
         parsed(R"({"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",)"
-               R"("supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},)"
+               R"("supportedVersions":["2026-07-28"],"capabilities":{"tools":{},)"
+               R"("extensions":{"io.modelcontextprotocol/tasks":{}}},)"
                R"("instructions":"Use it.","ttlMs":3600000,"cacheScope":"private",)"
                R"("_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n","version":"1"}}}})"));
 }

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 using Lines = std::vector<std::string>;
 
-using Handler = codeexec::Function<codeexec::mcp::ToolReply(const codeexec::mcp::Call&)>;
+using Handler = codeexec::Function<codeexec::mcp::ToolResult(const codeexec::mcp::Call&)>;
 
 // Far above what anything here takes; only a hang comes near.
 constexpr int patience_ms = 30000;
@@ -69,7 +69,9 @@ inline void check_shape(const codeexec::Json& message) {
   CHECK(message["jsonrpc"] == codeexec::Json("2.0"));
   std::set<std::string> names;
   for (const codeexec::Json::Member& member : message.members()) names.insert(member.name);
-  if (message.find("method")) {
+  if (const codeexec::Json* method = message.find("method")) {
+    // All but the questions are notifications.
+    CHECK(names.erase("id") == (*method == codeexec::Json("elicitation/create") ? 1 : 0));
     CHECK(names == std::set<std::string>{"jsonrpc", "method", "params"});
   } else if (message.find("error")) {
     names.erase("id");
@@ -176,13 +178,11 @@ class Talk {
       : server_(complete(std::move(options))) {
     add(tool("echo",
              [](const codeexec::mcp::Call& call) {
-               return codeexec::mcp::ToolReply(
-                   codeexec::mcp::ToolResult::text(call.argument("text").as_string()));
+               return codeexec::mcp::ToolResult::text(call.argument("text").as_string());
              },
              {parameter("text", codeexec::mcp::ParameterType::string, true)}));
     add(tool("hold", [this](const codeexec::mcp::Call& call) {
-      return codeexec::mcp::ToolReply(
-          codeexec::mcp::ToolResult::text(gate.wait(call) ? "cancelled" : "let go"));
+      return codeexec::mcp::ToolResult::text(gate.wait(call) ? "cancelled" : "let go");
     }));
     for (codeexec::mcp::Tool& each : tools) add(std::move(each));
     serve();

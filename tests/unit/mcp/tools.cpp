@@ -13,14 +13,12 @@
 using codeexec::ErrorCode;
 using codeexec::Json;
 using codeexec::mcp::Call;
-using codeexec::mcp::Content;
 using codeexec::mcp::Parameter;
 using codeexec::mcp::ParameterType;
 using codeexec::mcp::RpcError;
 using codeexec::mcp::Server;
 using codeexec::mcp::ServerOptions;
 using codeexec::mcp::Tool;
-using codeexec::mcp::ToolReply;
 using codeexec::mcp::ToolResult;
 using support::check_shape;
 using support::code_of;
@@ -63,7 +61,7 @@ Tool checked_tool() {
       [](const Call& call) {
         Json seen = Json::object();
         for (const char* name : {"count", "mode", "flag"}) seen.set(name, call.argument(name));
-        return ToolReply(ToolResult::text(seen.dump()));
+        return ToolResult::text(seen.dump());
       },
       every_parameter());
 }
@@ -184,8 +182,8 @@ TEST_CASE("texts that are exactly a number or a boolean are taken for it") {
 }
 
 TEST_CASE("with a schema of its own the tool checks its arguments, except for broken text") {
-  Tool raw = tool(
-      "raw", [](const Call& call) { return ToolReply(ToolResult::text(call.arguments().dump())); });
+  Tool raw =
+      tool("raw", [](const Call& call) { return ToolResult::text(call.arguments().dump()); });
   raw.input_schema = parsed(R"({"type":"object","oneOf":[{"required":["a"]}],"$defs":{}})");
   Talk talk({raw});
   talk.initialize();
@@ -199,7 +197,7 @@ TEST_CASE("with a schema of its own the tool checks its arguments, except for br
 }
 
 TEST_CASE("add() refuses tools that clients would choke on") {
-  const auto handler = [](const Call&) { return ToolReply(ToolResult::text("")); };
+  const auto handler = [](const Call&) { return ToolResult::text(""); };
   const auto refused = [&](const Tool& bad, const char* says) {
     Server server;
     const auto added = server.add(bad);
@@ -211,12 +209,12 @@ TEST_CASE("add() refuses tools that clients would choke on") {
                                   std::string("\xc3\xa4"), std::string(65, 'a')})
     refused(tool(name, handler), "name must be");
   refused(tool("x", nullptr), "handler is empty");
-  for (const char* schema : {"[]", "7", R"({})", R"({"type":"string"})"}) {
+  for (const char* wrong : {"[]", "7", R"({})", R"({"type":"string"})"}) {
     Tool bad = tool("x", handler);
-    bad.input_schema = parsed(schema);
+    bad.input_schema = parsed(wrong);
     refused(bad, "input_schema");
     bad.input_schema = Json();
-    bad.output_schema = parsed(schema);
+    bad.output_schema = parsed(wrong);
     refused(bad, "output_schema");
   }
   Tool both = tool("x", handler, {parameter("a", ParameterType::string)});
@@ -257,7 +255,7 @@ TEST_CASE("add() refuses tools that clients would choke on") {
 }
 
 TEST_CASE("tools are listed in their order with titles, hints and schemas") {
-  const auto handler = [](const Call&) { return ToolReply(ToolResult::text("")); };
+  const auto handler = [](const Call&) { return ToolResult::text(""); };
   Tool full = tool("zz", handler);
   full.title = "The Z";
   full.description = "Does\n\"z\" \xf0\x9f\x98\x80";
@@ -286,10 +284,10 @@ TEST_CASE("tools are listed in their order with titles, hints and schemas") {
 TEST_CASE("tools cannot be added while serving") {
   Talk talk;
   talk.check_silent();
-  CHECK(!talk.server().add(tool("late", [](const Call&) { return ToolReply(); })));
+  CHECK(!talk.server().add(tool("late", [](const Call&) { return ToolResult(); })));
   CHECK(!talk.server().serve());
   CHECK(talk.finish().empty());
-  CHECK(talk.server().add(tool("late", [](const Call&) { return ToolReply(); })));
+  CHECK(talk.server().add(tool("late", [](const Call&) { return ToolResult(); })));
 }
 
 // results -----------------------------------------------------------------------------------------
@@ -297,15 +295,16 @@ TEST_CASE("tools cannot be added while serving") {
 TEST_CASE("every kind of content reaches the client as the protocol spells it") {
   Tool all = tool("all", [](const Call&) {
     ToolResult result = ToolResult::text("t");
-    result.content.push_back(Content::image(std::string_view("\0\xff", 2), "image/png"));
-    result.content.push_back(Content::audio("ab", "audio/wav"));
-    result.content.push_back(Content::resource_text("u:1", "text/plain", "r"));
-    result.content.push_back(Content::resource_blob("u:2", "a/b", "abc"));
-    result.content.push_back(Content::resource_link("u:3", "n", "text/x", "d"));
-    result.content.push_back(Content::resource_link("u:4", "m"));
-    result.content.push_back(Content::raw(Json::object({{"type", "new"}, {"x", 1}})));
+    result.content.push_back(
+        codeexec::mcp::image_block(std::string_view("\0\xff", 2), "image/png"));
+    result.content.push_back(codeexec::mcp::audio_block("ab", "audio/wav"));
+    result.content.push_back(codeexec::mcp::resource_text_block("u:1", "text/plain", "r"));
+    result.content.push_back(codeexec::mcp::resource_blob_block("u:2", "a/b", "abc"));
+    result.content.push_back(codeexec::mcp::resource_link_block("u:3", "n", "text/x", "d"));
+    result.content.push_back(codeexec::mcp::resource_link_block("u:4", "m"));
+    result.content.push_back(Json::object({{"type", "new"}, {"x", 1}}));
     result.meta = Json::object({{"example.org/k", true}});
-    return ToolReply(result);
+    return result;
   });
   Talk talk({all});
   talk.initialize();
@@ -327,18 +326,17 @@ TEST_CASE("every kind of content reaches the client as the protocol spells it") 
 TEST_CASE("structured content comes with its text") {
   std::vector<Tool> tools;
   tools.push_back(tool("object", [](const Call&) {
-    return ToolReply(ToolResult::with_structured(Json::object({{"a", 1}})));
+    return ToolResult::with_structured(Json::object({{"a", 1}}));
   }));
-  tools.push_back(
-      tool("number", [](const Call&) { return ToolReply(ToolResult::with_structured(7)); }));
+  tools.push_back(tool("number", [](const Call&) { return ToolResult::with_structured(7); }));
   tools.push_back(tool("bare", [](const Call&) {
     ToolResult result;
     result.structured = Json::object({{"b", 2}});
-    return ToolReply(result);
+    return result;
   }));
-  tools.push_back(tool("empty", [](const Call&) { return ToolReply(); }));
-  tools.push_back(tool("failing", [](const Call&) { return ToolReply(ToolResult::error("why")); }));
-  tools.push_back(tool("missing", [](const Call&) { return ToolReply(ToolResult::text("t")); }));
+  tools.push_back(tool("empty", [](const Call&) { return ToolResult(); }));
+  tools.push_back(tool("failing", [](const Call&) { return ToolResult::error("why"); }));
+  tools.push_back(tool("missing", [](const Call&) { return ToolResult::text("t"); }));
   for (const std::size_t i : {std::size_t(0), std::size_t(4), std::size_t(5)})
     tools[i].output_schema = parsed(R"({"type":"object"})");
   Talk talk(tools);
@@ -378,10 +376,9 @@ TEST_CASE("structured content that breaks the output_schema is an error that tel
   };
   std::vector<Tool> tools;
   for (const Row& row : rows) {
-    tools.push_back(
-        tool("t" + std::to_string(tools.size()), [value = parsed(row.value)](const Call&) {
-          return ToolReply(ToolResult::with_structured(value));
-        }));
+    tools.push_back(tool(
+        "t" + std::to_string(tools.size()),
+        [value = parsed(row.value)](const Call&) { return ToolResult::with_structured(value); }));
     tools.back().output_schema = parsed(
         R"({"type":"object","required":["n","list"],"properties":{)"
         R"("n":{"type":["integer","null"],"exclusiveMinimum":0,"maximum":10},)"
@@ -405,18 +402,20 @@ TEST_CASE("structured content that breaks the output_schema is an error that tel
 TEST_CASE("a handler can answer with a JSON-RPC error of its own") {
   std::vector<Tool> tools;
   tools.push_back(tool("refuse", [](const Call&) {
-    RpcError error;
+    ToolResult result;
+    RpcError& error = result.rpc_error.emplace();
     error.code = -32021;
     error.message = "needs \xff sampling";
     error.data =
         Json::object({{"requiredCapabilities", Json::object({{"sampling", Json::object()}})}});
-    return ToolReply(error);
+    return result;
   }));
   tools.push_back(tool("verbose", [](const Call&) {
-    RpcError error;
+    ToolResult result;
+    RpcError& error = result.rpc_error.emplace();
     error.code = 5;
     error.message = std::string(std::size_t(9) << 20, 'e');
-    return ToolReply(error);
+    return result;
   }));
   Talk talk(tools);
   talk.initialize();
@@ -432,16 +431,15 @@ TEST_CASE("a result over max_reply becomes an error that says so; just under it 
   for (const std::size_t limit : {std::size_t(8) << 20, std::size_t(4096)}) {
     ServerOptions options;
     options.max_reply = limit;
-    Tool large =
-        tool("large",
-             [](const Call& call) {
-               const std::int64_t size = call.argument("size").as_integer();
-               return ToolReply(ToolResult::text(std::string(static_cast<std::size_t>(size), 'x')));
-             },
-             {parameter("size", ParameterType::integer, true)});
+    Tool large = tool("large",
+                      [](const Call& call) {
+                        const std::int64_t size = call.argument("size").as_integer();
+                        return ToolResult::text(std::string(static_cast<std::size_t>(size), 'x'));
+                      },
+                      {parameter("size", ParameterType::integer, true)});
     Tool exact = tool("exact", [](const Call& call) {
-      const std::size_t around = ToolResult::text("").content[0].block.dump().size() + 14;
-      return ToolReply(ToolResult::text(std::string(call.max_result_bytes() - around, 'x')));
+      const std::size_t around = ToolResult::text("").content[0].dump().size() + 14;
+      return ToolResult::text(std::string(call.max_result_bytes() - around, 'x'));
     });
     Talk talk({large, exact}, options);
     talk.initialize();
@@ -472,12 +470,12 @@ TEST_CASE("results that clients cannot read are replaced by an error") {
   for (int i = 0; i < 70; ++i) deep = Json::array({deep});
   std::vector<Tool> tools;
   tools.push_back(tool("deep", [deep](const Call&) {
-    return ToolReply(ToolResult::with_structured(Json::object({{"x", deep}})));
+    return ToolResult::with_structured(Json::object({{"x", deep}}));
   }));
   tools.push_back(tool("block", [](const Call&) {
     ToolResult result;
-    result.content.push_back(Content::raw(Json("no object")));
-    return ToolReply(result);
+    result.content.push_back(Json("no object"));
+    return result;
   }));
   Talk talk(tools);
   talk.initialize();
@@ -491,7 +489,7 @@ TEST_CASE("text that is not UTF-8 is repaired, and no reply holds a second line"
     call.progress(1, {}, hostile);
     ToolResult result = ToolResult::text(hostile);
     result.meta = Json::object({{hostile, hostile}});
-    return ToolReply(result);
+    return result;
   });
   Talk talk({bad});
   talk.initialize();
@@ -510,8 +508,8 @@ TEST_CASE("text that is not UTF-8 is repaired, and no reply holds a second line"
 TEST_CASE("a handler that throws has failed, and the server goes on") {
   std::vector<Tool> tools;
   tools.push_back(tool(
-      "throws", [](const Call&) -> ToolReply { throw std::runtime_error("broken \xff pipe"); }));
-  tools.push_back(tool("throws_int", [](const Call&) -> ToolReply { throw 7; }));
+      "throws", [](const Call&) -> ToolResult { throw std::runtime_error("broken \xff pipe"); }));
+  tools.push_back(tool("throws_int", [](const Call&) -> ToolResult { throw 7; }));
   Talk talk(tools);
   talk.initialize();
   Json reply = talk.call("throws");

@@ -15,8 +15,9 @@ namespace support {
 // What open_work_dir() says: the error's message, or the path with "ok " in front.
 inline std::string opened(const codeexec::PathRules& rules, std::string_view work_dir,
                           std::string_view base) {
-  auto directory = rules.open_work_dir(work_dir, base);
-  return directory ? "ok " + directory->path : directory.error().message;
+  std::string path;
+  auto directory = rules.open_work_dir(work_dir, base, &path);
+  return directory ? "ok " + path : directory.error().message;
 }
 
 // Runs the function in a child process without root's power over files, and tells whether it

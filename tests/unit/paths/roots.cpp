@@ -332,14 +332,14 @@ TEST_CASE("the descriptor is the directory, enters it, and is not inherited") {
   const PathRules rules = rules_for(ws);
   auto directory = rules.open_work_dir("", ws);
   REQUIRE(directory);
-  CHECK(identity(directory->fd.get()) == identity(ws));
-  CHECK((::fcntl(directory->fd.get(), F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK(identity(directory->get()) == identity(ws));
+  CHECK((::fcntl(directory->get(), F_GETFD) & FD_CLOEXEC) != 0);
 
   // Its name may come to mean something else: what was judged is what is entered.
   REQUIRE(::rename(ws.c_str(), (temp / "moved").c_str()) == 0);
   support::make_symlink("/", ws);
   const support::DirectoryGuard back(temp.path());
-  REQUIRE(::fchdir(directory->fd.get()) == 0);
+  REQUIRE(::fchdir(directory->get()) == 0);
   CHECK(support::real_path(".") == temp / "moved");
 }
 
@@ -362,7 +362,7 @@ TEST_CASE("descriptors neither leak nor land on the standard streams") {
   const auto opens_above = [&] {
     for (int fd = 0; fd <= 2; ++fd) ::close(fd);
     auto directory = rules.open_work_dir("", ws);
-    return directory && directory->fd.get() > 2 && !support::descriptor_is_open(0) &&
+    return directory && directory->get() > 2 && !support::descriptor_is_open(0) &&
            !support::descriptor_is_open(1) && !support::descriptor_is_open(2);
   };
   ::chmod(temp.path().c_str(), 0755);
@@ -413,14 +413,15 @@ TEST_CASE("a directory swapped for a link while it is opened never leads out of 
   int escaped = 0;
   for (int i = 0; i < 400000 && (i < 20000 || entered < 1000 || refused < 1000); ++i) {
     const bool below = i % 2 == 1;
-    auto directory = rules.open_work_dir(below ? "g/sub" : "g", ws);
+    std::string path;
+    auto directory = rules.open_work_dir(below ? "g/sub" : "g", ws, &path);
     if (!directory) {
       ++refused;
       continue;
     }
     ++entered;
-    if (!(identity(directory->fd.get()) == (below ? inside_sub : inside_g))) ++escaped;
-    if (!codeexec::is_within(directory->path, ws)) ++escaped;
+    if (!(identity(directory->get()) == (below ? inside_sub : inside_g))) ++escaped;
+    if (!codeexec::is_within(path, ws)) ++escaped;
   }
   stop.store(true);
   swapper.join();

@@ -211,13 +211,13 @@ TEST_CASE("copy: a change of the same size within the same moment is found") {
 TEST_CASE("copy: beyond its limits nothing is sent") {
   Copied place;
   for (int i = 0; i < 20; ++i) write_file(place.here("f" + std::to_string(i)), "12345678");
-  place.options.copy.max_files = 20;
+  place.options.copy_max_files = 20;
   CHECK(has(place_error(place.options).message, "more than 20 files (place_copy_files)"));
-  place.options.copy.max_files = 100;
-  place.options.copy.max_bytes = 100;
+  place.options.copy_max_files = 100;
+  place.options.copy_max_bytes = 100;
   CHECK(place_error(place.options).code == ErrorCode::limit);
   CHECK(has(place_error(place.options).message, "more than 100 bytes (place_copy_size)"));
-  place.options.copy.max_bytes = 1000;
+  place.options.copy_max_bytes = 1000;
   const PlaceExecutor there = make_place(place.options);
   Result r = there.run("true");
   CHECK_MESSAGE(r.succeeded(), describe(r));
@@ -249,8 +249,8 @@ TEST_CASE("copy: what is excluded stays where it is") {
         "*y", "zy", "node_modules/x/file", "s/t/local", "s/t/a.o", "s/t/secret"})
     write_file(place.here(name), "x");
   write_file(place.here("s/.gitignore"), "t/local\n!a.o\nsecret/\n");
-  place.options.copy.exclude = {"node_modules/", "/s/t/secret"};
-  place.options.copy.gitignore = true;
+  place.options.copy_exclude = {"node_modules/", "/s/t/secret"};
+  place.options.copy_gitignore = true;
   const PlaceExecutor there = make_place(place.options);
   Result r =
       there.run("find . -type f | LC_ALL=C sort; echo o > b.o; mkdir build; echo b > build/b");

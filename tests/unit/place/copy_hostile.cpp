@@ -61,8 +61,8 @@ struct Lied {
     std::string text = lying_agent;
     text.replace(text.find("LIES"), 4, lies);
     place.options.transport = {"python3", "-c", text};
-    place.options.copy.max_files = files;
-    place.options.copy.max_bytes = size;
+    place.options.copy_max_files = files;
+    place.options.copy_max_bytes = size;
     const PlaceExecutor there = make_place(place.options);
     result = there.run("true");
   }

@@ -234,6 +234,29 @@ TEST_CASE("place: what is started runs on, is written to, read from and signalle
   CHECK(dies(pid));
 }
 
+TEST_CASE("place: a terminal is made there, and its screen is here") {
+  const Both both;
+  Command command = Command::shell("stty size; echo $TERM; echo e >&2; cat; exit 3");
+  command.terminal_rows = 30;
+  command.terminal_cols = 100;
+  both.compare(command);
+  command.terminal_rows = 30;
+  command.terminal_cols = 100000;
+  both.compare(command);
+
+  command = Command::shell("stty raw -echo; printf 'a\\033[3;5Hb\\033[6n'; head -c 6 | od -An -c");
+  command.terminal_rows = 24;
+  command.terminal_cols = 80;
+  command.keep_input_open = true;
+  const codeexec::Execution run = both.there.start(command);
+  CHECK(run.wait().succeeded());
+  const auto screen = run.screen();
+  REQUIRE(screen);
+  CHECK(support::has(screen->text, "a\n\n    b"));
+  // One answer, of the agent.
+  CHECK(support::has(screen->text, "033   [   3   ;   6   R"));
+}
+
 TEST_CASE("place: a handle that goes away has its command killed") {
   const Both both;
   pid_t pid = -1;

@@ -25,7 +25,7 @@ using namespace std::string_view_literals;
 namespace {
 
 Policy compat(PolicyOptions options = {}) {
-  options.mode = PolicyOptions::Mode::compat;
+  options.compat = true;
   return make(options);
 }
 

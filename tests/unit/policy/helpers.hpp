@@ -35,7 +35,7 @@ inline std::string blamed(const codeexec::Policy& policy, std::string_view comma
 }
 
 inline codeexec::Policy strict(codeexec::PolicyOptions options = {}) {
-  options.mode = codeexec::PolicyOptions::Mode::strict;
+  options.compat = false;
   return make(options);
 }
 

@@ -117,7 +117,7 @@ bool found(const std::vector<Command>& commands, const std::vector<std::string>&
 // The commands of a script and of the strings that its commands run. False: it cannot be read.
 bool visit_all(std::string_view script, std::vector<Command>& commands) {
   const std::list<codeexec::Regex> no_patterns;
-  const codeexec::Terms terms = {~0u, no_patterns, false, no_patterns, {}};
+  const codeexec::Terms terms = {~0u, no_patterns, false, no_patterns, {}, 0, no_patterns};
   codeexec::Case judged = {terms, script};
   codeexec::Judge judge(judged);
   const shell::Outcome outcome = shell::walk(script, {}, [&](const shell::Visit& visit) {

@@ -185,7 +185,7 @@ TEST_CASE("policy: each rule can be switched off by its name, and no other goes 
     PolicyOptions options;
     options.disabled_rules = {std::string(disabled)};
     const Policy policy = strict(options);
-    options.mode = PolicyOptions::Mode::compat;
+    options.compat = true;
     CHECK(Policy::create(options).has_value());
     for (const auto& sample : samples) {
       CAPTURE(std::string(sample.second));
@@ -394,7 +394,7 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
   CHECK(message.find("git( .*)?; and to read or print: basename cat cd ") != std::string::npos);
   CHECK(message.find(" wc which whoami : [ break continue exit printf test find rg sort tree "
                      "(not allowed: rm a)") != std::string::npos);
-  options.mode = PolicyOptions::Mode::compat;
+  options.compat = true;
   const auto compat = Policy::create(options);
   REQUIRE(!compat);
   CHECK(compat.error().message ==
@@ -491,7 +491,7 @@ TEST_CASE("policy: judge tells the commands, also those in payloads, and of refu
   CHECK(!strict().judge("cat \"$X\""sv).complete);
   CHECK(strict().judge("cat x"sv).complete);
   PolicyOptions compat_options;
-  compat_options.mode = PolicyOptions::Mode::compat;
+  compat_options.compat = true;
   const Judgement other = make(compat_options).judge("rm -fr / > x"sv);
   CHECK(other.verdict.allowed);
   CHECK(other.commands.size() == 1);

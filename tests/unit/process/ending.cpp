@@ -349,3 +349,60 @@ TEST_CASE("the heartbeat beats while the program runs") {
   CHECK(beats >= 5);
   CHECK(r.wall_time >= milliseconds(50));
 }
+
+// idle_timeout ------------------------------------------------------------------------------------
+
+TEST_CASE("a program that prints nothing for its idle_timeout is stopped like by a timeout") {
+  for (const bool supervised : {false, true}) {
+    ProcessOptions options = shell("sleep 0.2; echo last >&2; exec sleep 300");
+    options.supervised = supervised;
+    options.idle_timeout = milliseconds(2000);
+    const ProcessResult r = run_clean(options);
+    CHECK(r.outcome == Outcome::timed_out);
+    CHECK(r.idle);
+    CHECK(r.signal == SIGTERM);
+    CHECK(r.err == "last\n");
+    // It counts from the last output, of either stream.
+    CHECK(r.wall_time >= milliseconds(2200));
+  }
+}
+
+TEST_CASE("a deadline that comes first is not told as the other one") {
+  ProcessOptions options = shell("exec sleep 300");
+  options.timeout = milliseconds(50);
+  options.idle_timeout = safety;
+  ProcessResult r = run_clean(options);
+  CHECK(r.outcome == Outcome::timed_out);
+  CHECK(!r.idle);
+  std::swap(options.timeout, options.idle_timeout);
+  r = run_clean(options);
+  CHECK(r.outcome == Outcome::timed_out);
+  CHECK(r.idle);
+  options.argv = {"true"};
+  r = run_clean(options);
+  CHECK(r.succeeded());
+  CHECK(!r.idle);
+}
+
+TEST_CASE("the time that a callback takes is not counted as silence") {
+  ProcessOptions options = shell("echo one; read line; echo two");
+  options.keep_input_open = true;
+  options.idle_timeout = milliseconds(1000);
+  std::optional<codeexec::Process> process;
+  std::atomic<bool> ready{false};
+  options.on_output = [&](Stream, std::string_view bytes) {
+    if (bytes != "one\n") return;
+    while (!ready) std::this_thread::yield();
+    const auto until = std::chrono::steady_clock::now() + milliseconds(1200);
+    while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    (void)process->write("x\n");
+  };
+  auto started = codeexec::Process::start(options);
+  REQUIRE(started);
+  process.emplace(std::move(*started));
+  ready = true;
+  const ProcessResult& r = process->wait();
+  CHECK(r.succeeded());
+  CHECK(!r.idle);
+  CHECK(r.out == "one\ntwo\n");
+}

@@ -88,7 +88,7 @@ TEST_CASE("writing to and reading from a started process") {
   std::string seen;
   const auto read_until = [&](const std::string& end) {
     while (seen.size() < end.size() || seen.substr(seen.size() - end.size()) != end) {
-      const Process::Chunk chunk = process->read(Stream::out, cursor);
+      const codeexec::OutputChunk chunk = process->read(Stream::out, cursor);
       seen += chunk.text;
       cursor = chunk.next;
       if (chunk.text.empty()) std::this_thread::yield();

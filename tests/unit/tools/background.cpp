@@ -430,3 +430,50 @@ TEST_CASE("who follows a shell by cursor misses nothing, however much it prints 
   CHECK(support::begins(output["stdout"].as_string(), "1000001\n"));
   CHECK(has(output["stdout"].as_string(), "\n1009999\n"));
 }
+
+TEST_CASE("the end of a shell is announced to clients that listen, one way or the other") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path()});
+  const auto until = [&](const char* method) {
+    for (;;) {
+      const Json message = server.receive();
+      REQUIRE(!message.is_null());
+      if (message["method"] == Json(method)) return message["params"];
+    }
+  };
+  const auto type = [&](const std::string& id) {
+    Json arguments = shell_arguments(id);
+    arguments.set("input", "x\n");
+    server.send(Server::call_line("typed", arguments, {}, "write_background_shell"));
+  };
+  // A shell that was started as one, and a command that has become one.
+  const std::string first = start_shell(server, "read x");
+  const std::string second =
+      server
+          .execute_with(parsed(R"({"command":"while [ ! -e end ]; do sleep 0.01; done",)"
+                               R"("run_in_background_after":0.01})"))["shell_id"]
+          .as_string();
+  REQUIRE(!second.empty());
+  server.send(R"({"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"_meta":)"
+              R"({"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+              R"("io.modelcontextprotocol/clientCapabilities":{}},"notifications":)"
+              R"({"resourceSubscriptions":["file:///etc","codeexec://shell/)" +
+              first + R"(","codeexec://shell/)" + second + "\"]}}}");
+  CHECK(until("notifications/subscriptions/acknowledged")["notifications"] ==
+        Json::object({{"resourceSubscriptions",
+                       Json::array({"codeexec://shell/" + first, "codeexec://shell/" + second})}}));
+  type(first);
+  CHECK(until("notifications/resources/updated")["uri"] == Json("codeexec://shell/" + first));
+  server.send(R"({"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}})");
+  server.send(Server::call_line(2, parsed(R"({"command":"touch end"})")));
+  CHECK(until("notifications/message")["data"] ==
+        Json::object({{"shell_id", second}, {"status", "ended"}}));
+  CHECK(until("notifications/resources/updated")["uri"] == Json("codeexec://shell/" + second));
+  // What ends in the foreground is no news; what ends before its id is known is.
+  server.send(Server::call_line(3, parsed(R"({"command":"true","run_in_background_after":30})")));
+  server.send(Server::call_line(4, parsed(R"({"command":"true"})"), {}, "start_background_shell"));
+  const Json last = until("notifications/message")["data"];
+  CHECK(begins(last["shell_id"].as_string(), "shell_"));
+  CHECK(last["shell_id"] != Json(first));
+  CHECK(last["shell_id"] != Json(second));
+}

@@ -208,6 +208,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   // Names are wrong in different ways; an agent may be called anything.
   const std::map<std::string, Strings> wrong_by_name = {
       {"disable-rule", {"sodu", ""}},
+      {"ask-rule", {"sodu", ""}},
+      {"allow-domains", {"", "pyton", "*", "https://example.org", "127.1"}},
       {"disable-tool", {"write_files", ""}},
       {"place-command", {"", " ", "a | b", "a; b", "a > b", "A=b", "$A", "a *", "~/a", "'a"}},
       {"place-host", {"", "-oProxyCommand=true"}},
@@ -269,6 +271,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path") || name == "place-agent")
       here = {"--execution-mode", "docker", "--workspace", place.path()};
+    if (name == "allow-domains")
+      here = {"--network", "allow", "--sandbox", "best-effort", "--workspace", place.path()};
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};
     if (name == "slurm-option" || name == "place-start-timeout" || name == "place-pool")

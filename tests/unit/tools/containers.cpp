@@ -45,17 +45,32 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
   refused({"--tools-path", place.path()}, "tools_path", {});
   refused({"--user-id", "x"}, "user_id", {});
   const Strings docker = {"--execution-mode", "docker"};
-  for (const char* option :
-       {"--sandbox=strict", "--network=none", "--private-home=off", "--unix-sockets",
-        "--shared-memory", "--terminals", "--pid-namespace", "--protected-paths=x",
-        "--no-watch-files", "--no-supervisor", "--limit-cpu=5", "--limit-memory=1000000",
-        "--limit-address-space=1000000000", "--limit-processes=50", "--limit-open-files=50",
-        "--limit-file-size=1000000", "--limit-disk=1000000", "--local-skills-directory=.",
-        "--keep-env=X"}) {
+  for (const char* option : {"--sandbox=strict",
+                             "--network=none",
+                             "--private-home=off",
+                             "--unix-sockets",
+                             "--shared-memory",
+                             "--terminals",
+                             "--pid-namespace",
+                             "--protected-paths=x",
+                             "--no-watch-files",
+                             "--no-supervisor",
+                             "--limit-cpu=5",
+                             "--limit-memory=1000000",
+                             "--limit-address-space=1000000000",
+                             "--limit-processes=50",
+                             "--limit-open-files=50",
+                             "--limit-file-size=1000000",
+                             "--limit-disk=1000000",
+                             "--local-skills-directory=.",
+                             "--keep-env=X",
+                             "--allow-domains=python"}) {
     const std::string name = std::string(option).substr(2);
     refused({option}, key_of(name.substr(0, name.find('='))), docker);
   }
   refused({"--user-id", "x"}, "user_id", docker);
+  check_refused(run_program({"--execution-mode", "docker", "--network", "allow"}),
+                "leave one of them out; a container has a docker_network_mode or docker_network");
   const Strings user = {"--profile", "user-container", "--user-id", "x"};
   for (const char* option : {"allowed-paths", "workspace", "read-only", "disable-tool"}) {
     const ProcessResult r =

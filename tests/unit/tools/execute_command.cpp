@@ -41,7 +41,8 @@ TEST_CASE("the tool is described as the reference describes it") {
   CHECK(input["type"] == Json("object"));
   CHECK(input["required"] == parsed(R"(["command"])"));
   CHECK(names_of(input["properties"]) ==
-        "command timeout work_dir session_id run_in_background_after encoding max_output stdin");
+        "command timeout work_dir session_id run_in_background_after encoding max_output stdin "
+        "idle_timeout");
   CHECK(input["properties"]["command"]["type"] == Json("string"));
   const auto accepts = [&](const char* name, const char* type) {
     const Json& schema = input["properties"][name];

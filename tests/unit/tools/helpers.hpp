@@ -87,7 +87,8 @@ inline bool is_special(const std::string& name) {
   return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
          name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
          name == "version" || name == "place" || name == "places" || name == "places-remove" ||
-         name == "json";
+         name == "json" || name == "client-config" || name == "write" || name == "list-domains" ||
+         name == "report" || name == "output" || name == "replay";
 }
 
 inline std::string key_of(std::string name) {

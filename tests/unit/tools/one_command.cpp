@@ -322,7 +322,7 @@ std::string with_lines(const Strings& lines) {
 
 }  // namespace
 
-TEST_CASE("--verify-audit names the first line that is not as it was written") {
+TEST_CASE("--verify-audit names a line that is not as it was written") {
   const TempDir place;
   const std::string audit = place / "audit";
   for (const char* word : {"one", "two", "three", "four", "five"})
@@ -386,6 +386,33 @@ TEST_CASE("--verify-audit names the first line that is not as it was written") {
   check_refused(verify(place.path()), "codeexec-mcp: cannot read");
 }
 
+TEST_CASE("--verify-audit names all bad lines up to a bound, and sums them up") {
+  const TempDir place;
+  const std::string audit = place / "audit";
+  for (int i = 0; i < 5; ++i) run_program({"--audit-file", audit, "--run", "true"});
+  Strings lines = lines_of(support::read_file(audit));
+  REQUIRE(lines.size() == 5);
+  const std::string last = parsed(lines[4])["hash"].as_string();
+  lines[1].replace(lines[1].find("true"), 4, "TRUE");
+  lines.insert(lines.begin() + 3, "no record");
+  lines.erase(lines.begin() + 4);
+  const ProcessResult r = verify(place.file("changed", with_lines(lines)));
+  const std::string name = place / "changed";
+  CHECK(r.exit_code == 1);
+  CHECK(r.out == name + ": line 2 was changed after it had been written\n" + name +
+                     ": line 4 is cut, or is no record of this log\n" + name +
+                     ": 2 bad lines, and 3 records as they were written; the last hash is " + last +
+                     "\n");
+
+  Strings many(1000, "{\"previous\":\"");
+  many.insert(many.begin(), lines[0]);
+  const ProcessResult bounded = verify(place.file("changed", with_lines(many)));
+  CHECK(bounded.exit_code == 1);
+  CHECK(lines_of(bounded.out).size() == 22);
+  CHECK(support::has(bounded.out,
+                     name + ": and 980 more lines\n" + name + ": 1000 bad lines, and 1 "));
+}
+
 TEST_CASE("two servers write one audit log, with the ids of what they were asked") {
   const TempDir place;
   const std::string audit = place / "audit";
@@ -428,6 +455,13 @@ TEST_CASE("two servers write one audit log, with the ids of what they were asked
     CHECK(ended["exit_code"] == Json(3));
     CHECK(ended["stdout_sha256"] == Json(sha256_of_abc));
   }
+}
+
+TEST_CASE("--list-domains prints the sets of --allow-domains") {
+  const ProcessResult r = run_program({"--list-domains"});
+  CHECK(r.exit_code == 0);
+  CHECK(r.out == codeexec::domain_sets());
+  CHECK(support::has(r.out, "python pypi.org files.pythonhosted.org\n"));
 }
 
 TEST_CASE("--list-rules refuses a rule that there is not") {

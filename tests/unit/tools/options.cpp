@@ -206,6 +206,12 @@ const Row rows[] = {
     {"workspace", {"<place>"}, {}, "pwd", prints, "<place>"},
     {"timeout", {"0.2"}, {}, "sleep 0.6", says, "Command timed out after 0.2 seconds"},
     {"max-timeout", {"0.2"}, {}, "sleep 0.6", says, "Command timed out after 0.2 seconds"},
+    {"idle-timeout",
+     {"0.2"},
+     {},
+     "sleep 0.6",
+     says,
+     "Command timed out: no output for 0.2 seconds"},
     {"max-output-size", {"2048"}, {}, "seq 1 2000", is_cut},
     {"policy", {"compat"}, {}, "echo dd", breaks, "dd"},
     {"allowed-commands", {"echo.*", "cat.*"}, {}, "true", breaks, "allowed-commands"},
@@ -217,6 +223,9 @@ const Row rows[] = {
      "dd --version > /dev/null; su --help > /dev/null; echo x",
      prints,
      "x"},
+    {"ask-commands", {"echo.*", "true.*"}, {}, "true", breaks, "ask-commands"},
+    {"ask-rule", {"dd", "su"}, {}, "dd --version", tells, "needs the approval of a person"},
+    {"ask-timeout", {"60"}, {}, "true"},
     {"delete-guard",
      {},
      {"--workspace", "<place>"},
@@ -225,6 +234,13 @@ const Row rows[] = {
      "delete-guard"},
     {"sandbox", {"best-effort"}, {"--workspace", "<workspace>"}, "true", has_mode, "best_effort"},
     {"network", {"none"}, {"<sandbox>"}, "echo ${CODEEXEC_NETWORK-}", prints, "none", "network"},
+    {"allow-domains",
+     {"python", "*.example.org"},
+     {"<sandbox>", "--network", "allow"},
+     "echo ${CODEEXEC_NETWORK-}",
+     prints,
+     "allow",
+     "network"},
     {"private-home", {"off"}, {"<sandbox>"}, "echo $HOME", prints, "/nonexistent"},
     {"unix-sockets",
      {},
@@ -513,6 +529,7 @@ const Row rows[] = {
      ": > <audit>; seq 1 5000",
      records,
      R"("stdout":"1\n2\n3\n)"},
+    {"transcript", {"<audit>"}, {}, ": > <audit>", records, "\n## 20"},
     {"spill-dir", {"<place>/spill"}, {"--max-output-size", "1024"}, "seq 1 2000", spills},
     {"max-concurrent", {"3"}, {}, "true"},
     {"run-in-background-after", {"5"}, {}, "true"},
@@ -717,10 +734,9 @@ std::string names_of() {
 
 TEST_CASE("each enumeration of the library is read from the names that it has") {
   CHECK(names_of<codeexec::SandboxMode>() == "off best_effort strict");
-  CHECK(names_of<codeexec::Network>() == "host none loopback");
+  CHECK(names_of<codeexec::Network>() == "host none loopback allow");
   CHECK(names_of<codeexec::Permission>() == "none read write");
   CHECK(names_of<codeexec::FileEntry::Type>() == "file directory link other");
-  CHECK(names_of<codeexec::PolicyOptions::Mode>() == "strict compat");
   CHECK(names_of<codeexec::Outcome>() ==
         "exited signaled timed_out cancelled refused not_started unknown");
   CHECK(names_of<codeexec::PrivateHome>() == "off command executor");

@@ -140,10 +140,13 @@ TEST_CASE("places: where there is no engine") {
 }
 
 TEST_CASE("places: uses that mean nothing") {
+  check_refused(run_program({"--execution-mode", "command", "--place-command", "true", "--sandbox",
+                             "best-effort", "--network", "allow"}),
+                "network: 'allow' is for commands on this host only");
   check_refused(run_program({"--places"}), "execution_mode local makes no places to list");
   check_refused(run_program({"--places-remove", "--execution-mode", "ssh", "--place-host", "x"}),
                 "execution_mode ssh makes no places to list");
-  check_refused(run_program({"--json"}), "--json is for --places and --places-remove");
+  check_refused(run_program({"--json"}), "--json is for --places, --places-remove and --replay");
   check_refused(run_program({"--execution-mode", "docker", "--place-pool", "2"}),
                 "place_pool has no effect with execution_mode docker");
   check_refused(run_program({"--execution-mode", "slurm", "--place-pool", "1001"}),

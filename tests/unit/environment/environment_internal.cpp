@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "../../helpers/support.hpp"
+#include "environment/environment_internal.hpp"
 
 extern "C" char** environ;
 

@@ -1,0 +1,149 @@
+// Which names and ports an operator allows.
+
+#include "proxy/proxy.hpp"
+#include "proxy/proxy_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+std::string_view domain_sets() noexcept {
+  return "python pypi.org files.pythonhosted.org\n"
+         "node registry.npmjs.org registry.yarnpkg.com nodejs.org\n"
+         "rust crates.io index.crates.io static.crates.io static.rust-lang.org\n"
+         "go proxy.golang.org sum.golang.org\n"
+         "debian deb.debian.org security.debian.org\n";
+}
+
+#if defined(__linux__)
+
+namespace {
+
+// The hosts of a set; empty: there is no such set.
+std::string_view hosts_of_set(std::string_view name) {
+  std::string_view sets = domain_sets();
+  while (!sets.empty()) {
+    std::string_view row = take_part(sets, '\n');
+    if (take_part(row, ' ') == name) return row;
+  }
+  return {};
+}
+
+bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
+
+// As programs of the C library read addresses, a name whose last part is a number is one.
+bool ends_in_number(std::string_view host) {
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  return all_are(last, is_digit) || starts_with(last, "0x"sv);
+}
+
+bool is_host_name(std::string_view host) {
+  constexpr std::size_t longest_name = 253;
+  constexpr std::size_t longest_label = 63;
+  if (host.empty() || host.size() > longest_name || host.back() == '.') return false;
+  while (!host.empty()) {
+    const std::string_view label = take_part(host, '.');
+    if (label.empty() || label.size() > longest_label || !all_are(label, is_host_char))
+      return false;
+  }
+  return true;
+}
+
+// An address in its canonical text; empty: it is none.
+std::string canonical_address(const std::string& host, int family) {
+  unsigned char bytes[16] = {};
+  char text[64] = {};
+  if (::inet_pton(family, host.c_str(), bytes) != 1) return {};
+  const char* const canonical = ::inet_ntop(family, bytes, text, sizeof text);
+  return canonical ? canonical : "";
+}
+
+// 0: it is none.
+unsigned port_of(std::string_view digits) {
+  constexpr std::size_t longest = 5;
+  if (digits.empty() || digits.size() > longest || !all_are(digits, is_digit)) return 0;
+  std::size_t at = 0;
+  const unsigned port = read_digits(digits, at, longest, 10);
+  return port <= 65535 ? port : 0;
+}
+
+}  // namespace
+
+std::string Destination::text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  return concat(brackets ? "[%]:%" : "%:%", {host, port});
+}
+
+inline namespace inner {
+
+Destination destination_of(std::string_view text, unsigned usual_port) {
+  const bool brackets = starts_with(text, "["sv);
+  const std::size_t end = brackets ? text.find(']') : text.find(':');
+  std::string_view host = text.substr(0, end);
+  std::string_view rest = end == text.npos ? ""sv : text.substr(end);
+  if (brackets && rest.empty()) return {};
+  if (brackets) host.remove_prefix(1), rest.remove_prefix(1);
+  Destination found;
+  found.port = usual_port;
+  if (!rest.empty()) found.port = rest[0] == ':' ? port_of(rest.substr(1)) : 0;
+  if (found.port == 0 || has_nul(host)) return {};
+  if (!brackets && ends_with(host, "."sv)) host.remove_suffix(1);
+  const std::string name = in_lower_case(host);
+  found.literal = brackets || ends_in_number(name);
+  if (brackets)
+    found.host = canonical_address(name, AF_INET6);
+  else if (is_host_name(name))
+    found.host = found.literal ? canonical_address(name, AF_INET) : name;
+  return found;
+}
+
+}  // namespace inner
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+  DomainRules rules;
+  const auto add = [&rules](std::string_view host) {
+    const bool below = starts_with(host, "*."sv);
+    const std::string_view name = below ? host.substr(2) : host;
+    Destination found = destination_of(name, 80);
+    // Without a port of its own.
+    const bool both = destination_of(name).host.empty();
+    if (found.host.empty() || (below && found.literal)) return false;
+    if (below) found.host.insert(0, 1, '.');
+    rules.rules_.push_back(found.text());
+    found.port = 443;
+    if (both) rules.rules_.push_back(found.text());
+    return true;
+  };
+  for (const std::string& entry : given) {
+    std::string_view hosts = hosts_of_set(entry);
+    const bool is_set = !hosts.empty();
+    while (!hosts.empty()) add(take_part(hosts, ' '));
+    append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
+    // A name without a dot may be a set that is spelled wrong.
+    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
+      return make_error(ErrorCode::invalid_argument,
+                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
+                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
+                        {in_quotes(entry)});
+  }
+  return rules;
+}
+
+bool DomainRules::allow(const Destination& wanted) const {
+  const std::string text = wanted.text();
+  for (const std::string& rule : rules_)
+    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
+      return true;
+  return false;
+}
+
+bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
+  return is_public_address(address) || allow({address.text(), port, true});
+}
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec

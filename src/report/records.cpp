@@ -1,0 +1,123 @@
+// Reading audit logs: lines, the chain of hashes, records.
+
+#include "report/report_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+Expected<void> AuditReader::open(const std::string& path) {
+  path_ = path;
+  file_.reset(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)));
+  struct stat status {};
+  if (!file_ || ::fstat(file_.get(), &status) != 0)
+    return system_error(errno, "cannot open %", {in_quotes(path)});
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  lines_ = std::make_unique<InputLines>(file_.get(), longest_record,
+                                        S_ISREG(status.st_mode) ? size : ~std::uint64_t{0});
+  return {};
+}
+
+bool AuditReader::next() {
+  if (!lines_->next()) return false;
+  ++number_;
+  if (const char* const found = problem()) find(found);
+  return true;
+}
+
+// What the hashes say of the line, or null. Each record has the hash of the one before it and its
+// own, so that a change breaks the chain there. Lines without hashes may stand before the first
+// record that has them, and nowhere else. Behind a line without a hash nothing can be compared.
+const char* AuditReader::problem() {
+  const std::string_view line = lines_->line();
+  if (!hashed_ && lines_->ended() && !starts_with(line, audit_begin)) {
+    ++older_;
+    return nullptr;
+  }
+  const bool first = number_ == 1;
+  const bool compares = !first && !gap_;
+  hashed_ = true;
+  const std::string_view hash = audit_hash(line);
+  gap_ = !lines_->ended() || lines_->too_long() || hash.empty();
+  if (gap_) return "is cut, or is no record of this log";
+  std::string_view told = line.substr(audit_begin.size(), sha256_digits);
+  if (told[0] == '"') told = {};
+  if (first) start_ = told;
+  const bool follows = told == previous_;
+  previous_ = hash;
+  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
+  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  if (compares && !follows)
+    return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  return nullptr;
+}
+
+void AuditReader::find(std::string_view problem) {
+  if (last_bad_ == number_) return;
+  last_bad_ = number_;
+  if (++bad_ <= most_findings)
+    append_all(findings_, "%: line % %\n", {printable(path_), number_, problem});
+}
+
+// The limits keep a hostile line from taking more memory than a few times its own.
+bool AuditReader::read(Json& record) {
+  JsonLimits limits;
+  limits.max_depth = 16;
+  limits.max_values = 10000;
+  limits.accept_invalid_utf8 = true;
+  if (lines_->too_long()) {
+    find(concat("is longer than % bytes", {longest_record}));
+    return false;
+  }
+  auto value = Json::parse(lines_->line(), limits);
+  if (value && (*value)["time"sv].is_string() && (*value)["outcome"sv].is_string()) {
+    record = std::move(*value);
+    return true;
+  }
+  find(concat("is no record: %", {value ? "it has no time and outcome" : value.error().message}));
+  return false;
+}
+
+Expected<void> AuditReader::finish() const {
+  if (lines_->error() == 0) return {};
+  return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+}
+
+std::string AuditReader::findings() const {
+  if (bad_ <= most_findings) return findings_;
+  return concat("%%: and % more lines\n", {findings_, printable(path_), bad_ - most_findings});
+}
+
+// The hashes do not show that the end of a log was cut off. So the last hash is printed: an
+// operator can keep it elsewhere and compare.
+std::string AuditReader::summary() const {
+  const std::string older =
+      older_ > 0 ? concat(", after % lines without a hash", {older_}) : std::string();
+  const std::string bad = bad_ > 0 ? concat("% bad lines, and ", {bad_}) : std::string();
+  return concat(
+      "%% records as they were written%%%%%",
+      {bad, number_ - older_ - std::min(bad_, number_ - older_), older,
+       start_.empty() ? "" : ", the first after a record that is not here and has the hash ",
+       start_, previous_.empty() ? "" : "; the last hash is ", previous_});
+}
+
+Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
+  AuditReader reader;
+  if (auto ok = reader.open(path); !ok) return ok.failure();
+  while (reader.next()) {
+  }
+  if (auto ok = reader.finish(); !ok) return ok.failure();
+  is_whole = reader.bad() == 0;
+  return concat("%%: %\n", {reader.findings(), path, reader.summary()});
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
