@@ -19,7 +19,8 @@ bool work(codeexec::ContainerManager& manager, const codeexec::ContainerExecutor
   if (!place) return std::fprintf(stderr, "%s\n", place.error().message.c_str()), false;
   // The first command would make the container, too. ensure() says why there can be none.
   const auto ready = place->ensure();
-  if (!ready) return std::fprintf(stderr, "no container: %s\n", ready.error().message.c_str()), false;
+  if (!ready)
+    return std::fprintf(stderr, "no container: %s\n", ready.error().message.c_str()), false;
 
   for (const char* script :
        {"echo draft > notes.txt", "cat notes.txt", "echo text > /notes.txt", "ls /sys/class/net"}) {

@@ -6,8 +6,8 @@
     codeexec-mcp --config codeexec.json --check true
 
 Prints the configuration as JSON to standard output. Prints each key that it leaves out to standard
-error, with the reason. Relative paths become absolute ones, from the current folder. Reads YAML with
-PyYAML and, without it, JSON. The exit status is 0; 1 if the file cannot be converted; 2 if the
+error, with the reason. Relative paths become absolute ones, from the current folder. Reads YAML
+with PyYAML and, without it, JSON. The exit status is 0; 1 if the file cannot be converted; 2 if the
 command line is wrong or PyYAML is missing.
 """
 import argparse

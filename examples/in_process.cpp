@@ -29,7 +29,7 @@ int main() {
   // Run to the end. What a command can cause is data, not an error.
   for (const char* script : {"pwd; echo oops >&2; exit 3", "git push --force", "cd / && kill $$"}) {
     const codeexec::Result result = here->run(script);
-    std::printf("$ %s\n%s\n%s%s", script, result.summary().c_str(), result.out.c_str(),
+    std::printf("> %s\n%s\n%s%s", script, result.summary().c_str(), result.out.c_str(),
                 result.err.c_str());
   }
 

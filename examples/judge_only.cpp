@@ -20,8 +20,8 @@ std::string quoted(std::string_view text) { return codeexec::Json(text).dump(); 
 bool judge(const codeexec::Policy& policy, const std::string& script) {
   const codeexec::Judgement judgement = policy.judge(script, "/work");
   const codeexec::Verdict& verdict = judgement.verdict;
-  std::printf("%s %s\n", verdict ? "allowed" : verdict.must_ask ? "ask    " : "refused",
-              quoted(script).c_str());
+  const char* const answer = verdict.must_ask ? "ask" : verdict.allowed ? "allowed" : "refused";
+  std::printf("%-7s %s\n", answer, quoted(script).c_str());
   if (!verdict)
     std::printf("  %s, bytes %zu to %zu: %s\n", verdict.rule.c_str(), verdict.begin, verdict.end,
                 quoted(verdict.message).c_str());

@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
                              "sleep 60 & echo the rest is ended with it"}) {
     for (const auto& place : places) {
       const codeexec::Result result = place->run(script);
-      std::printf("%s$ %s\n%s%s%s\n", result.place.c_str(), script, result.out.c_str(),
-                  result.err.c_str(), result.summary().c_str());
+      std::printf("%s$ %s\n%s%s%s\n", result.place.empty() ? "here" : result.place.c_str(), script,
+                  result.out.c_str(), result.err.c_str(), result.summary().c_str());
     }
   }
 }

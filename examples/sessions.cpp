@@ -24,7 +24,7 @@ int main() {
   };
   for (const char* script : {"cd /usr/bin && export STAGE=test", "echo \"$STAGE in $PWD\"",
                              "unset STAGE; cd ..", "echo \"${STAGE:-nothing} in $PWD\""})
-    std::printf("$ %s\n%s", script, here->run(in_session(script)).out.c_str());
+    std::printf("> %s\n%s", script, here->run(in_session(script)).out.c_str());
   std::printf("the session is in %s\n", session.work_dir().c_str());
   session.reset();
   std::printf("after a reset: %s", here->run(in_session("pwd")).out.c_str());

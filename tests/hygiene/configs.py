@@ -2,8 +2,8 @@
 
     CODEEXEC_MCP=build/codeexec-mcp OUT=build/configs python3 tests/hygiene/configs.py
 
-Starts the server with each configuration, in a project of its own, and calls execute_command for each
-row of its table. A command that fails is run without a sandbox, too, where it must not fail.
+Starts the server with each configuration, in a project of its own, and calls execute_command for
+each row of its table. A command that fails is run without a sandbox, too, where it must not fail.
 """
 
 import json
@@ -21,7 +21,7 @@ CONFIGS = ROOT / "examples" / "configs"
 OUT = pathlib.Path(os.environ["OUT"]) / "projects"
 MCP = os.path.abspath(os.environ["CODEEXEC_MCP"])
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": str(OUT / "home"), "CI_TOKEN": "visible"}
-# Rows whose command cannot be shown to do anything without a sandbox: there is no network to be sure of.
+# Not tried without a sandbox: the machine of the tests may have no network.
 NO_CONTROL = "example.com"
 
 
@@ -123,7 +123,7 @@ def main():
     parts = re.split(r"^### `([a-z_]+\.json)`\n", text, flags=re.M)[1:]
     local = {path.name for path in CONFIGS.glob("*.json")
              if json.loads(path.read_text()).get("execution_mode", "local") == "local"}
-    check("the README tells of each local configuration", local ^ set(parts[::2]))
+    check("the README has each local configuration", local ^ set(parts[::2]))
     for name, part in zip(parts[::2], parts[1::2]):
         part = part.split("\n## ")[0]
         rows = [(command.replace("\\|", "|"), happens, by) for command, happens, by in
