@@ -22,36 +22,37 @@ namespace {
 
 using Executions = std::vector<codeexec::Execution>;
 
-// The second one waits for its input, which the end of the first one brings.
+// Starts two commands. The first one waits for a line of input. Empty if one has not started.
 Executions start(const codeexec::Executor& here) {
-  codeexec::Command second = codeexec::Command::shell("read -r word; echo \"then $word\"");
-  second.keep_input_open = true;
-  return {here.start(second), here.start(codeexec::Command::shell("echo first"))};
+  codeexec::Command reader = codeexec::Command::shell("read -r word; echo \"then $word\"");
+  reader.keep_input_open = true;
+  Executions all = {here.start(reader), here.start(codeexec::Command::shell("echo first"))};
+  for (const codeexec::Execution& one : all)
+    if (one.descriptor() < 0) return std::fputs("a command did not start\n", stderr), Executions();
+  return all;
 }
 
-void finish(const Executions& all, const codeexec::Execution& ended) {
-  const codeexec::Result result = ended.wait();  // does not block, as it has ended
+// Called when a command has ended. The output of the second one is the input of the first.
+void finish(const Executions& all, std::size_t i) {
+  const codeexec::Result result = all[i].wait();  // does not block any more
   std::printf("  %s", result.out.c_str());
-  if (&ended == &all[1] && !all[0].write(result.out)) all[0].cancel();
+  if (i == 1 && !all[0].write(result.out)) all[0].cancel();
 }
 
 // The descriptor becomes readable when the command has ended. There is nothing to read from it.
-int by_poll(const Executions& all) {
+bool by_poll(const Executions& all) {
   std::vector<pollfd> waits;
   for (const codeexec::Execution& one : all) waits.push_back({one.descriptor(), POLLIN, 0});
   for (std::size_t left = all.size(); left > 0;) {
-    if (::poll(waits.data(), waits.size(), -1) < 0) {
-      if (errno == EINTR) continue;
-      return 1;
-    }
+    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return false;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (waits[i].fd < 0 || waits[i].revents == 0) continue;
-      finish(all, all[i]);
-      waits[i].fd = -1;  // poll() leaves it out from now on
+      if (waits[i].revents == 0) continue;
+      finish(all, i);
+      waits[i] = {-1, 0, 0};  // poll() leaves it out from now on
       --left;
     }
   }
-  return 0;
+  return true;
 }
 
 #if __has_include(<asio/posix/stream_descriptor.hpp>)
@@ -62,7 +63,7 @@ void by_asio(const Executions& all) {
   for (const codeexec::Execution& one : all) waits.emplace_back(loop, one.descriptor());
   for (std::size_t i = 0; i < all.size(); ++i)
     waits[i].async_wait(asio::posix::stream_descriptor::wait_read,
-                        [&all, i](const asio::error_code&) { finish(all, all[i]); });
+                        [&all, i](const asio::error_code&) { finish(all, i); });
   loop.run();
   for (asio::posix::stream_descriptor& wait : waits) wait.release();
 }
@@ -74,10 +75,14 @@ int main() {
   auto here = codeexec::LocalExecutor::create({});
   if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
   std::puts("poll:");
-  if (by_poll(start(*here)) != 0) return std::perror("poll"), 1;
+  Executions all = start(*here);
+  if (all.empty()) return 1;
+  if (!by_poll(all)) return std::perror("poll"), 1;
 #if __has_include(<asio/posix/stream_descriptor.hpp>)
   std::puts("asio:");
-  by_asio(start(*here));
+  all = start(*here);
+  if (all.empty()) return 1;
+  by_asio(all);
 #else
   std::puts("asio: its headers are not installed (Debian: libasio-dev)");
 #endif
