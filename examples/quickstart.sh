@@ -237,5 +237,5 @@ esac
 echo "== it works. To add it to a client, type this in the folder of your project:"
 options='--workspace "$PWD" --allowed-paths "$PWD"'
 printf '   %s --client-config claude-code %s --write\n' "$server" "$options"
-echo "   In place of claude-code: claude-desktop, cursor, vscode, codex, gemini or massgen."
-echo "   Without --write it prints the configuration and changes no file."
+echo "   Other clients: claude-desktop, cursor, vscode, codex, gemini; massgen without --write."
+echo "   Without --write it prints what to paste, and changes no file."

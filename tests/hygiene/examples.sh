@@ -23,6 +23,8 @@ if [ -n "\${KNOWN:-}" ]; then
     *) set -- "\$@" -DCODEEXEC_IMPLEMENTED "\$KNOWN" ;;
   esac
 fi
+# A compiler that is ccache looks for the real one in PATH, and must not find this script.
+PATH=\${PATH#"$OUT/bin:"}
 exec "$compiler" "\$@" -O0 $WARNINGS
 SCRIPT
 chmod +x "$OUT/bin/c++"
