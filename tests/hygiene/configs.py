@@ -92,7 +92,7 @@ def try_configuration(name, rows, port):
     words = ["--config", str(CONFIGS / name)]
     here, error = enforced(words, folder)
     if here is None:
-        print(f"SKIPPED: {name}: it does not start here: {error.strip()}")
+        print(f"SKIPPED: hygiene.examples: {name}: it does not start here: {error.strip()}")
         return
     server = Server(words, folder)
     control = Server(["--sandbox", "off"], project(name + ".control"))
@@ -100,7 +100,7 @@ def try_configuration(name, rows, port):
         what = f"{name}: {command}: {happens}"
         command = command.replace("8000", str(port))
         if by not in ("", "policy") and by not in here:
-            print(f"SKIPPED: {what}: this kernel does not enforce {by}")
+            print(f"SKIPPED: hygiene.examples: {what}: this kernel does not enforce {by}")
             continue
         check(what, filter(None, [problem_of(happens, server.run(command))]))
         if happens.startswith("fails") and NO_CONTROL not in command:
