@@ -2799,7 +2799,7 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+// The answer of a tool. `is_error` shows the model that the tool failed; the content says why.
 struct ToolResult {
   // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
   // with U+FFFD when it is sent.
@@ -49400,8 +49400,8 @@ constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds
 
 // Sends the output of a command as progress messages: each has the output since the one before, or
 // its end when that is much. While a command prints nothing, a message has the time and the last
-// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Used only by
-// the thread that drives the command.
+// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Only the
+// thread that drives the command uses it.
 class LiveOutput {
  public:
   LiveOutput(const mcp::Call& call, const Executor* executor) : call_(call), executor_(executor) {
