@@ -86,8 +86,10 @@ def draw():
     # the gate
     rectangle(250, 10, 328, 290, "gate")
     text(414, 34, "one gate for every command", "title middle")
-    step(266, 48, 296, 1, "policy", "reads the shell as a shell does,", "judges each simple command")
-    step(266, 132, 296, 2, "paths", "starts only in allowed folders,", "keeps read-only ones unchanged")
+    step(266, 48, 296, 1, "policy",
+         "reads the shell as a shell does,", "judges each simple command")
+    step(266, 132, 296, 2, "paths",
+         "starts only in allowed folders,", "keeps read-only ones unchanged")
     step(266, 216, 296, 3, "environment", "a short list of variables,", "secrets masked")
     # where it runs
     way("M578 155 H624")
