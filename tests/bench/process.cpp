@@ -165,7 +165,7 @@ void compare_runs(const std::string& title, const Argv& argv, const char* comman
     skipped(what, python_name, "there is no python3");
 }
 
-// The program that README.md begins with, and what it says that its command takes.
+// The program that README.md shows, and what it says that its command takes.
 void measure_hello(int runs) {
   const auto here = codeexec::LocalExecutor::create({});
   if (!here) fail("LocalExecutor", here.error().message);
