@@ -25,7 +25,7 @@
 //   examples/places.cpp       the same commands here and on another machine
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
-//   README.md                 by task; the server's options and clients; when it does not start
+//   README.md                 what it is; docs/README.md has the pages, by task
 //
 // WHAT YOU CAN RELY ON
 //   A run returns: at the latest its timeout plus kill_grace plus 3 seconds after its start, even
@@ -1180,8 +1180,8 @@ struct SandboxReport {
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
-// with Network::host everything the network reaches. The README has the list, with an answer to
-// each.
+// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
+// to each.
 class Sandbox {
  public:
   // No sandbox and no limits.
