@@ -58,7 +58,7 @@ class PlaceAgent {
   Expected<void> settle(const Json& hello, Json& answer);
   Expected<void> settle_ground(const Json& hello, std::string& ground);
   Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
-  Expected<void> make_copy(std::string& ground);
+  Expected<void> make_copy(bool is_marked, std::string& ground);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -311,7 +311,7 @@ Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground)
   if (is_remote_ && !hello["found"sv].as_bool())
     if (auto ok = find_ground(ground); !ok) return ok;
   if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(ground); !ok) return ok;
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
     ground_ = copy_ground(ground, *copy).dump();
   } else {
     ground_ = Json(ground).dump();
@@ -361,11 +361,11 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> PlaceAgent::make_copy(std::string& ground) {
+Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
   std::string workspace;
   std::vector<Root> roots = roots_in(ground, workspace);
   const std::string there = workspace;
-  auto folder = PrivateFolder::for_copy(workspace);
+  auto folder = PrivateFolder::for_copy(workspace, is_marked);
   if (!folder) return folder.failure();
   copy_ = std::move(*folder);
   for (Root& root : roots)
