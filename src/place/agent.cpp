@@ -66,6 +66,7 @@ class PlaceAgent {
   void watch_input(Running& command);
   Running* find(std::uint32_t id);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void stay_heard();  // sends what waits, and something where that is due
   void flush();
   void end(const char* why);
 
@@ -148,6 +149,7 @@ void PlaceAgent::loop() {
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
+    const Clock::time_point woke = Clock::now();
     if (set[0].revents) receive();
     std::size_t left = polled;
     for (auto at = commands_.begin(); left > 0; --left) {
@@ -169,11 +171,11 @@ void PlaceAgent::loop() {
       send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
-    const Clock::time_point now = Clock::now();
     if (ending_) continue;
-    if (now >= later(last_heard_, keep_alive_)) end("nothing was heard for the time of keep_alive");
-    if (now >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
-    flush();
+    // What has come since the wait is not read yet.
+    if (woke >= later(last_heard_, keep_alive_))
+      end("nothing was heard for the time of keep_alive");
+    stay_heard();
   }
 }
 
@@ -192,8 +194,11 @@ void PlaceAgent::receive() {
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
   last_heard_ = Clock::now();
-  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)},
-                   [this](const Frame& frame) { return !ending_ && take(frame); }))
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
+        // Many that come at once may take long to start.
+        if (frame.kind == FrameKind::start) stay_heard();
+        return !ending_ && take(frame);
+      }))
     end("what came in is not of this protocol");
 }
 
@@ -502,6 +507,11 @@ void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
   if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
+}
+
+void PlaceAgent::stay_heard() {
+  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+  flush();
 }
 
 void PlaceAgent::flush() {
