@@ -155,7 +155,7 @@ struct ServerOptions {
   std::string version = "0.1.0";
   std::string website = {};
   std::string instructions = {};  // the model gets them at the start
-  std::string announced = {};     // how the URIs of Call::announce() begin; empty: there are none
+  std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.
