@@ -133,6 +133,8 @@ void SandboxPlanner::explain() {
       rules.emplace_back("abstract_sockets: EPERM to those that are not of the command (Landlock)");
     }
   }
+  if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
+    rules.emplace_back("network: EACCES bind connect: of TCP, to all ports (Landlock)");
   rules.push_back(
       concat("network: %%",
              {plan.loopback              ? "a namespace that has lo alone"

@@ -40,7 +40,8 @@ TEST_CASE("--help fits one screen: each option that is needed often, on one line
       CHECK_MESSAGE(line.size() <= 80, line);
       if (begins(line, "  --")) shown.insert(line.substr(4, line.find(' ', 4) - 4));
     }
-    for (const Json& row : all_options().items()) {
+    const Json rows = all_options();
+    for (const Json& row : rows.items()) {
       const std::string& name = row["option"].as_string();
       CHECK_MESSAGE(row["often"].as_bool() == (shown.count(name) == 1), name);
     }

@@ -71,7 +71,8 @@ inline std::vector<std::pair<std::string, std::string>> options_of_help() {
   CHECK(help.exit_code == 0);
   CHECK(help.err == "");
   std::vector<std::pair<std::string, std::string>> options;
-  for (const codeexec::Json& row : parsed(help.out).items())
+  const codeexec::Json rows = parsed(help.out);
+  for (const codeexec::Json& row : rows.items())
     if (row["modes"].size() > 0)
       options.emplace_back(row["option"].as_string(), row["value"].as_string());
   CHECK(options.size() > 100);
