@@ -12,7 +12,7 @@ complete -c codeexec-mcp -l ask-commands -x -d 'a person must approve what match
 complete -c codeexec-mcp -l ask-rule -x -a 'sudo su chmod chown dd mkfs disk-tools mount device-write rm-protected rm-unset-variable mv-dev-null fork-bomb end-machine kill-all machine-settings plant opaque-shell-input unknown-command' -d 'a person must approve what these rules would refuse'
 complete -c codeexec-mcp -l ask-timeout -x -d 'for the person\'s answer; then it is no'
 complete -c codeexec-mcp -l delete-guard -d 'refuse to delete what no command read or made'
-complete -c codeexec-mcp -l sandbox -x -a 'off best-effort strict' -d 'off, with allowed paths best-effort, or strict'
+complete -c codeexec-mcp -l sandbox -x -a 'off best-effort strict' -d 'off, best-effort or strict'
 complete -c codeexec-mcp -l network -x -a 'host none loopback allow' -d 'host, none, loopback, or allow some'
 complete -c codeexec-mcp -l allow-domains -x -d 'with network allow: example.org \'*.x.org\''
 complete -c codeexec-mcp -l private-home -x -a 'off command executor' -d 'HOME and TMPDIR of commands in a sandbox'
