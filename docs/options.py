@@ -20,7 +20,7 @@ MADE = "Made by docs/options.py from src/tools/option_table.cpp: change that, th
 PROGRAM = "codeexec-mcp"
 RELEASED = "2026-11-21"  # the date of the version, for the man page
 
-# The page that tells more: the first row whose pattern begins an option, else that of its group.
+# The page with more: that of the first row whose pattern matches, else that of the group.
 PAGES = [
     ("execution-mode|place-copy|place-workspace", "places.md"),
     ("allow-domains|network$", "network.md"),
@@ -133,13 +133,13 @@ def markdown(options):
         '{"allowed_paths": ["/path/to/project"], "network": "none", "timeout": 120}',
         "```",
         "",
-        "The command line wins over the file. An option of a single value may be given once, and the",
-        "values of a list add up. Unknown options and keys, bad values, missing paths, empty lists and",
-        "options without effect are errors: one line on standard error, exit status 2. Each key may",
-        "begin with `command_line_`, as MassGen's do.",
+        "The command line wins over the file. An option of a single value may be given once, and",
+        "the values of a list add up. Unknown options and keys, bad values, missing paths, empty",
+        "lists and options without effect are errors: one line on standard error, exit status 2.",
+        "Each key may begin with `command_line_`, as MassGen's do.",
         "",
-        "SIZE is a number of bytes, or one with `k`, `m`, `g` or `t` after it (1024, 1024^2, ...). A",
-        "value with `...` is a list. An option without a value is off; in the file it is `true`.",
+        "SIZE is a number of bytes, or one with `k`, `m`, `g` or `t` after it (1024, 1024^2, ...).",
+        "A value with `...` is a list. An option without a value is `true` in the file.",
     ]
     for group, members in groups_of(options):
         lines += ["", f"## {group.split(' (')[0]}", ""]
@@ -238,6 +238,8 @@ def cases(options, words, directory, file):
 
 def bash(options):
     names = "\n".join("--" + option.name for option in options)
+    # The bash of macOS has no compopt.
+    paths = 'compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -{} -- "$current"))'
     return f"""# bash completion of {PROGRAM}. {MADE}
 _codeexec_mcp() {{
   local IFS=$'\\n' current=${{COMP_WORDS[COMP_CWORD]}} option= i words=
@@ -256,8 +258,7 @@ _codeexec_mcp() {{
   done
   case $option in
 """ + "\n".join(cases(options, lambda words: f"words='{words}'",
-                      "compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -d -- \"$current\"))",
-                      "compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- \"$current\"))")
+                      paths.format("d"), paths.format("f"))
                 ) + f"""
   esac
   IFS=$' \\n'
@@ -337,7 +338,7 @@ def main(words):
             continue
         stale += 1
         if check:
-            print(f"docs/{name}: is not what {program} makes: run python3 docs/options.py {program}")
+            print(f"docs/{name}: is not what {program} makes: python3 docs/options.py {program}")
         else:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")

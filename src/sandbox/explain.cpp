@@ -50,33 +50,29 @@ constexpr NamedFlag rlimit_names[] = {
     {RLIMIT_CPU, "RLIMIT_CPU"},     {RLIMIT_AS, "RLIMIT_AS"},     {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
     {RLIMIT_FSIZE, "RLIMIT_FSIZE"}, {RLIMIT_DATA, "RLIMIT_DATA"}, {RLIMIT_NPROC, "RLIMIT_NPROC"}};
 
-template <std::size_t N>
-std::string names_of(const NamedFlag (&flags)[N], std::uint64_t set) {
+std::string names_of(const NamedFlag* flags, const NamedFlag* end, std::uint64_t set) {
   std::string names;
-  for (const NamedFlag& flag : flags)
-    if (set & flag.value) append_all(names, {names.empty() ? "" : " ", flag.name});
+  for (; flags != end; ++flags)
+    if (set & flags->value) append_all(names, {names.empty() ? "" : " ", flags->name});
   return names;
+}
+
+std::string names_of_rights(std::uint64_t rights) {
+  return names_of(std::begin(right_names), std::end(right_names), rights);
 }
 
 // Adds a line for each set of rights and directory with what is granted in it: in /etc there may be
 // a rule for each entry.
-void explain_files(std::vector<NamedRule> granted, std::vector<std::string>& rules) {
-  // With a NUL for its last slash, a path is sorted beside the others of its directory.
-  for (auto& [rights, path] : granted) path[path.rfind('/')] = '\0';
-  std::sort(granted.begin(), granted.end(), [](const NamedRule& one, const NamedRule& other) {
-    return one.first != other.first ? one.first > other.first : one.second < other.second;
-  });
-  std::uint64_t last_rights = 0;
-  std::string last_directory;
-  for (const auto& [rights, path] : granted) {
-    const std::size_t end = path.find('\0');
-    const std::string directory = path.substr(0, end);
-    if (rights != last_rights || directory != last_directory || rules.empty())
-      rules.push_back(
-          concat("filesystem: % in %/:", {names_of(right_names, rights), printable(directory)}));
-    append_all(rules.back(), {" ", printable(path.substr(end + 1))});
-    last_rights = rights;
-    last_directory = directory;
+void explain_files(const std::vector<NamedRule>& granted, std::vector<std::string>& rules) {
+  for (const NamedRule& rule : granted) {
+    const std::size_t slash = rule.path.rfind('/');
+    const std::string line =
+        concat("filesystem: % in %/:",
+               {names_of_rights(rule.rights), printable(rule.path.substr(0, slash))});
+    const auto known =
+        find_where(rules, [&](const std::string& other) { return starts_with(other, line); });
+    std::string& target = known != rules.end() ? *known : rules.emplace_back(line);
+    append_all(target, {" ", printable(rule.path.substr(slash + 1))});
   }
 }
 
@@ -126,8 +122,8 @@ void SandboxPlanner::explain() {
   if (!plan.supervised) return;
   if (plan.ruleset >= 0) {
     rules.push_back(concat("filesystem: EACCES but for what follows: % (Landlock)",
-                           {names_of(right_names, plan.attributes.handled_fs)}));
-    explain_files(std::move(granted_), rules);
+                           {names_of_rights(plan.attributes.handled_fs)}));
+    explain_files(granted_, rules);
     if (plan.attributes.scoped != 0) {
       rules.emplace_back("signals: EPERM to processes that are not of the command (Landlock)");
       rules.emplace_back("abstract_sockets: EPERM to those that are not of the command (Landlock)");
@@ -148,7 +144,8 @@ void SandboxPlanner::explain() {
     rules.emplace_back("privileges: no_new_privs: no program gives any, sudo and su neither");
   if (plan.drop_capabilities)
     rules.emplace_back("privileges: no capabilities, of root's commands neither");
-  const std::string namespaces = names_of(namespace_names, plan.clone_flags);
+  const std::string namespaces =
+      names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
   rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
   explain_mounts(plan, rules);
   rules.emplace_back(

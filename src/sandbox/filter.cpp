@@ -211,15 +211,19 @@ class FilterBuilder {
   }
 
   template <std::size_t N>
-  void answer_all(const NamedCall (&calls)[N], FilterLabel answer, const char* why) {
-    std::string rule = answer == absent_ ? "ENOSYS" : "EPERM";
-    for (const NamedCall& call : calls) {
+  void answer_all(const NamedCall (&calls)[N], FilterLabel label, const char* why) {
+    answer_all(calls, calls + N, label, why);
+  }
+
+  void answer_all(const NamedCall* call, const NamedCall* end, FilterLabel label, const char* why) {
+    std::string rule = label == absent_ ? "ENOSYS" : "EPERM";
+    for (; call != end; ++call) {
       // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
       // their own keeps them to the command's own processes.
-      if (call.number == SYS_ptrace && (options_.landlock_abi > 0 || options_.own_processes))
+      if (call->number == SYS_ptrace && (options_.landlock_abi > 0 || options_.own_processes))
         continue;
-      answers_[call.number] = answer;
-      if (rules_) append_all(rule, {" ", call.name});
+      answers_[call->number] = label;
+      if (rules_) append_all(rule, {" ", call->name});
     }
     if (rules_) note(concat("%: %", {rule, why}));
   }

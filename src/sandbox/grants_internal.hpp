@@ -49,7 +49,10 @@ inline constexpr int ioctl_abi = 5;
 inline constexpr int scope_abi = 6;
 
 // What a rule grants, and where.
-using NamedRule = std::pair<std::uint64_t, std::string>;
+struct NamedRule {
+  std::uint64_t rights;
+  std::string path;
+};
 
 // A ruleset while it is built.
 class Ruleset {

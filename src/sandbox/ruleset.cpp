@@ -153,7 +153,7 @@ bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::s
     error_ = errno;
     return false;
   }
-  if (keep_names_) named.emplace_back(rule.rights, path);
+  if (keep_names_) named.push_back({rule.rights, path});
   if (keep_) {
     rules.push_back(rule);
     files.push_back(std::move(file));
