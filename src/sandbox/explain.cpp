@@ -125,12 +125,12 @@ void SandboxPlanner::explain() {
                            {names_of_rights(plan.attributes.handled_fs)}));
     explain_files(granted_, rules);
     if (plan.attributes.scoped != 0) {
-      rules.emplace_back("signals: EPERM to processes that are not of the command (Landlock)");
-      rules.emplace_back("abstract_sockets: EPERM to those that are not of the command (Landlock)");
+      add_words(rules, {"signals: EPERM to processes that are not of the command (Landlock)"});
+      add_words(rules, {"abstract_sockets: EPERM to those that are not of the command (Landlock)"});
     }
   }
   if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
-    rules.emplace_back("network: EACCES bind connect: of TCP, to all ports (Landlock)");
+    add_words(rules, {"network: EACCES bind connect: of TCP, to all ports (Landlock)"});
   rules.push_back(
       concat("network: %%",
              {plan.loopback              ? "a namespace that has lo alone"
@@ -141,16 +141,16 @@ void SandboxPlanner::explain() {
     for (std::string& rule : explain_filter(filter_options()))
       rules.push_back(concat("system_calls: %", {rule}));
   if (plan.no_new_privs)
-    rules.emplace_back("privileges: no_new_privs: no program gives any, sudo and su neither");
+    add_words(rules, {"privileges: no_new_privs: no program gives any, sudo and su neither"});
   if (plan.drop_capabilities)
-    rules.emplace_back("privileges: no capabilities, of root's commands neither");
+    add_words(rules, {"privileges: no capabilities, of root's commands neither"});
   const std::string namespaces =
       names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
   rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
   explain_mounts(plan, rules);
-  rules.emplace_back(
-      "containment: a supervisor kills all that is left when a command ends, and when this "
-      "program does");
+  add_words(rules,
+            {"containment: a supervisor kills all that is left when a command ends, and when this "
+             "program does"});
 }
 
 }  // namespace inner

@@ -202,7 +202,7 @@ class FilterBuilder {
 
  private:
   void note(std::string_view rule) {
-    if (rules_) rules_->emplace_back(rule);
+    if (rules_) add_words(*rules_, {rule});
   }
 
   void answer(unsigned call, FilterLabel label, std::string_view rule) {
