@@ -132,13 +132,13 @@ void SandboxPlanner::explain() {
   if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
     add_words(rules, {"network: EACCES bind connect: of TCP, to all ports (Landlock)"});
   rules.push_back(
-      concat("network: %%",
-             {plan.loopback              ? "a namespace that has lo alone"
-              : network == Network::none ? "no socket of a network can be made, see system_calls"
-                                         : "that of this program",
-              plan.proxied ? ", and a proxy to the allowed names" : ""}));
+      concat("network: %%", {plan.loopback ? "a namespace that has lo alone"
+                             : network == Network::none && plan.filter
+                                 ? "no socket of a network can be made, see system_calls"
+                                 : "that of this program",
+                             plan.proxied ? ", and a proxy to the allowed names" : ""}));
   if (plan.filter)
-    for (std::string& rule : explain_filter(filter_options()))
+    for (const std::string& rule : explain_filter(filter_options()))
       rules.push_back(concat("system_calls: %", {rule}));
   if (plan.no_new_privs)
     add_words(rules, {"privileges: no_new_privs: no program gives any, sudo and su neither"});

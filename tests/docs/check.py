@@ -370,7 +370,7 @@ def check_names():
         if not re.search(rf"\b{member}\b", members(name)):
             wrong.append(f"{name}::{member}")
     report("each Class::member is in the header", ", ".join(wrong))
-    status, told = run([MCP, "--help"])
+    status, told = run([MCP, "--help-all"])
     options = set(re.findall(r"--[a-z][a-z-]+", told))
     migration = section("From MassGen, DockerExecutionClient and AG2")
     here = "\n".join(line.rsplit(" | ", 1)[-1] for line in migration.splitlines())
