@@ -140,7 +140,7 @@ std::string random_hex(std::size_t size);
 
 std::string sha256(std::string_view bytes);
 
-// Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
+// Hostile text for a one-line message: well-formed UTF-8; controls and turns of direction escaped.
 std::string printable(std::string_view text);
 
 // The same in quotes, and at most 200 bytes of the text, which must outlive the piece.

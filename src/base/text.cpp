@@ -97,16 +97,37 @@ std::string random_hex(std::size_t size) {
   return text;
 }
 
+namespace {
+
+// The bytes of the control character that well-formed text begins with, or of the mark that turns
+// the direction of text; 0: it begins with none of these.
+std::size_t size_of_control(std::string_view text) {
+  const auto byte = [text](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  const unsigned second = byte(0) << 8 | byte(1);
+  if ((second >= 0xc280 && second < 0xc2a0) || second == 0xd89c) return 2;  // U+80 to 9f, 61c
+  const unsigned third = second << 8 | byte(2);
+  for (const auto& [first, last] : {std::pair(0xe2808eu, 0xe2808fu),   // U+200e, 200f
+                                    std::pair(0xe280a8u, 0xe280aeu),   // U+2028 to 202e
+                                    std::pair(0xe281a6u, 0xe281a9u)})  // U+2066 to 2069
+    if (third >= first && third <= last) return 3;
+  return 0;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : to_utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      result += c;
-      continue;
+  const std::string whole = to_utf8(text);
+  for (std::size_t at = 0; at < whole.size();) {
+    std::size_t hidden = size_of_control(std::string_view(whole).substr(at));
+    if (hidden == 0) result += whole[at++];
+    for (; hidden > 0; --hidden) {
+      result += "\\x";
+      append_hex(result, static_cast<unsigned char>(whole[at++]));
     }
-    result += "\\x";
-    append_hex(result, byte);
   }
   return result;
 }

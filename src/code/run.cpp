@@ -128,7 +128,7 @@ class CodeRun {
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
-    const Command command = command_for(block.code, *language, path ? *path : std::string());
+    Command command = command_for(block.code, *language, path ? *path : std::string());
     // A refusal comes before anything is written; run() puts it on the audit log.
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
@@ -140,6 +140,7 @@ class CodeRun {
       if (auto opened = executor_.open_work_dir(options_.command.work_dir))
         directory = opened.take();
     if (saves && !save(block.code, *path)) return false;
+    if (saves) save_again_when_approved(command, *path);
     result_.results.push_back(executor_.run(command));
     if (saves && passing &&
         (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
@@ -253,6 +254,19 @@ class CodeRun {
     result_.files.push_back(path);
     record_save(nullptr, concat("save %", {in_quotes(path)}), code);
     return true;
+  }
+
+  // Other commands may change the file while a person is asked, who approves this code.
+  void save_again_when_approved(Command& command, const std::string& path) const {
+    auto ask = command.on_ask ? command.on_ask : executor_.options().on_ask;
+    if (!ask || command.code.empty()) return;
+    command.on_ask = [this, ask = std::move(ask), &command, &path](Approval& approval) {
+      ask(approval);
+      if (!approval.allowed) return;
+      const auto ok = write(command.code, path);
+      approval.allowed = ok.has_value();
+      if (!ok) approval.problem = concat("its code cannot be saved: %", {ok.error().message});
+    };
   }
 
   // What is not run passes no gate, but for its directory.

@@ -24,8 +24,9 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
   // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
-  // time, so that the clock is looked at after each.
-  const int most_reads = options.on_output ? 1 : 16;
+  // time, so that the clock is looked at after each; so may a screen, of which three bytes can fill
+  // every cell.
+  const int most_reads = options.on_output || terminal ? 1 : 16;
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);

@@ -66,7 +66,7 @@ function verdict(r) {
 // The first program of a command, without its folder.
 function programOf(r) {
   const word = /^\s*(?:\w+=\S*\s+)*([^\s;|&<>()]+)/.exec(textOf(r.command));
-  return word ? word[1].replace(/.*\/(?=.)/, '').slice(0, 60) : '';
+  return word ? word[1].replace(/^.*\/(?=.)/, '').slice(0, 60) : '';
 }
 // A connection as one text: its end, and the verdict unless that is "allowed".
 function peer(c) {
@@ -77,14 +77,17 @@ function peer(c) {
     (c.verdict && c.verdict !== 'allowed' ? ` (${textOf(c.verdict)})` : '');
 }
 
-let last = {};
+// A record whose time cannot be read stands at that of the one before it.
+let last = {}, time = 0;
 const items = $('records').textContent.split('\n').filter(Boolean).map((line) => {
   const r = {...last, ...JSON.parse(line)};
   last = {};
   for (const name of kept) last[name] = r[name];
-  return {r, at: Date.parse(r.time), ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
+  const told = Date.parse(r.time);
+  if (told >= 0 && told < 2e14) time = told;
+  return {r, at: time, ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
     who: textOf(r.agent_id) || textOf(r.client) || `${textOf(r.host)} ${textOf(r.pid)}`};
-}).filter((item) => item.at >= 0 && item.at < 2e14).sort((a, b) => a.at - b.at);
+}).sort((a, b) => a.at - b.at);
 const summary = JSON.parse($('summary').textContent);
 let begin = items.length ? items[0].at : 0, end = begin + 1000;
 for (const item of items) end = Math.max(end, item.at + Math.min(item.ms, 864e5));
@@ -247,10 +250,10 @@ function drawPlots() {
 
 // the list --------------------------------------------------------------------------------------
 
-const shapes = {time: null, command: null, code: null, message: null, stdout: null, stderr: null,
-  rule_begin: null, rule_end: null, cut: null, connections: null, changed_files: null,
-  duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes, stderr_bytes: bytes,
-  command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
+  stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
+  changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
+  stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
 const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
 // The command, with what the rule objects to marked. Offsets count bytes.
 function commandOf(r) {

@@ -21,16 +21,15 @@ void append_fenced(std::string& out, std::string_view language, std::string_view
   std::size_t longest = 2;
   std::size_t run = 0;
   std::string body;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  std::size_t begin = 0;  // of what is not yet in the body
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    const char c = at < text.size() ? text[at] : '\0';
     run = c == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
-    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
-      body += c;
-    } else {
-      body += "\\x";
-      append_hex(body, byte);
-    }
+    if (at < text.size() && c != '\n' && c != '\t') continue;
+    body += printable(text.substr(begin, at - begin));
+    if (at < text.size()) body += c;
+    begin = at + 1;
   }
   const std::string fence(longest + 1, '`');
   append_all(out, "\n%%\n%%%\n",

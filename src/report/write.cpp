@@ -41,7 +41,7 @@ Json cut_value(const Json& value, std::size_t& room, bool& is_cut) {
     // So that the texts after this one have room, too.
     const std::size_t most = std::max(room / 2, least_text);
     is_cut = is_cut || text.size() > most;
-    take(std::min(text.size(), most));
+    take(std::min(text.size(), most) + 2);
     return head_and_tail(text, most, 0);
   }
   take(8);
@@ -112,9 +112,13 @@ class PageWriter {
     }
     for (const Json::Member& member : record.members()) {
       if (has_entry(kept_members, member.name) || has_entry(dropped_members, member.name)) continue;
+      if (room == 0 && members.size() > most_members) {
+        is_cut = true;
+        break;
+      }
       members.push_back({std::string(utf8_prefix(member.name, longest_member_name)),
                          cut_value(member.value, room, is_cut)});
-      if (room == 0 && members.size() > most_members) break;
+      room -= std::min(room, member.name.size());
     }
     if (is_cut) members.push_back({"cut", true});
     const std::size_t size = waiting_.size();

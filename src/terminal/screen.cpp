@@ -10,8 +10,16 @@ inline namespace v0_1 {
 
 ScreenCells::ScreenCells(TerminalSize size)
     : size_(size),
-      cells_(static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols), blank) {
+      cells_(new Cell[static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols)]) {
   for (int row = 0; row < size.rows; ++row) rows_[row] = static_cast<unsigned char>(row);
+}
+
+ScreenCells::Cell* ScreenCells::row(int number) {
+  const int place = rows_[number];
+  Cell* const cells = cells_.get() + place * size_.cols;
+  if (const Cell filled = std::exchange(fills_[place], own); filled != own)
+    std::fill(cells, cells + size_.cols, filled);
+  return cells;
 }
 
 void ScreenCells::split_wide(int row, int first, int last) {
@@ -22,6 +30,7 @@ void ScreenCells::split_wide(int row, int first, int last) {
 
 void ScreenCells::erase(int row, int first, int last) {
   if (first >= last) return;
+  if (first == 0 && last == size_.cols) return fill(row, blank);
   split_wide(row, first, last);
   Cell* const cells = this->row(row);
   std::fill(cells + first, cells + last, blank);
@@ -54,8 +63,7 @@ void ScreenCells::scroll(int top, int bottom, int count) {
   std::memcpy(moved + rest, rows_ + top, up);
   std::memcpy(rows_ + top, moved, rest + up);
   const int first = count < 0 ? top : bottom + 1 - blanked;
-  for (int row = first; row < first + blanked; ++row)
-    std::fill(this->row(row), this->row(row) + size_.cols, blank);
+  for (int row = first; row < first + blanked; ++row) fill(row, blank);
 }
 
 void ScreenCells::add_mark(int row, int col, std::uint32_t code) {

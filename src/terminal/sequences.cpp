@@ -241,8 +241,7 @@ void TerminalEmulator::designate(char c) {
   if (intermediate_ != '#' || c != '8') return;
   top_ = 0;
   bottom_ = size_.rows - 1;
-  for (int row = 0; row < size_.rows; ++row)
-    std::fill(cells_.row(row), cells_.row(row) + size_.cols, ScreenCells::Cell{'E'});
+  for (int row = 0; row < size_.rows; ++row) cells_.fill(row, ScreenCells::Cell{'E'});
   go_to(0, 0);
 }
 
@@ -340,7 +339,9 @@ void TerminalEmulator::edit(char final) {
     cursor_.col = 0;
   }
   if (std::strchr("@PXJKLM", final)) cursor_.wraps = false;
-  for (int i = 0; final == 'b' && last_ != 0 && i < count; ++i) put(last_);
+  // Programs repeat within a line: more would only take time.
+  const int most = std::min(count, size_.cols);
+  for (int i = 0; final == 'b' && last_ != 0 && i < most; ++i) put(last_);
 }
 
 // From the cursor to the end, from the begin to the cursor, or all. 3 is what has scrolled out.

@@ -47,7 +47,8 @@ struct TerminalSize {
   int cols = 0;
 };
 
-// The cells of a screen. Rows are moved by their numbers, so that scrolling costs no copy of cells.
+// The cells of a screen. Rows are moved by their numbers, and filled when they are used, so that
+// scrolling and erasing cost no copy of cells: hostile programs do little else.
 class ScreenCells {
  public:
   // A character, and up to two that are drawn over it, in 21 bits each. The second cell of a wide
@@ -59,7 +60,9 @@ class ScreenCells {
   ScreenCells() = default;
   explicit ScreenCells(TerminalSize size);
 
-  Cell* row(int number) { return cells_.data() + rows_[number] * size_.cols; }
+  Cell* row(int number);
+  // Gives all cells of a row this one.
+  void fill(int row, Cell cell) { fills_[rows_[row]] = cell; }
   // Blanks the cells from column `first` to before `last`, and the other half of a wide character
   // that this cuts.
   void erase(int row, int first, int last);
@@ -76,8 +79,10 @@ class ScreenCells {
 
  private:
   TerminalSize size_ = {};
+  static constexpr Cell own = ~Cell{0};              // the cells of a row hold what they are
   unsigned char rows_[TerminalSize::max_rows] = {};  // where each row lies
-  std::vector<Cell> cells_ = {};
+  Cell fills_[TerminalSize::max_rows] = {};          // what all cells there are, or `own`
+  std::unique_ptr<Cell[]> cells_ = {};
 };
 
 // A terminal without a device: takes what programs print, and gives the screen and the answers to

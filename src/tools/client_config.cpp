@@ -202,7 +202,8 @@ std::string edit_json(std::string& text, ClientEntry& entry) {
 // one with strings of several lines is not clear, nor one that may have our table in another form,
 // or a value of several lines in it. Returns as edit_json().
 std::string edit_toml(std::string& text, const ClientEntry& entry) {
-  bool is_clear = text.find("\"\"\""sv) == npos && text.find("'''"sv) == npos;
+  bool is_clear = text.find("\"\"\""sv) == npos && text.find("'''"sv) == npos &&
+                  !starts_with(text, "\xef\xbb\xbf"sv);
   std::string_view header;
   std::size_t begin = npos;  // of our table
   std::size_t end = npos;
@@ -217,8 +218,12 @@ std::string edit_toml(std::string& text, const ClientEntry& entry) {
     if (line[0] == '[') header = line;
     const std::string_view key = line.substr(0, line[0] == '[' ? npos : line.find('='));
     const bool is_about = header.find("mcp_servers"sv) != npos && header != codex_header;
-    is_clear = !starts_with(key, "mcp_servers"sv) && !starts_with(key, "[\""sv) &&
-               !starts_with(key, "['"sv) && (!is_about || key.find(server_name) == npos);
+    // A name in quotes may be spelled with escapes.
+    const std::size_t first = std::min(key.find_first_not_of("[ \t"sv), key.size());
+    const bool is_quoted = key.find_first_of("\"'"sv, first) == first;
+    const bool may_be_ours = key.find('\\') != npos || key.find("mcp_servers"sv) != npos;
+    is_clear = !starts_with(key, "mcp_servers"sv) && !(is_quoted && may_be_ours) &&
+               (!is_about || (key.find(server_name) == npos && key.find('\\') == npos));
     if (is_ours && begin != npos) is_clear = false;
     if (is_ours) begin = at;
     if (header != codex_header) continue;
@@ -227,11 +232,15 @@ std::string edit_toml(std::string& text, const ClientEntry& entry) {
     end = text.size() - rest.size();
   }
   if (!is_clear) return concat("its TOML is not clear at line %", {number});
+  std::string added = concat({entry.whole(), "\n"});
   if (begin == npos) {
-    if (!text.empty()) text += ends_with(text, "\n"sv) ? "\n" : "\n\n";
+    if (!text.empty()) added = concat({ends_with(text, "\n"sv) ? "\n" : "\n\n", added});
     begin = end = text.size();
   }
-  text.replace(begin, end - begin, concat({entry.whole(), "\n"}));
+  if (text.find("\r\n"sv) != npos)
+    for (std::size_t at = 0; (at = added.find('\n', at)) != npos; at += 2)
+      added.insert(at, 1, '\r');
+  text.replace(begin, end - begin, added);
   return {};
 }
 
@@ -302,6 +311,10 @@ std::string keep_old_file(const std::string& path, const std::string& text, std:
     if (number > 0) append_all(name, ".%", {number});
     is_new = ::link(path.c_str(), name.c_str()) == 0;
     if (!is_new && errno != EEXIST) return concat("%: %", {in_quotes(name), errno_text(errno)});
+    // A link could lead to the file that is replaced.
+    struct stat status {};
+    const bool is_file = ::lstat(name.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    if (!is_new && !is_file) continue;
     const auto kept = read_whole_file(name, longest_client_file, "backup"sv);
     if (kept && *kept == text) return {};
     if (!is_new) continue;

@@ -28,14 +28,15 @@ inline namespace v0_1 {
 namespace {
 
 // Why a record is not run again.
-enum class Skip { none, refused, unfinished, no_command, cut, input, secret };
+enum class Skip { none, refused, unfinished, no_command, cut, input, secret, elsewhere };
 constexpr const char* skip_texts[] = {"",
                                       "refused",
                                       "did not run to an end",
                                       "no command line",
                                       "cut in the log",
                                       "its input is not in the log",
-                                      "a secret in it is masked"};
+                                      "a secret in it is masked",
+                                      "its folder is not below that of the first command"};
 
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
@@ -64,7 +65,12 @@ class Replay {
       ++skipped_[static_cast<int>(reason)];
       return true;
     }
-    const Result result = executor_.run(command_again(record));
+    Command command = command_again(record);
+    if (command.work_dir.empty()) {
+      ++skipped_[static_cast<int>(Skip::elsewhere)];
+      return true;
+    }
+    const Result result = executor_.run(command);
     if (stop_.cancelled()) return true;
     AuditRecord again;
     again.result = &result;
@@ -101,10 +107,11 @@ class Replay {
 
  private:
   // The folder of the first command stands for the workspace: folders below it are taken below the
-  // workspace of this server, all others as they were.
+  // workspace of this server. Empty for all others: these may be what the copy is to keep as it is.
   std::string folder_again(const std::string& recorded) {
     if (base_.empty()) base_ = recorded;
-    if (!codeexec::is_within(recorded, base_)) return recorded;
+    if (!codeexec::is_within(recorded, base_) || recorded.find("/..") != std::string::npos)
+      return {};
     return executor_.workspace() + recorded.substr(base_ == "/" ? 0 : base_.size());
   }
 
@@ -165,7 +172,8 @@ class Replay {
         append_all(what, "; % differs, with as many bytes", {name});
       else
         append_all(what, "; % was %, now %",
-                   {member.name, member.value[0].dump(), member.value[1].dump()});
+                   {member.name, printable(utf8_prefix(member.value[0].dump(), 200)),
+                    member.value[1].dump()});
     }
     const std::string shown = printable(utf8_prefix(record["command"sv].as_string(), 200));
     return concat(

@@ -183,13 +183,18 @@ def try_hostile(browser):
     records += [{"__proto__": {"polluted": 1}}, {"constructor": 1, "toString": 2, "at": 3},
                 {"duration_ms": "x"}, {"duration_ms": -5}, {"duration_ms": 1e300},
                 {"connections": 7, "changed_files": {"a": 1}}, {"exit_code": None},
-                {"command": ["a"]}, {"agent_id": 5}, {"stdout_bytes": "9"}, {"rule_begin": -1}]
+                {"command": ["a"]}, {"agent_id": 5}, {"stdout_bytes": "9"}, {"rule_begin": -1},
+                {"__proto__": 5}, {"valueOf": 5}, {"time": "noon"}, {"time": "9999-99-99"}]
     with Page(browser, with_records("hostile", records)) as seen:
         page = seen.page
         equal("all hostile records are shown", seen.count(), len(records))
         for _ in range(4):
             for row in seen.rows().all():
                 row.click()
+            # The page hears of an opened row in a task of its own.
+            page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+            equal("each of a page opens", page.locator("#list .detail").count(),
+                  seen.rows().count())
             if page.locator("#after").is_enabled():
                 page.click("#after")
         page.fill("#text", "alert")
@@ -210,6 +215,9 @@ def try_hostile(browser):
         equal("in the whole command, too",
               seen.page.locator("#list pre").first.inner_text(),
               "aU+202EbU+200BcU+0007dU+2028eU+009BfU+E0041gU+000D\nh\ti")
+    long = with_records("long", [{"command": "a" * 8000} for _ in range(800)])
+    with Page(browser, long) as seen:
+        equal("commands of one long word take no long time", seen.count(), 800)
     net = [{"name": "a.example", "port": 443, "verdict": "refused", "reason": "list"},
            {"name": "b.example", "port": 80, "verdict": "allowed"}, {"omitted": 3}]
     with Page(browser, with_records("net", [{"connections": net}])) as seen:

@@ -157,6 +157,19 @@ TEST_CASE("a page has a bound: the last records, with long texts cut") {
   CHECK_FALSE(one.records[0].find("cut"));
 }
 
+TEST_CASE("a record of many small members is cut, too") {
+  const TempDir place;
+  std::string members;
+  for (int i = 0; i < 9000; ++i) members += ",\"member" + std::to_string(i) + "\":\"\"";
+  members += ",\"list\":[\"\"";
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += record(members + "]");
+  const Page page = page_of(place, {place.file("a", text)});
+  REQUIRE(page.records.size() == 100);
+  CHECK(page.records[50]["cut"] == Json(true));
+  CHECK(page.text.size() < (std::size_t{8} << 20));
+}
+
 TEST_CASE("a report never goes over a log, and says what it cannot do") {
   const TempDir place;
   const std::string log = place.file("a", record(""));

@@ -102,6 +102,46 @@ TEST_CASE("what the log does not hold is skipped, and a broken log is no success
   check_refused(run_program({"--replay", audit, "--run", "true"}), "--replay excludes");
 }
 
+TEST_CASE("a command of a folder that is not below the first one is not run, there or elsewhere") {
+  const TempDir place;
+  const std::string audit = audit_of(place, {"true", "touch ran"});
+  for (const std::string& folder : {place.path(), place / "work/../other"}) {
+    std::string text = support::read_file(audit);
+    const std::size_t second = text.find('\n') + 1;
+    const std::string work = Json(place / "work").dump();
+    text.replace(text.find(work, second), work.size(), Json(folder).dump());
+    // Without hashes it is read as it stands.
+    std::string plain;
+    for (const std::string& line : lines_of(text)) {
+      Json record = parsed(line);
+      for (const char* name : {"time", "outcome", "allowed", "tool", "command", "work_dir"})
+        plain += (plain.empty() || plain.back() == '\n' ? "{" : ",") + Json(name).dump() + ":" +
+                 record[name].dump();
+      plain += "}\n";
+    }
+    const ProcessResult r = replayed(place, place.file("plain", plain));
+    CHECK(r.out ==
+          "1 commands ran again, 0 of them differently; 1 skipped: its folder is not below that of "
+          "the first command\n");
+    for (const char* there : {"ran", "again/ran", "other/ran"}) CHECK_FALSE(exists(place / there));
+  }
+}
+
+TEST_CASE("a value of a hostile log reaches no terminal") {
+  const TempDir place;
+  const std::string audit = place.file(
+      "audit",
+      R"({"time":"2026-01-31T12:00:00.000Z","outcome":"exited","allowed":true,"tool":"run",)"
+      R"("command":"true","work_dir":")" +
+          place.path() +
+          "\",\"exit_code\":\"\xc2\x9b"
+          "2J" +
+          std::string(9999, 'x') + "\"}\n");
+  const ProcessResult r = replayed(place, audit);
+  CHECK(has(r.out, "exit_code was \"\\xc2\\x9b2Jxxx"));
+  CHECK(r.out.size() < 1000);
+}
+
 TEST_CASE("a replay may be recorded in the log that it reads") {
   const TempDir place;
   const std::string audit = audit_of(place, {"echo 1", "echo 2"});

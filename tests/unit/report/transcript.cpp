@@ -58,6 +58,9 @@ TEST_CASE("no text ends its fence or reaches a terminal, and long output is cut"
   CHECK(has(text, "\n``````sh\necho '````' '`````'"));
   CHECK(has(text, "\n``````text\n```` `````\n\\x1b[31m\n```\n# no heading\n``````\n"));
   CHECK(text.find('\x1b') == std::string::npos);
+  // The other set of controls, and what turns the direction of text.
+  CHECK(has(told_of("printf 'a\\302\\2332J\\tb\\nc\\342\\200\\256d\\303\\251\\n'"),
+            "\na\\xc2\\x9b2J\tb\nc\\xe2\\x80\\xaed\xc3\xa9\n"));
 
   const std::string longer = told_of("seq 100000");
   CHECK(longer.size() < 4096);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
+
 #include "../../helpers/support.hpp"
 #include "terminal/terminal_internal.hpp"
 
@@ -276,6 +278,37 @@ TEST_CASE("questions are answered") {
   CHECK(answers_to("\x1b[6n\x1b"
                    "c") == "\x1b[1;1R");
   CHECK(answers_to(repeat("\x1b[6n", 100000)).size() <= 4096);
+}
+
+TEST_CASE("rows that are filled at once") {
+  CHECK(shown("\x1b#8\x1b[2;3H\x1b[K\x1b[3;4Hx") == "EEEEEEEEEE\nEE\nEEExEEEEEE\nEEEEEEEEEE 3:5");
+  CHECK(shown("\x1b#8\x1b[2;3r\x1b[S\x1b[4;2H\x1b[P") == "EEEEEEEEEE\nEEEEEEEEEE\n\nEEEEEEEEE 4:2");
+  CHECK(shown("ab\x1b[2K\x1b[1G\x1b[3Cc\x1b[999b") == "   ccccccc\ncccc 2:5");
+  CHECK(shown("\x1b#8\x1b[?47h\x1b[3;2Hy\x1b[?47l") ==
+        "EEEEEEEEEE\nEEEEEEEEEE\nEEEEEEEEEE\nEEEEEEEEEE 3:3");
+}
+
+// Of the processor, in units of that of plain text: a few bytes can ask for work on all cells.
+TEST_CASE("no sequence takes much more time than text of its length") {
+  const auto time_of = [](std::string_view sequence, std::size_t bytes) {
+    const std::string text = repeat(sequence, bytes / sequence.size());
+    TerminalEmulator terminal({TerminalSize::max_rows, TerminalSize::max_cols});
+    const std::clock_t begin = std::clock();
+    terminal.add(text);
+    return static_cast<double>(std::clock() - begin) / static_cast<double>(text.size());
+  };
+  const double plain = time_of("abc\r\n", 1 << 22);
+  for (const char* hostile :
+       {"\x1b#8",
+        "\x1b"
+        "c",
+        "a\x1b"
+        "c",
+        "\x1b[J", "\x1b#8\x1b[J", "\x1b[9999L", "\x1b[9999S", "x\x1b[9999b",
+        "\xe4\xb8\x80\x1b[9999b", "\x1b[4h\xe4\xb8\x80\x1b[9999b", "\x1b[?47h\x1b[?47l"}) {
+    CAPTURE(hostile);
+    CHECK(time_of(hostile, 1 << 16) < 200 * plain);
+  }
 }
 
 TEST_CASE("any size") {

@@ -250,6 +250,16 @@ TEST_CASE("ask: background commands and code are asked about, too") {
   CHECK(client.say("once")["stdout"] == Json("x\n"));
 }
 
+TEST_CASE("ask: code that another command has changed meanwhile is not what runs") {
+  const TempDir place;
+  Asking client({"--workspace", place.path(), "--ask-commands", "python3 .*"});
+  client.call(Json::object({{"code", "# filename: a.py\nprint(6 * 7)"}, {"language", "python"}}),
+              "execute_code");
+  REQUIRE(!client.question.is_null());
+  place.file("a.py", "print('other')");
+  CHECK(client.say("once")["stdout"] == Json("42\n"));
+}
+
 TEST_CASE("ask: while a person is asked, a client that wants progress hears so") {
   const TempDir place;
   Asking client({"--workspace", place.path(), "--ask-commands", "touch .*"});

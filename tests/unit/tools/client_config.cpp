@@ -416,6 +416,19 @@ TEST_CASE("Codex's TOML: our table is added at the end, or replaced") {
   }
 }
 
+TEST_CASE("TOML with the line ends of Windows keeps them") {
+  const Strings texts = {"a = 1\r\n[b]\r\nc = \"d\"\r\n",
+                         "[mcp_servers.codeexec]\r\nargs = []\r\n\r\n[b]\r\n"};
+  for (const std::string& text : texts) {
+    const TempDir home;
+    const std::string file = home.file(".codex/config.toml", text);
+    CHECK(configure(home, "codex", write_it).exit_code == 0);
+    const std::string now = read_file(file);
+    CHECK(has(now, "[mcp_servers.codeexec]\r\ncommand = "));
+    for (const std::string& line : lines_of(now)) CHECK(ends(line, "\r"));
+  }
+}
+
 TEST_CASE("TOML that may have our table in another form stays as it is") {
   const Strings texts = {"mcp_servers = { a = { command = \"x\" } }\n",
                          "mcp_servers.codeexec.command = \"x\"\n",
@@ -435,6 +448,13 @@ TEST_CASE("TOML that may have our table in another form stays as it is") {
                          "[mcp_servers.codeexec]\nargs = [ \"x\"\n, \"a=b\"]\n",
                          "[mcp_servers.codeexec]\nargs = [\n\"a=b\"]\n",
                          "[\"mcp\\u005fservers\".codeexec]\ncommand = \"x\"\n",
+                         "[ \"mcp_serv\\u0065rs\".codeexec ]\ncommand = \"x\"\n",
+                         "\"mcp_servers\" = { codeexec = { command = \"x\" } }\n",
+                         "'mcp_servers'.codeexec.command = \"x\"\n",
+                         "\"mcp\\u005fservers\".codeexec.command = \"x\"\n",
+                         "[mcp_servers.\"code\\u0065xec\"]\ncommand = \"x\"\n",
+                         "[mcp_servers]\n\"code\\u0065xec\" = { command = \"x\" }\n",
+                         "\xef\xbb\xbf[mcp_servers.codeexec]\ncommand = \"x\"\n",
                          "a = \"\"\"\n[mcp_servers.codeexec]\n\"\"\"\n",
                          "a = '''\n'''\n"};
   for (const std::string& text : texts) {
@@ -499,6 +519,14 @@ TEST_CASE("a backup is never overwritten") {
   write_file(file, "{} ");
   CHECK(has(configure(home, "cursor", write_it).err, "the file before is " + file + ".bak.1"));
   CHECK_FALSE(is_there(file + ".bak.3"));
+}
+
+TEST_CASE("a link of the backup's name is no backup, wherever it leads") {
+  const TempDir home;
+  const std::string file = home.file(".cursor/mcp.json", "{}");
+  REQUIRE(::symlink("mcp.json", (file + ".bak").c_str()) == 0);
+  CHECK(has(configure(home, "cursor", write_it).err, "the file before is " + file + ".bak.1"));
+  CHECK(read_file(file + ".bak.1") == "{}");
 }
 
 TEST_CASE("a file of 8 MiB is read, a longer one is refused") {
