@@ -22,8 +22,8 @@
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
-#                  type information and the capabilities of newer systems, as on older or other ones;
-#                  and clang-tidy, and the schemas of the files that GitHub reads
+#                  type information and the capabilities of newer systems, as on older or other
+#                  ones; then clang-tidy, and the schemas of the files that GitHub reads
 #   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 5); needs clang++
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:

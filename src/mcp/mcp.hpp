@@ -31,7 +31,7 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+// What a tool has to say. With `is_error` the model sees that it failed; the content says why.
 struct ToolResult {
   // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
   // with U+FFFD when it is sent.
