@@ -40,11 +40,11 @@ ordinary user, with `--network none` unless its title says otherwise.
 
 | result | meaning |
 |---|---|
-| held | the control succeeded, and in the sandbox the attack failed |
-| held (*n*) | it failed in the sandbox; there was no control, see the reason with this number \
+| blocked | the control succeeded, and in the sandbox the attack failed |
+| blocked (*n*) | it failed in the sandbox; there was no control, see the reason with this number \
 [below](#no-control) |
-| open | it succeeds in the sandbox: a known gap, with its answer |
-| works | it must succeed, and does: commands need it |
+| gap | it succeeds in the sandbox, as is known; the last column has the answer |
+| allowed | it must succeed, and does: commands need it |
 | refused | the server does not start with what the attack has prepared |
 | - | not tried: there is no such file or program here, or it is no attack for this user |
 """
@@ -106,7 +106,8 @@ class Results:
             for kind, name, rest in filter(None, map(self.parts, text.splitlines())):
                 cells = self.cells.setdefault(name, ["-", "-"])
                 cell = self.cell(kind, rest)
-                cells[place] = cell if cells[place] == "-" or not cell else cells[place]
+                if cells[place] == "-":  # a second line is about the option that closes a gap
+                    cells[place] = cell
             counts.append(SUMMARY.search(text)[1])
         kernel = re.match(r"[\d.]+", os.uname().release)[0].rstrip(".")
         self.run = (f"{HERE}{datetime.date.today()}, Linux {kernel}, {os.uname().machine}. As root:"
@@ -129,11 +130,11 @@ class Results:
             if reason not in self.reasons:
                 self.reasons.append(reason)
             mark = f" ({self.reasons.index(reason) + 1})"
-        for words, cell in ((": the server does not start: ", "refused"), (": allowed", "works"),
-                            (": blocked", "held")):
+        for words, cell in ((": the server does not start: ", "refused"), (": allowed", "allowed"),
+                            (": blocked", "blocked")):
             if words in rest:
                 return cell + mark
-        return "open"
+        return "gap"
 
 
 def code(script):
