@@ -2,7 +2,7 @@
 """Makes docs/fuzzing.md: the fuzzers of tests/fuzz, and how long they ran.
 
 python3 docs/fuzzing.py DIRECTORY   adds the last run of each fuzzer, whose logs tests/fuzz/run.sh
-                                    has left in DIRECTORY (build/fuzz)
+                                    has left in DIRECTORY (build/fuzz), unless the page has it
 python3 docs/fuzzing.py             with the numbers that the page has
 python3 docs/fuzzing.py --check     fails unless the page lists the fuzzers of the tests, in their
                                     words, with numbers for each"""
@@ -84,9 +84,11 @@ class Run:
         loaded = re.search(r"Loaded 1 modules +\((\d+) inline", text)
         if not done or not counters or not loaded:
             fail(f"{log} is not the log of a run that ended")
-        self.inputs, self.seconds = int(done[1]), int(done[2])
-        self.edges, self.features = map(int, counters[-1])
         self.all_edges = int(loaded[1])  # of the program
+        last = (int(done[2]), int(done[1]), *map(int, counters[-1]))
+        if last == (self.seconds, self.inputs, self.edges, self.features):
+            return  # the page has it
+        self.seconds, self.inputs, self.edges, self.features = last
         self.all_inputs += self.inputs
         self.all_seconds += self.seconds
 
