@@ -22,7 +22,8 @@
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
 #                  ThreadSanitizer
 #   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
-#                  type information and the capabilities of newer systems, as on older or other ones
+#                  type information and the capabilities of newer systems, as on older or other
+#                  ones; then clang-tidy, and the schemas of the files that GitHub reads
 #   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 5); needs clang++
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:
@@ -237,6 +238,7 @@ find_missing() {
     want clang has clang++
     want libc++-dev has_libcxx
     want libc++abi-dev has_libcxx
+    want clang-tidy has clang-tidy
     want nlohmann-json3-dev has_header nlohmann/json.hpp  # a rival of the benchmarks
   fi
   if [ $portability = yes ]; then
@@ -587,6 +589,13 @@ run_report() {
   script report env CODEEXEC_MCP="$build/codeexec-mcp" sh "$root/tests/report/run.sh"
 }
 
+run_checkers() {
+  echo "== checkers: clang-tidy, and the schemas of the files for GitHub"
+  for checker in tidy workflows; do
+    script $checker sh "$root/tests/hygiene/$checker.sh"
+  done
+}
+
 run_fuzz() {
   echo "== fuzz: $fuzz seconds for each target"
   script fuzz env PATH="$compiler_path" sh "$root/tests/fuzz/run.sh" "$fuzz"
@@ -687,6 +696,7 @@ leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH
 [ $soak = no ] || start_soak
 [ $interop = no ] || run_interop
 [ -n "$only" ] || run_report
+[ $compilers = no ] || run_checkers
 wait_for_builder
 [ $fuzz = no ] || run_fuzz
 [ $portability = no ] || run_portability

@@ -112,7 +112,8 @@ detail::SharedError& detail::SharedError::operator=(const SharedError& other) no
 
 const Error& detail::SharedError::error() const noexcept {
   // Never destroyed: what runs while the program ends may ask for it.
-  static const Error& none = *new Error;
+  alignas(Error) static unsigned char room[sizeof(Error)];
+  static const Error& none = *new (room) Error;
   return shared_ ? shared_->error : none;
 }
 

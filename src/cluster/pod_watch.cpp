@@ -135,7 +135,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       if (stream != Stream::out || done) return;
       held += bytes;
       std::string_view lines = held;
-      for (std::size_t end; !done && (end = lines.find('\n')) != std::string_view::npos;) {
+      for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
         if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
         done = (state & until) != 0;

@@ -123,7 +123,7 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   Expected<void> result;
   for (Container* const container : containers) {
     auto removed = container->finish_removal();
-    if (result) result = std::move(removed);
+    if (result) result = removed;
   }
   return result;
 }

@@ -347,7 +347,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   command.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
-    return make_error(ErrorCode::io, "%", {std::move(result.message)});
+    return make_error(ErrorCode::io, "%", {result.message});
   return result;
 }
 

@@ -36,7 +36,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 inline namespace inner {
 
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
-  const std::string facts = concat("The shell is %.", {to_utf8(shell)});
+  std::string facts = concat("The shell is %.", {to_utf8(shell)});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
     return concat("% Every command line is run with `%` before it; do not write that yourself.",

@@ -41,15 +41,15 @@ class Json::Parser {
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
         fail(concat("more than % values", {limits_.max_values}), ErrorCode::limit);
-        return std::move(error_);
+        return error_;
       }
-      if (!read_value(*place)) return std::move(error_);
-      if (!next_place(place)) return std::move(error_);
+      if (!read_value(*place)) return error_;
+      if (!next_place(place)) return error_;
     }
     skip_space();
     if (at_ == end_) return root;
     fail("unexpected text after the value"sv);
-    return std::move(error_);
+    return error_;
   }
 
  private:

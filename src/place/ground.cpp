@@ -115,7 +115,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::stri
   SharedError problem;
   for (const std::string& folder : folders) {
     if (!starts_with(folder, "/"sv)) continue;
-    auto made = create("workspace", "codeexec-copy-"sv, folder.c_str());
+    auto made = create("workspace", "codeexec-copy-"sv, folder);
     if (!made) {
       problem = made.failure();
       continue;

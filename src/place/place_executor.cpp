@@ -373,7 +373,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     return Expected<void>();
   };
   std::shared_ptr<PlaceCommand> remote;
-  for (bool again = false; !remote; again = true) {
+  for (bool again = false;; again = true) {
     auto link = place_->connect(command.cancel);
     admission.result.place = link ? (*link)->name() : place_->name;
     if (!link) return fail(link.error(), "place");
@@ -384,10 +384,11 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     auto copy = place_->copy_to(*link, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
-    if (sent)
+    if (sent) {
       remote = Place::carry(std::move(*copy), std::move(request), admission);
-    else if (again || !(*copy)->is_lost())
-      return fail(sent.error(), "workspace");
+      break;
+    }
+    if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)

@@ -118,7 +118,7 @@ class SedReader {
     return text_.substr(begin, at_ - begin);
   }
   void write(std::string_view file) {
-    file.remove_prefix(std::min(file.find_first_not_of(" "), file.size()));
+    file.remove_prefix(std::min(file.find_first_not_of(' '), file.size()));
     use_file(subject_, Use::write, {file, script_.word}, false, form_);
   }
   void run(std::string_view command);

@@ -96,7 +96,7 @@ Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script) {
   shell::Outcome outcome = shell::walk(script, {}, [&](const shell::Visit& visit) {
     if (!visit.command.compound) commands.push_back(simple_command(visit.command));
   });
-  if (!outcome.complete) return std::move(outcome.error);
+  if (!outcome.complete) return outcome.error;
   return commands;
 }
 

@@ -43,7 +43,7 @@ if len(os.sched_getaffinity(0)) > 1:
            gap="any process of the same user may do it; --pid-namespace", gap_only="user",
            closed_by=["--pid-namespace"])
 attack("M13", "read limits of another process", succeeded, '"$A" get-limit "$VICTIM"',
-       gap="it tells little; --pid-namespace", closed_by=["--pid-namespace"])
+       gap="they say little; --pid-namespace", closed_by=["--pid-namespace"])
 
 attack("M26", "the user's inotify instances, of which there are 128", shown("^watchers 20$"),
        '"$A" watchers 20', gap="the kernel counts them for the user; another user, or Docker")
@@ -55,10 +55,10 @@ reads("M25", "keys typed in the user's terminal, with --terminals",
       'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
       gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")
 
-attack("M16", "hooks in the workspace for whoever works there later",
+attack("M16", "hooks in the workspace, for those who work there later",
        lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
        "mkdir -p .git/hooks; echo evil > .git/hooks/x; echo evil > .envrc",
-       gap="the workspace is the command's; it is told in changed_files; --protected-paths")
+       gap="the workspace is the command's; changed_files reports it; --protected-paths")
 sends("M17", "docker.sock, with the host's network", '"$A" unix-stream "$SOCKET"',
       network="host", gap="Landlock has no right for it before ABI 9; --network none")
 sends("M18", "docker.sock, with --unix-sockets", '"$A" unix-stream "$SOCKET"',
@@ -77,7 +77,7 @@ attack("M21", "many files", shown("^1000$"), "seq 1000 | xargs touch; ls | grep 
 attack("M22", "the supervisor is killed from outside: daemons live on",
        lambda case, run: survived(case, run, 1.0), '"$A" bare-daemon "$HOLD"; sleep 100',
        run=kill_supervisor, no_control="without a sandbox there is none",
-       gap="nobody inside can do it; --pid-namespace", closed_by=["--pid-namespace"])
+       gap="no process inside can do it; --pid-namespace", closed_by=["--pid-namespace"])
 attack("M23", "the host's connections are listed", shown(r"local_address"),
        "cat /proc/net/tcp", gap="it shows addresses; --network loopback")
 

@@ -1,4 +1,4 @@
-// What a shell tells of a session, which is hostile.     sh tests/fuzz/run.sh [seconds] session
+// What a shell reports of a session, which is hostile.   sh tests/fuzz/run.sh [seconds] session
 //   The first byte of an input chooses the reader.
 #include <algorithm>
 

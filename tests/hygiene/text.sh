@@ -30,7 +30,7 @@ expect_empty "only ASCII" "$OUT/found"
 
 # Comments and documents say who does what, in the words of the field. What stands between `` is the
 # name of something, as is a word with blanks behind it, in a table; the licence is not our text.
-find src examples docker docs README.md -type f \( -name '*.[ch]pp' -o -name '*.md' \
+find src examples docker docs .github README.md -type f \( -name '*.[ch]pp' -o -name '*.md' \
   -o -name '*.py' -o -name '*.sh' -o -name '*.yaml' -o -name 'Dockerfile*' \) | sort > "$OUT/prose"
 cat > "$OUT/idioms" << 'END'
 told|report, record, show or answer; "known" where something cannot be told
