@@ -248,12 +248,15 @@ TEST_CASE("in a sandbox the terminals of others stay out of reach") {
 TEST_CASE("the size changes while the program runs, and it gets SIGWINCH") {
   if (!has_terminals()) return;
   // A wait ends when a trap is due.
-  const Process process =
-      started(on_terminal("trap 'stty size' WINCH; trap 'exit 7' TERM; sleep 1000 & echo ready; "
-                          "while :; do wait; done"));
+  const Process process = started(
+      on_terminal("trap 'echo; stty size; printf \"\\033[99;999HE\"' WINCH; trap 'exit 7' TERM; "
+                  "sleep 1000 & echo ready; "
+                  "while :; do wait; done"));
   REQUIRE(shows(process, "ready"));
   REQUIRE(process.resize(30, 100));
   CHECK(shows(process, "30 100"));
+  CHECK(comes_true([&] { return process.screen()->cursor_row == 30; }));
+  CHECK(process.screen()->cursor_col == 100);
   REQUIRE(process.resize(0, 50));
   REQUIRE(process.resize(10, 0));
   CHECK(shows(process, "10 50"));
