@@ -196,6 +196,11 @@ Expected<TerminalScreen> Execution::screen() const {
   return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
 }
 
+Expected<void> Execution::resize(int rows, int cols) const {
+  if (state_->process) return state_->process->resize(rows, cols);
+  return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
+}
+
 OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   if (state_->process) return state_->process->read(stream, cursor, max_lines);
   OutputChunk nothing;

@@ -231,8 +231,9 @@ class Execution {
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 
-  // What its terminal shows, see Process::screen().
+  // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;
+  Expected<void> resize(int rows, int cols) const;
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // OutputChunk.

@@ -295,6 +295,14 @@ Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
                     {in_quotes(id)});
 }
 
+Expected<void> Jobs::resize(std::string_view id, int rows, int cols) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  auto asked = (*job)->execution.resize(rows, cols);
+  if (!asked) return with_prefix("background shell %: ", {in_quotes(id)}, asked.error());
+  return asked;
+}
+
 Expected<Jobs::WaitEnd> Jobs::wait(std::string_view id, const Wait& until) const {
   const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);

@@ -113,6 +113,8 @@ class Jobs {
   // What the terminal of the job shows, also after its end.
   //   Errors: unsupported if it has none: see Command::terminal_rows.
   Expected<TerminalScreen> screen(std::string_view id) const;
+  // Gives it another size; 0: as it is. See Process::resize().
+  Expected<void> resize(std::string_view id, int rows, int cols) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.

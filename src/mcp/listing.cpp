@@ -129,7 +129,7 @@ std::string annotations_of(const Tool& tool) {
 
 inline namespace inner {
 
-std::string listing_of(const Tool& tool) {
+std::string listing_of(const Tool& tool, bool tasks) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
   append_member(text, "name"sv, tool.name);
@@ -142,6 +142,7 @@ std::string listing_of(const Tool& tool) {
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())
     append_all(text, ",\"annotations\":{%}", {std::string_view(annotations).substr(1)});
+  if (tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
   text += '}';
   return text;
 }

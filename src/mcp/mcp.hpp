@@ -10,7 +10,8 @@ inline namespace v0_1 {
 // The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
 // and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
 // A client of 2026-07-28 with the extension io.modelcontextprotocol/tasks gets a task in place of a
-// result that takes longer than a second; handlers need not know.
+// result that takes longer than a second; one of 2025-11-25 may ask for a task with each call.
+// Handlers need not know.
 namespace mcp {
 
 // Blocks of a tool's answer: the protocol's ContentBlock objects.

@@ -23,6 +23,7 @@ inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/cli
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
 inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tasks";
+inline constexpr std::string_view related_task_key = "io.modelcontextprotocol/related-task";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
 
 inline constexpr int parse_error = -32700;
@@ -41,11 +42,12 @@ inline constexpr std::size_t most_listened = 4096;     // bytes of the URIs of e
 inline constexpr std::size_t most_questions = 16;      // open ones; each has a thread and an answer
 inline constexpr std::size_t most_tasks = 16;          // that run or are kept; each has a result
 inline constexpr std::size_t task_envelope = 768;      // bytes around the result of one
-inline constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
-inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
-inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
-inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
-inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
+inline constexpr std::size_t most_result_requests = 64;  // tasks/result that wait for an end
+inline constexpr std::size_t most_values = 1000000;      // in one message: 100 MB at the worst
+inline constexpr std::size_t longest_notice = 4096;      // bytes of a progress message
+inline constexpr std::size_t deepest_output = 60;        // clients give up at 64 levels and more
+inline constexpr std::size_t longest_envelope = 160;     // bytes around id, result and serverInfo
+inline constexpr std::size_t smallest_reply = 4096;      // lower bound of ServerOptions::max_reply
 inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
 inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
 // A handler that returns within quick_time is short. A short one may lose its processor for a while
@@ -100,8 +102,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
 // The problem with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);
 
-// The tool as tools/list shows it.
-std::string listing_of(const Tool& tool);
+// The tool as tools/list shows it; `tasks`: with the member that offers those of 2025-11-25.
+std::string listing_of(const Tool& tool, bool tasks);
 
 using Tools = std::vector<std::shared_ptr<const Tool>>;
 
@@ -128,8 +130,8 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
 
 ToolResult failure_of(std::string_view tool, std::string_view what);
 
-// `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
-std::string result_text(const ToolResult& result, std::string_view server_info);
+// `meta` is a member that its `_meta` gets, or empty. Only the modern era has a resultType.
+std::string result_text(const ToolResult& result, bool modern, std::string_view meta);
 
 // The error in the envelope of a request in the modern era, if there is one.
 std::optional<RpcError> envelope_error(const Json& meta);

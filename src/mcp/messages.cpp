@@ -89,20 +89,19 @@ ToolResult failure_of(std::string_view tool, std::string_view what) {
   return ToolResult::error(concat("The result of % %.", {tool, what}));
 }
 
-std::string result_text(const ToolResult& result, std::string_view server_info) {
+std::string result_text(const ToolResult& result, bool modern, std::string_view own_meta) {
   std::string text = "{";
-  if (!server_info.empty()) text += "\"resultType\":\"complete\",";
+  if (modern) text += "\"resultType\":\"complete\",";
   append_content(text, result);
   // Legacy clients know objects only; others read the text.
-  if (result.structured && (!server_info.empty() || result.structured->is_object())) {
+  if (result.structured && (modern || result.structured->is_object())) {
     text += ",\"structuredContent\":";
     result.structured->dump_to(text);
   }
   if (result.is_error) text += ",\"isError\":true";
-  std::string meta;
-  if (!server_info.empty()) meta = concat("\"%\":%", {server_info_key, server_info});
+  std::string meta(own_meta);
   for (const Json::Member& member : result.meta.members()) {
-    if (!server_info.empty() && member.name == server_info_key) continue;
+    if (starts_with(own_meta, concat("\"%\":", {member.name}))) continue;
     if (!meta.empty()) meta += ',';
     append_string(meta, member.name);
     meta += ':';

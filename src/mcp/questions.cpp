@@ -145,10 +145,13 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
     return make_error(ErrorCode::invalid_argument, "elicit: requested_schema is no flat object");
   std::string ask = "\"method\":\"elicitation/create\",\"params\":{";
   append_member(ask, "message"sv, message);
-  append_all(ask, ",\"requestedSchema\":%}", {schema.dump()});
+  append_all(ask, ",\"requestedSchema\":%", {schema.dump()});
+  const bool modern = call.request.modern;
+  const std::string about = call.related_task();
+  if (!about.empty()) append_all(ask, ",\"_meta\":{%}", {about});
+  ask += '}';
   if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
     return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
-  const bool modern = call.request.modern;
   const std::string name = modern ? random_hex(16) : std::to_string(++asked_);
   if (name.empty()) return system_error(errno, "elicit: random numbers");
   std::string question = concat("\"inputRequests\":{\"%\":{%}}", {question_name, ask});
@@ -162,9 +165,11 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   const bool sent = modern ? parked || call.is_task() : !call.is_done();
   if (!sent) questions_.drop(call);
   if (sent && !modern) outbox_.send(concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}\n", {name, ask}));
+  if (sent && !about.empty()) task_changed(call);
   const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(question_time);
   const int error = questions_.wait(call, std::min(timeout, most));
   pool_.end_waiting();
+  if (sent && !about.empty()) task_changed(call);
   if (error == 0) return answer_of(call.answer, schema);
   if (parked) {
     pool_.remove(call);  // no request is left that its result could answer

@@ -25,13 +25,14 @@ namespace mcp {
 namespace {
 
 std::string progress_text(std::string_view token, double progress, std::optional<double> total,
-                          std::string_view message) {
+                          std::string_view message, std::string_view meta) {
   std::string text = concat(
       "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
       "progress\",\"params\":{\"progressToken\":%,\"progress\":%",
       {token, Json(progress).dump()});
   if (total && std::isfinite(*total)) append_all(text, ",\"total\":%", {Json(*total).dump()});
   append_optional(text, "message"sv, utf8_prefix(message, longest_notice));
+  if (!meta.empty()) append_all(text, ",\"_meta\":{%}", {meta});
   text += "}}\n";
   return text;
 }
@@ -112,15 +113,18 @@ ToolResult Session::invoke(const CallPtr& call) {
 #endif
 }
 
-void Session::answer(const CallPtr& call, const ToolResult& reply) {
+void Session::answer(const CallPtr& call, ToolResult reply) {
   release(*call);  // before the client can ask again
   // This saves the work of writing the answer; finish() decides whether it is sent.
   const bool dropped = call->is_done() && !call->is_task();
   std::string text = dropped ? std::string() : answer_text(*call, reply);
-  const bool is_sent = call->finish();
+  const bool ends = call->finish();
+  const bool is_sent = ends && !call->is_task();
   pool_.remove(*call);
-  if (!is_sent) tasks_.complete(*call, text);
-  if (is_sent) {
+  if (!is_sent) {
+    const std::vector<Id> requests = tasks_.complete(*call, text, reply.is_error);
+    if (ends) task_changed(*call, requests);
+  } else {
     if (call->by_reader)
       outbox_.send_later(std::move(text) + '\n');
     else
@@ -129,14 +133,16 @@ void Session::answer(const CallPtr& call, const ToolResult& reply) {
   call->request.batch.reset();
 }
 
-std::string Replies::answer_text(const OpenCall& call, const ToolResult& result) const {
+// `result` becomes the one that is sent.
+std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const {
   const std::string& tool = call.tool->name;
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
-  const std::string_view info =
-      call.request.modern ? std::string_view(server_info_) : std::string_view();
+  const bool modern = call.request.modern;
+  const std::string meta =
+      modern ? concat("\"%\":%", {server_info_key, server_info_}) : call.related_task();
   const auto of_result = [&](const ToolResult& some) {
-    return reply_text(id, result_text(some, info));
+    return reply_text(id, result_text(some, modern, meta));
   };
   if (const std::optional<RpcError>& error = result.rpc_error) {
     std::string text = error_text(id, *error);
@@ -148,7 +154,7 @@ std::string Replies::answer_text(const OpenCall& call, const ToolResult& result)
         id,
         rpc_error(internal_error, concat("Internal error: % gave no structured content", {tool})));
   const std::string problem = result_problem(result);
-  if (!problem.empty()) return of_result(failure_of(tool, problem));
+  if (!problem.empty()) return of_result(result = failure_of(tool, problem));
   if (!call.tool->output_schema.is_null() && !result.is_error) {
     const std::string wrong =
         mismatch(call.tool->output_schema, *result.structured, "structuredContent");
@@ -159,11 +165,9 @@ std::string Replies::answer_text(const OpenCall& call, const ToolResult& result)
   }
   std::string text = of_result(result);
   if (text.size() < most) return text;
-  return of_result(failure_of(
-      tool,
-      concat(
-          "was dropped, because it is % bytes long as JSON and at most % can be sent; ask for less",
-          {text.size(), most})));
+  return of_result(result = failure_of(tool, concat("was dropped, because it is % bytes long as "
+                                                    "JSON and at most % can be sent; ask for less",
+                                                    {text.size(), most})));
 }
 
 void Replies::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -174,7 +178,7 @@ void Replies::send_progress(OpenCall& call, double progress, std::optional<doubl
   if (!call.may_notify()) return;
   call.last_progress = progress;
   // The mutex of the call keeps the answer from overtaking this. offer() never waits.
-  outbox_.offer(progress_text(call.progress_token, progress, total, message));
+  outbox_.offer(progress_text(call.progress_token, progress, total, message, call.related_task()));
 }
 
 void Replies::log(std::string_view text) {

@@ -42,9 +42,11 @@ const Session::Method* Session::find_method(std::string_view name) {
       {"logging/setLevel", true, false, true, &Session::on_set_level},
       {"initialize", true, false, false, &Session::on_initialize},
       {"server/discover", false, true, false, &Session::on_discover},
-      {"tasks/get", false, true, false, &Session::on_task_get},
+      {"tasks/get", true, true, false, &Session::on_task_get},
       {"tasks/update", false, true, false, &Session::on_task_update},
-      {"tasks/cancel", false, true, false, &Session::on_task_cancel},
+      {"tasks/cancel", true, true, false, &Session::on_task_cancel},
+      {"tasks/result", true, false, false, &Session::on_task_result},
+      {"tasks/list", true, false, false, &Session::on_task_list},
       {"subscriptions/listen", false, true, false, &Session::on_listen},
   };
   for (const Method& method : methods)
@@ -67,13 +69,17 @@ void Session::on_request(Request request) {
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
     return fail(request, method_not_found, concat("Method not found: %", {in_quotes(name)}));
+  if (!request.modern && starts_with(name, "tasks/"sv) && !has_tasks(request))
+    return fail(request, method_not_found, "Tasks need protocol version 2025-11-25"sv);
   if (!request.modern && method->needs_initialize && negotiated_.empty())
     return fail(request, invalid_params,
                 "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   (this->*method->serve)(std::move(request));
 }
 
-bool Session::in_use(const Id& id) { return pool_.has(id) || listeners_.has(id); }
+bool Session::in_use(const Id& id) {
+  return pool_.has(id) || listeners_.has(id) || tasks_.has_request(id);
+}
 
 void Session::on_ping(Request&& request) { reply(request, "{}"sv); }
 
@@ -90,8 +96,11 @@ void Session::on_initialize(Request&& request) {
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}},\"serverInfo\":%",
-             {server_info_});
+  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}%},\"serverInfo\":%",
+             {has_tasks(request)
+                  ? ",\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"
+                  : "",
+              server_info_});
   append_optional(result, "instructions"sv, options_.instructions);
   result += '}';
   reply(request, result);
@@ -120,7 +129,7 @@ void Session::on_list(Request&& request) {
   bool first = true;
   for (const ToolEntry& entry : tools_) {
     if (!std::exchange(first, false)) result += ',';
-    result += listing_of(*entry.tool);
+    result += listing_of(*entry.tool, has_tasks(request));
   }
   result += ']';
   if (request.modern) append_all(result, ",\"resultType\":\"complete\",%", {modern_list_members()});
@@ -165,6 +174,9 @@ void Session::on_call(Request&& received) {
   const Json* arguments = request.params().find("arguments"sv);
   if (arguments && !arguments->is_object())
     return fail(request, invalid_params, "Invalid params: arguments must be an object"sv);
+  const bool asks_for_task = has_tasks(request) && request.params().find("task"sv);
+  if (asks_for_task && !request.params()["task"sv].is_object())
+    return fail(request, invalid_params, "Invalid params: task must be an object"sv);
   call->session = shared_from_this();
   call->tool = call->entry->tool;
   call->request_id = request.id.spelling;
@@ -180,8 +192,10 @@ void Session::on_call(Request&& received) {
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
+  if (asks_for_task && !begin_task(call))
+    return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
-                             (tasks ? task_envelope + server_info_.size() : 0);
+                             (tasks || asks_for_task ? task_envelope + server_info_.size() : 0);
   const std::size_t most = most_bytes(request);
   call->max_result = most - std::min(most, around);
   std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);

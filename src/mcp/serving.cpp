@@ -38,7 +38,9 @@ void Session::read_input(const Pool::Thread& self) {
 
 bool Session::run_call(const CallPtr& call) {
   const Clock::time_point start = Clock::now();
-  const ToolResult reply = invoke(call);
+  // A task can be cancelled before its turn comes.
+  const ToolResult reply =
+      call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
   const bool quick = Clock::now() - start < quick_time;
   answer(call, reply);
   return quick;

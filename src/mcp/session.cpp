@@ -138,6 +138,7 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 // Cancels the call with this id, or ends the subscription. Another id has no effect.
 void Session::cancel(const Id& id) {
   listeners_.remove(id);
+  tasks_.remove_request(id);
   if (id.key.empty()) return;
   bool was_waiting = false;
   const CallPtr call = pool_.withdraw(id, was_waiting);

@@ -123,6 +123,9 @@ struct OpenCall : Call::State {
     return task;
   }
 
+  // The member of the `_meta` of what is sent about a task of the legacy era; else empty.
+  std::string related_task() const;
+
   // Takes one of the notices that the call may send. False: none is left. Needs the mutex.
   bool may_notify();
 
@@ -146,12 +149,14 @@ struct OpenCall : Call::State {
   Clock::time_point task_at = Clock::time_point::max();
   bool hidden = false;  // cannot be found by its id
 
-  // The task that it has become; needs the mutex of Tasks.
+  // The task that it has become; needs the mutex of Tasks. In the legacy era the id is there before
+  // the call begins.
   std::string task_id = {};
   std::string task_began = {};
   std::string task_changed = {};
   Clock::time_point task_expires = {};
   std::string outcome = {};  // the member that the result is in; empty: it works
+  bool tool_failed = false;  // by that result
 
   // The open question; needs the mutex of Questions.
   std::string question_key = {};  // empty: there is none
@@ -195,7 +200,7 @@ class Questions {
   bool ended_ = false;
 };
 
-// Calls of the modern era that have become tasks: their client has the id of one in place of the
+// Calls that have become tasks, of both eras: their client has the id of one in place of the
 // result, and asks for it. A task leaves the table an hour after its beginning, or when it has
 // ended and others need its place.
 class Tasks {
@@ -207,22 +212,40 @@ class Tasks {
 
   void end();
 
-  CallPtr find(std::string_view id);
+  // A task of a client of this era.
+  CallPtr find(std::string_view id, bool modern);
 
-  // Keeps the answer of a call, the text of a reply, if it is a task.
-  void complete(OpenCall& call, const std::string& text);
+  // Those of 2025-11-25, the oldest first.
+  std::vector<CallPtr> list();
 
-  // Ends it as cancelled, if it works.
-  void cancel(OpenCall& call);
+  // Keeps the answer of a call, the text of a reply, if it is a task that works. `tool_failed`: the
+  // result says so. Returns the requests that wait for it.
+  std::vector<Id> complete(OpenCall& call, const std::string& text, bool tool_failed);
+
+  // Ends it as cancelled. False: it does not work any more.
+  bool cancel(OpenCall& call, std::vector<Id>& requests);
+
+  // Whether the task has ended. If not, the request waits for that; `id` stays if it cannot.
+  bool await(const CallPtr& call, Id& id);
+
+  // The reply to a request for the result of a task that has ended.
+  std::string reply(const Id& id, const OpenCall& call);
+
+  // Of the requests that wait.
+  bool has_request(const Id& id);
+  void remove_request(const Id& id);
 
   // The members that say how it is; `question` is the open one, or empty.
   std::string describe(const OpenCall& call, const std::string& question);
 
  private:
+  const char* status_of(const OpenCall& call, bool asks) const;
   void drop_expired();
+  std::vector<Id> take_requests(const OpenCall& call);
 
   std::mutex mutex_;
-  std::vector<CallPtr> tasks_ = {};  // the oldest first
+  std::vector<CallPtr> tasks_ = {};                    // the oldest first
+  std::vector<std::pair<Id, CallPtr>> requests_ = {};  // that wait for the end of a task
 };
 
 // The clients that listen: the subscriptions of the modern era, and the log level of the other. It
@@ -369,7 +392,7 @@ class Replies {
   void fail(const Request& request, const RpcError& error);
   void fail(const Request& request, int code, std::string_view message);
   void deliver(Batch* batch, std::string text);
-  std::string answer_text(const OpenCall& call, const ToolResult& reply) const;
+  std::string answer_text(const OpenCall& call, ToolResult& result) const;
   std::string question_text(const OpenCall& call) const;
   void log(std::string_view text);
 
@@ -403,7 +426,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   Expected<Json> elicit(OpenCall& call, std::string_view message, const Json& schema,
                         std::chrono::milliseconds timeout);
 
-  // Answers the request of a call with a task, if it is not answered yet.
+  // Answers the request of a call of the modern era with a task, if it is not answered yet.
   void make_task(const CallPtr& call);
 
   void announce(std::string_view uri, const Json& data) { listeners_.announce(uri, data); }
@@ -435,17 +458,26 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_task_get(Request&& request);
   void on_task_update(Request&& request);
   void on_task_cancel(Request&& request);
+  void on_task_result(Request&& request);
+  void on_task_list(Request&& request);
+  bool begin_task(const CallPtr& call);
+  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
+  void send_result(const Id& id, const OpenCall& call);
   CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
   void on_response(const Json& message);
   bool in_use(const Id& id);
+  // Whether the client may have the tasks of 2025-11-25.
+  bool has_tasks(const Request& request) const {
+    return !request.modern && negotiated_ == newest_legacy_version;
+  }
   bool park(OpenCall& call);
   void cancel(const Id& id);
   void refuse_line(const Id& id, int code, std::string_view message);
 
   // calls
-  void answer(const CallPtr& call, const ToolResult& reply);
+  void answer(const CallPtr& call, ToolResult reply);
   ToolResult invoke(const CallPtr& call);
 
   std::vector<ToolEntry> tools_ = {};

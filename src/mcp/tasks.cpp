@@ -1,4 +1,6 @@
-// The session: calls that take long become tasks (the extension io.modelcontextprotocol/tasks).
+// The session: calls that take long become tasks. Both eras have them, in one table.
+//
+// 2026-07-28, the extension io.modelcontextprotocol/tasks: the server decides.
 //
 //   tools/call --> answered within task_time: the result, as ever
 //              --> not: {"resultType":"task","taskId":...}, and the call goes on without a request
@@ -9,6 +11,12 @@
 //      +--> cancelled                   by tasks/cancel; what the handler returns is dropped
 //
 // So a client that asks for tasks gets what is short at once, and needs no more for it.
+//
+// 2025-11-25: the client decides, call by call. States are the same ones, but `failed` is also what
+// the tool says to have failed. A question goes to the client as ever.
+//
+//   tools/call with `task` --> {"task":{"taskId":...}} at once; each change is notified
+//   tasks/get: the state; tasks/result: waits for the end, then what the call would have given
 
 #include "mcp/mcp.hpp"
 #include "mcp/mcp_internal.hpp"
@@ -33,6 +41,11 @@ inline namespace inner {
 
 bool knows_tasks(const Json& capabilities) {
   return capabilities["extensions"sv][tasks_extension].is_object();
+}
+
+std::string OpenCall::related_task() const {
+  if (request.modern || task_id.empty()) return {};
+  return concat("\"%\":{\"taskId\":\"%\"}", {related_task_key, task_id});
 }
 
 bool Tasks::add(const CallPtr& call) {
@@ -69,44 +82,109 @@ void Tasks::remove(const OpenCall& call) {
 void Tasks::end() {
   const std::lock_guard<std::mutex> lock(mutex_);
   tasks_.clear();
+  requests_.clear();
 }
 
-CallPtr Tasks::find(std::string_view id) {
+CallPtr Tasks::find(std::string_view id, bool modern) {
   const std::lock_guard<std::mutex> lock(mutex_);
   drop_expired();
-  const auto found = find_where(tasks_, [&](const CallPtr& task) { return task->task_id == id; });
+  const auto found = find_where(tasks_, [&](const CallPtr& task) {
+    return task->task_id == id && task->request.modern == modern;
+  });
   return found == tasks_.end() ? nullptr : *found;
 }
 
-// A text in JSON cannot have the name of a member and its colon: the first one is the member.
-void Tasks::complete(OpenCall& call, const std::string& text) {
+std::vector<CallPtr> Tasks::list() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (call.task_id.empty() || !call.outcome.empty() || text.empty()) return;
-  const std::size_t at = std::min(text.find("\"result\":"), text.find("\"error\":"));
-  call.outcome = text.substr(at, text.size() - at - 1);
-  call.task_changed = utc_time(::time(nullptr));
+  drop_expired();
+  std::vector<CallPtr> all;
+  for (const CallPtr& task : tasks_)
+    if (!task->request.modern) all.push_back(task);
+  return all;
 }
 
-void Tasks::cancel(OpenCall& call) {
+// Needs the mutex.
+std::vector<Id> Tasks::take_requests(const OpenCall& call) {
+  std::vector<Id> taken;
+  for (auto at = requests_.begin(); at != requests_.end();) {
+    if (at->second.get() == &call) {
+      taken.push_back(std::move(at->first));
+      at = requests_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  return taken;
+}
+
+bool Tasks::await(const CallPtr& call, Id& id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!call.outcome.empty()) return;
+  if (!call->outcome.empty()) return true;
+  if (requests_.size() < most_result_requests)
+    requests_.emplace_back(std::exchange(id, Id()), call);
+  return false;
+}
+
+bool Tasks::has_request(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find_where(requests_, [&](const auto& each) { return each.first.key == id.key; }) !=
+         requests_.end();
+}
+
+void Tasks::remove_request(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found =
+      find_where(requests_, [&](const auto& each) { return each.first.key == id.key; });
+  if (found != requests_.end()) requests_.erase(found);
+}
+
+std::string Tasks::reply(const Id& id, const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.outcome == cancelled_outcome)
+    return error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+  return concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+}
+
+// A text in JSON cannot have the name of a member and its colon: the first one is the member.
+std::vector<Id> Tasks::complete(OpenCall& call, const std::string& text, bool tool_failed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.task_id.empty() || !call.outcome.empty() || text.empty()) return {};
+  const std::size_t at = std::min(text.find("\"result\":"), text.find("\"error\":"));
+  call.outcome = text.substr(at, text.size() - at - 1);
+  call.tool_failed = tool_failed;
+  call.task_changed = utc_time(::time(nullptr));
+  return take_requests(call);
+}
+
+bool Tasks::cancel(OpenCall& call, std::vector<Id>& requests) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!call.outcome.empty()) return false;
   call.outcome = cancelled_outcome;
   call.task_changed = utc_time(::time(nullptr));
+  requests = take_requests(call);
+  return true;
+}
+
+// Needs the mutex.
+const char* Tasks::status_of(const OpenCall& call, bool asks) const {
+  if (call.outcome.empty()) return asks ? "input_required" : "working";
+  if (call.outcome == cancelled_outcome) return "cancelled";
+  if (!starts_with(call.outcome, "\"r"sv)) return "failed";
+  return !call.request.modern && call.tool_failed ? "failed" : "completed";
 }
 
 std::string Tasks::describe(const OpenCall& call, const std::string& question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string& outcome = call.outcome;
-  const bool has_result = !outcome.empty() && outcome != cancelled_outcome;
-  const char* status = question.empty() ? "working" : "input_required";
-  if (has_result) status = starts_with(outcome, "\"r"sv) ? "completed" : "failed";
-  if (outcome == cancelled_outcome) status = "cancelled";
+  const bool modern = call.request.modern;
+  const std::string_view unit = modern ? "Ms"sv : ""sv;
   std::string text = concat(
-      "\"taskId\":\"%\",\"status\":\"%\",\"createdAt\":\"%Z\",\"lastUpdatedAt\":\"%Z\",\"ttlMs\":%,"
-      "\"pollIntervalMs\":500",
-      {call.task_id, status, call.task_began, call.task_changed,
-       std::chrono::milliseconds(keep_task_time).count()});
-  if (has_result) return concat("%,%", {text, outcome});
+      "\"taskId\":\"%\",\"status\":\"%\",\"createdAt\":\"%Z\",\"lastUpdatedAt\":\"%Z\",\"ttl%\":%,"
+      "\"pollInterval%\":500",
+      {call.task_id, status_of(call, !question.empty()), call.task_began, call.task_changed, unit,
+       std::chrono::milliseconds(keep_task_time).count(), unit});
+  if (!modern) return text;
+  if (!outcome.empty() && outcome != cancelled_outcome) return concat("%,%", {text, outcome});
   if (outcome.empty() && !question.empty()) return concat("%,%", {text, question});
   return text;
 }
@@ -130,10 +208,39 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
+// Answers the request of a call of the legacy era with a task, before the call begins. False: there
+// is no place for one.
+bool Session::begin_task(const CallPtr& call) {
+  if (!tasks_.add(call)) return false;
+  call->task = call->hidden = true;
+  outbox_.send(reply_text(call->request.id.spelling,
+                          concat("{\"task\":{%}}", {tasks_.describe(*call, std::string())})) +
+               '\n');
+  return true;
+}
+
+// Tells a client of the legacy era; `requests` have waited for the end.
+void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
+  if (call.request.modern) return;
+  outbox_.offer(
+      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
+             {tasks_.describe(call, questions_.question_of(call))}));
+  for (const Id& id : requests) send_result(id, call);
+}
+
+// An id that is longer than that of the call may not fit.
+void Session::send_result(const Id& id, const OpenCall& call) {
+  std::string text = tasks_.reply(id, call);
+  if (text.size() >= options_.max_reply)
+    text =
+        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  outbox_.send(std::move(text) + '\n');
+}
+
 // Null, and the request is answered: there is no such task.
 CallPtr Session::task_of(const Request& request) {
   const Json& params = request.params();
-  if (!knows_tasks(params["_meta"sv][capabilities_key])) {
+  if (request.modern && !knows_tasks(params["_meta"sv][capabilities_key])) {
     RpcError error = rpc_error(missing_capability, "The client has not declared tasks"sv);
     const Json extensions = Json::object({{std::string(tasks_extension), Json::object()}});
     error.data =
@@ -141,7 +248,7 @@ CallPtr Session::task_of(const Request& request) {
     fail(request, error);
     return nullptr;
   }
-  CallPtr call = tasks_.find(params["taskId"sv].as_string());
+  CallPtr call = tasks_.find(params["taskId"sv].as_string(), request.modern);
   if (!call) fail(request, invalid_params, "Unknown taskId: the task is over, or never was"sv);
   return call;
 }
@@ -152,8 +259,11 @@ void Replies::acknowledge(const Request& request, std::string_view members) {
 }
 
 void Session::on_task_get(Request&& request) {
-  if (const CallPtr call = task_of(request))
-    acknowledge(request, tasks_.describe(*call, questions_.question_of(*call)) + ',');
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  const std::string state = tasks_.describe(*call, questions_.question_of(*call));
+  if (!request.modern) return reply(request, concat("{%}", {state}));
+  acknowledge(request, state + ',');
 }
 
 void Session::on_task_update(Request&& request) {
@@ -166,10 +276,37 @@ void Session::on_task_update(Request&& request) {
 void Session::on_task_cancel(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
-  tasks_.cancel(*call);
+  std::vector<Id> requests;
+  const bool cancelled = tasks_.cancel(*call, requests);
+  if (!request.modern && !cancelled)
+    return fail(request, invalid_params, "The task has ended already"sv);
+  if (!request.modern) (void)call->finish();
   call->cancel.cancel();
   questions_.drop(*call);
-  acknowledge(request, ""sv);
+  if (request.modern) return acknowledge(request, ""sv);
+  reply(request, concat("{%}", {tasks_.describe(*call, std::string())}));
+  task_changed(*call, requests);
+}
+
+void Session::on_task_result(Request&& request) {
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  if (tasks_.await(call, request.id)) {
+    send_result(request.id, *call);
+  } else if (!request.id.spelling.empty()) {
+    fail(request, internal_error,
+         concat("Too many requests wait for tasks: at most %", {most_result_requests}));
+  }
+}
+
+void Session::on_task_list(Request&& request) {
+  if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
+  std::string tasks;
+  for (const CallPtr& call : tasks_.list()) {
+    if (!tasks.empty()) tasks += ',';
+    append_all(tasks, "{%}", {tasks_.describe(*call, questions_.question_of(*call))});
+  }
+  reply(request, concat("{\"tasks\":[%]}", {tasks}));
 }
 
 }  // namespace inner

@@ -247,6 +247,12 @@ bool PlaceAgent::take(const Frame& frame) {
     if (command) command->state->end_input();
     return true;
   }
+  if (is(FrameKind::resize, 8)) {
+    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
+                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
+    if (command && command->state->resize(size)) command->state->apply_size();
+    return size.is_valid();
+  }
   if (is(FrameKind::signal, 1)) {
     const int number = static_cast<unsigned char>(payload[0]);
     if (!command || number == 0 || number > 64) return number <= 64;
@@ -275,6 +281,7 @@ bool PlaceAgent::greet(std::string_view text) {
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  set_member(answer, "resizes", true);
   if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
   send(FrameKind::hello, 0, answer.dump());
   return true;

@@ -175,6 +175,19 @@ bool PlaceCommand::signal(int number) {
   return true;
 }
 
+bool PlaceCommand::can_resize() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return link_->resizes_;
+}
+
+void PlaceCommand::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (running_)
+    link_->send(FrameKind::resize, id_,
+                number_bytes(static_cast<std::size_t>(size.rows)) +
+                    number_bytes(static_cast<std::size_t>(size.cols)));
+}
+
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
 void PlaceCommand::come_to_an_end() {
   running_ = false;

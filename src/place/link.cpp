@@ -234,6 +234,7 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
+  resizes_ = told["resizes"sv].as_bool();
   ground_ = told["ground"sv].as_string();
   const Json& seen = told["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)

@@ -28,6 +28,8 @@
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
+//   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
+//                                 agent that has `resizes` in its hello
 //
 // The life of a connection, and of a command on it:
 //
@@ -96,7 +98,8 @@ enum class FrameKind : unsigned char {
   input_closed,
   told,
   end,
-  bye
+  bye,
+  resize
 };
 
 }  // namespace inner
@@ -412,6 +415,7 @@ class PlaceLink {
   bool closing_ = false;
   bool has_left_ = false;    // the agent has said `bye`
   std::string reason_ = {};  // why it was lost
+  bool resizes_ = false;     // so its agent can
   Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
   std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
@@ -466,6 +470,8 @@ class PlaceCommand : public RemoteCommand {
             FunctionRef<void(std::string_view)> use) override;
   bool ended() const override;
   bool signal(int number) override;
+  bool can_resize() const override;
+  void resize(TerminalSize size) override;
   std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
   void finish(ProcessResult& result) override;
 

@@ -126,6 +126,7 @@ Clock::time_point Process::State::deadline() const {
 
 void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   const Clock::time_point now = Clock::now();
+  apply_size();
   output_event(io.out, events_of(set, slot_out), buffer, now);
   output_event(io.err, events_of(set, slot_err), buffer, now);
   const short input_events = events_of(set, slot_input);

@@ -98,6 +98,7 @@ struct Process::State {
   void end_input();
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
   Expected<TerminalScreen> screen();
+  Expected<void> resize(TerminalSize size);  // soon: see apply_size()
 
   // For the thread that drives it. The bytes that may be read of a stream now; the program waits
   // for more, at its end, too.
@@ -107,9 +108,11 @@ struct Process::State {
   bool takes_input() const { return static_cast<bool>(io.input); }
   std::size_t waiting_input() const { return io.unwritten.size() + io.queued_input.size(); }
   void give_input(std::string_view bytes);
+  void apply_size();
 
   std::atomic<bool> cancel_asked{false};
   std::atomic<bool> kill_asked{false};
+  std::atomic<bool> size_asked{false};
   ProcessResult result = ProcessResult();
 
  protected:
@@ -190,6 +193,8 @@ struct Process::State {
   virtual void take_bytes(Output& output, std::string_view bytes) { take_output(output, bytes); }
   // False for one elsewhere, too: the agent there types and answers.
   virtual bool drives_terminal() const { return false; }
+  virtual bool can_resize() const { return true; }  // under the mutex
+  virtual void set_size(TerminalSize size) = 0;
   virtual void release() {}  // frees what a handle need not keep, after the end
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
@@ -216,7 +221,9 @@ struct Process::State {
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};
-  std::unique_ptr<TerminalEmulator> terminal = {};  // below the mutex; null: it has none
+  // Below the mutex.
+  std::unique_ptr<TerminalEmulator> terminal = {};  // null: it has none
+  TerminalSize wanted_size = {};                    // with size_asked
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
@@ -263,6 +270,7 @@ class LocalRun final : public Process::State {
 
   bool check_options();
   bool drives_terminal() const override { return terminal != nullptr; }
+  void set_size(TerminalSize size) override;
   bool make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool fail_start(const Launch& launch, SpawnStep step, int error, std::string_view file = {});
@@ -319,6 +327,8 @@ class RemoteRun final : public Process::State {
   bool find_end(bool exited, ReadBuffer& buffer, Clock::time_point now) override;
   void fill_status() override { command_->finish(result); }
   void take_bytes(Output& output, std::string_view bytes) override;
+  bool can_resize() const override { return command_->can_resize(); }
+  void set_size(TerminalSize size) override { command_->resize(size); }
   void release() override { command_.reset(); }
   void recover();
 

@@ -172,6 +172,7 @@ bool Process::State::more_input() {
   bool ends = false;
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    if (size_asked.load()) return false;  // what was typed after that is for the new size
     io.current_input.clear();
     io.current_input.swap(io.queued_input);
     ends = io.input_ends;

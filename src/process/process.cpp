@@ -285,6 +285,12 @@ void Process::close_input() const {
 
 Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
 
+Expected<void> Process::resize(int rows, int cols) const {
+  auto asked = state_->resize({rows, cols});
+  if (asked) reactor_->wake();
+  return asked;
+}
+
 OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   return state_->read(stream, cursor, max_lines);
 }

@@ -232,6 +232,12 @@ class Process {
   // What the terminal of the program shows, or showed when it ended.
   //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
   Expected<TerminalScreen> screen() const;
+  // Gives the terminal another size, within the bounds of ProcessOptions; 0: as it is. Returns at
+  // once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
+  // lines are cut or padded, and rows go from the top only to keep the line of the cursor.
+  //   Errors: unsupported if it has none, or is in a place with an agent that cannot; io if it has
+  //   ended; invalid_argument.
+  Expected<void> resize(int rows, int cols) const;
 
   // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;

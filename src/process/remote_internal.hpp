@@ -32,9 +32,11 @@ class RemoteCommand {
   // Accepts bytes that came through a stream, and calls `use` with the command's own ones.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;                 // its end is known, and all output has come
-  virtual bool is_lost() const { return false; }  // its end will not come: recover() now
-  virtual bool signal(int number) = 0;            // to all of its processes
+  virtual bool ended() const = 0;                    // its end is known, and all output has come
+  virtual bool is_lost() const { return false; }     // its end will not come: recover() now
+  virtual bool signal(int number) = 0;               // to all of its processes
+  virtual bool can_resize() const { return false; }  // its terminal
+  virtual void resize(TerminalSize) {}
   // How long after SIGKILL its end may take. After that, recover() is called.
   virtual std::chrono::milliseconds kill_time() const { return std::chrono::seconds(1); }
   // The next program that kills the command or finds out how it ended; `last` is the result of the

@@ -29,15 +29,25 @@ int open_terminal_end(int terminal) {
 #endif
 }
 
+winsize window_of(TerminalSize size) {
+  winsize window{};
+  window.ws_row = static_cast<unsigned short>(size.rows);
+  window.ws_col = static_cast<unsigned short>(size.cols);
+  return window;
+}
+
+std::string size_problem(const char* verb, TerminalSize size) {
+  return concat("cannot % a terminal of % rows and % columns: it may have 1 to % and 1 to %",
+                {verb, size.rows, size.cols, TerminalSize::max_rows, TerminalSize::max_cols});
+}
+
 // Neither end is inherited or one of 0, 1 and 2. False and errno on failure.
 bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end) {
   // Not the controlling terminal of a host that has none.
   host_end.reset(above_standard_streams(::posix_openpt(O_RDWR | O_NOCTTY)));
   if (!host_end || ::fcntl(host_end.get(), F_SETFD, FD_CLOEXEC) != 0) return false;
   program_end.reset(above_standard_streams(open_terminal_end(host_end.get())));
-  winsize window{};
-  window.ws_row = static_cast<unsigned short>(size.rows);
-  window.ws_col = static_cast<unsigned short>(size.cols);
+  const winsize window = window_of(size);
   termios settings{};
   if (!program_end || ::ioctl(program_end.get(), TIOCSWINSZ, &window) != 0 ||
       ::tcgetattr(program_end.get(), &settings) != 0)
@@ -54,12 +64,7 @@ bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end)
 bool Process::State::prepare_screen() {
   const TerminalSize size = {options.terminal_rows, options.terminal_cols};
   if (size.rows == 0 && size.cols == 0) return true;
-  if (size.rows < 1 || size.rows > TerminalSize::max_rows || size.cols < 1 ||
-      size.cols > TerminalSize::max_cols)
-    return fail(SpawnStep::setup, EINVAL,
-                concat("cannot make a terminal of % rows and % columns: it may have 1 to % and 1 "
-                       "to %",
-                       {size.rows, size.cols, TerminalSize::max_rows, TerminalSize::max_cols}));
+  if (!size.is_valid()) return fail(SpawnStep::setup, EINVAL, size_problem("make", size));
   terminal = std::make_unique<TerminalEmulator>(size);
   return true;
 }
@@ -68,6 +73,44 @@ Expected<TerminalScreen> Process::State::screen() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (terminal) return terminal->screen();
   return make_error(ErrorCode::unsupported, "it has no terminal: start it with one");
+}
+
+Expected<void> Process::State::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!terminal) return make_error(ErrorCode::unsupported, "it has no terminal: start it with one");
+  if (reaped) return make_error(ErrorCode::io, "it has ended, and its terminal with it");
+  if (!can_resize())
+    return make_error(ErrorCode::unsupported,
+                      "the agent there cannot change the size of a terminal: install "
+                      "codeexec-mcp " CODEEXEC_VERSION_STRING " there");
+  const TerminalSize known = size_asked.load() ? wanted_size : terminal->size();
+  if (size.rows == 0) size.rows = known.rows;
+  if (size.cols == 0) size.cols = known.cols;
+  if (!size.is_valid())
+    return make_error(ErrorCode::invalid_argument, "%", {size_problem("have", size)});
+  wanted_size = size;
+  size_asked.store(true);
+  return {};
+}
+
+// Before the program draws anew, what it has drawn is in the new size, too.
+void Process::State::apply_size() {
+  if (!size_asked.load()) return;
+  TerminalSize size;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    size_asked.store(false);
+    size = wanted_size;
+    terminal->resize(size);
+  }
+  set_size(size);
+}
+
+// Without the pipe the output has failed, and the program is not heard any more.
+void LocalRun::set_size(TerminalSize size) {
+  const winsize window = window_of(size);
+  if (io.out.pipe && ::ioctl(io.out.pipe.get(), TIOCSWINSZ, &window) != 0)
+    add_to_message(concat("the size of its terminal did not change: %", {errno_text(errno)}));
 }
 
 // Makes the terminal the streams of the program.

@@ -28,6 +28,16 @@ void ScreenCells::split_wide(int row, int first, int last) {
   if (last < size_.cols && cells[last] == wide_end) cells[last] = blank;
 }
 
+ScreenCells ScreenCells::resized(TerminalSize size, int gone) {
+  ScreenCells made(size);
+  const int width = std::min(size.cols, size_.cols);
+  for (int row = 0; row < std::min(size.rows, size_.rows - gone); ++row) {
+    split_wide(row + gone, width, size_.cols);
+    std::copy_n(this->row(row + gone), width, made.row(row));
+  }
+  return made;
+}
+
 void ScreenCells::erase(int row, int first, int last) {
   if (first >= last) return;
   if (first == 0 && last == size_.cols) return fill(row, blank);

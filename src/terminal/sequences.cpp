@@ -32,6 +32,25 @@ TerminalEmulator::TerminalEmulator(TerminalSize size)
   set_usual_tabs();
 }
 
+void TerminalEmulator::resize(TerminalSize size) {
+  const auto gone = [&](const Cursor& cursor) { return std::max(0, cursor.row - size.rows + 1); };
+  if (alternate_) {
+    normal_ = normal_.resized(size, gone(saved_[0]));
+    saved_[0].row -= gone(saved_[0]);
+  }
+  const int above = gone(cursor_);
+  cells_ = cells_.resized(size, above);
+  for (Cursor* cursor : {&cursor_, &saved_[alternate_ ? 1 : 0]}) cursor->row -= above;
+  for (Cursor* cursor : {&cursor_, &saved_[0], &saved_[1]}) {
+    cursor->row = std::clamp(cursor->row, 0, size.rows - 1);
+    cursor->col = std::min(cursor->col, size.cols - 1);
+    cursor->wraps = false;
+  }
+  size_ = size;
+  top_ = 0;
+  bottom_ = size.rows - 1;
+}
+
 void TerminalEmulator::add(std::string_view bytes) {
   while (!bytes.empty()) {
     std::size_t used = 1;

@@ -45,6 +45,7 @@ struct TerminalSize {
   static constexpr int max_cols = 500;
   int rows = 0;
   int cols = 0;
+  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
 };
 
 // The cells of a screen. Rows are moved by their numbers, and filled when they are used, so that
@@ -75,6 +76,8 @@ class ScreenCells {
   void add_mark(int row, int col, std::uint32_t code);
   // Blanks the halves of wide characters that end before `first` or begin before `last`.
   void split_wide(int row, int first, int last);
+  // The same cells in another size, without the first `gone` rows. Lines are cut or padded.
+  ScreenCells resized(TerminalSize size, int gone);
   std::string text();
 
  private:
@@ -92,6 +95,10 @@ class TerminalEmulator {
  public:
   explicit TerminalEmulator(TerminalSize size);
   void add(std::string_view bytes);
+  // Lines are cut or padded, and none is wrapped anew. New rows come in below. Rows go from the
+  // bottom, and from the top only as far as the line of the cursor must stay.
+  void resize(TerminalSize size);
+  TerminalSize size() const { return size_; }
   TerminalScreen screen();
   // What the terminal answers since the last call, for the program's input. At most 4 KiB: a
   // program that asks and does not read gets no more.

@@ -163,16 +163,11 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// Takes over the size that a call asks for, if it wants a terminal. The start checks it.
-void set_terminal_size(Command& command, const mcp::Call& call) {
-  const auto number = [&call](std::string_view name, int otherwise) {
-    const Json& value = call.argument(name);
-    return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
-                             : otherwise;
-  };
-  if (!call.argument("terminal"sv).as_bool()) return;
-  command.terminal_rows = number("rows"sv, 24);
-  command.terminal_cols = number("cols"sv, 80);
+// One side of the size that a call asks for. Whoever takes it checks it.
+int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
+  const Json& value = call.argument(name);
+  return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
+                           : otherwise;
 }
 
 // What a call types: the text, then the keys.
@@ -223,7 +218,10 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
-  set_terminal_size(command, call);
+  if (call.argument("terminal"sv).as_bool()) {
+    command.terminal_rows = cells_asked(call, "rows"sv, 24);
+    command.terminal_cols = cells_asked(call, "cols"sv, 80);
+  }
   if (command.terminal_rows == 0 &&
       (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
@@ -314,6 +312,10 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const auto typed = typed_text(set, call);
   if (!typed) return failed(typed.error().message);
   const std::string& input = *typed;
+  const int rows = cells_asked(call, "rows"sv, 0);
+  const int cols = cells_asked(call, "cols"sv, 0);
+  if (rows != 0 || cols != 0)
+    if (auto ok = set.jobs.resize(id, rows, cols); !ok) return failed(ok.error().message);
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");

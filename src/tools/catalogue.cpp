@@ -84,7 +84,9 @@ constexpr ToolRow tool_rows[] = {
      "input\ttext\tThe text, as it is.\n"
      "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
      "and the like.\n"
-     "close_input\ttruth\tIt then reads the end of its input."},
+     "close_input\ttruth\tIt then reads the end of its input.\n"
+     "rows\tfrom 1\tAnother size for its terminal.\n"
+     "cols\tfrom 1\tAlso of it."},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
      "started: SIGTERM, then SIGKILL.\n"

@@ -2,7 +2,9 @@
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { alive, ask as askClient, check, refusal as refusalOf, structured } from './support.mjs';
+import {
+  alive, ask as askClient, check, refusal as refusalOf, structured, unique, until,
+} from './support.mjs';
 
 export const names = ['execute_command', 'execute_code', 'start_background_shell',
   'get_background_shell_output', 'get_background_shell_status', 'write_background_shell',
@@ -340,6 +342,34 @@ cat made; echo
       check(result.stdout === 'hello \u20ac\nbye\n' && result.success, tool, result);
       check(messages.join('').split('hello \u20ac\n').length === 2, 'told once', messages);
     }
+  });
+
+  // Of the clients that have the tasks of 2025-11-25.
+  if (client.tasks) await step('runs commands as tasks', async () => {
+    const run = (command) => client.tasks.callToolStream(
+      { name: 'execute_command', arguments: { command, work_dir: project } }, undefined,
+      { task: { ttl: 60000 } });
+    let last;
+    for await (const message of run('until [ -e go-on ]; do sleep 0.05; done; echo went on')) {
+      last = message;
+      if (message.type !== 'taskCreated') continue;
+      const { tasks } = await client.tasks.listTasks();
+      const found = tasks.find(({ taskId }) => taskId === message.task.taskId);
+      check(found?.status === 'working', 'listed', tasks);
+      fs.writeFileSync(path.join(project, 'go-on'), '');
+    }
+    check(last.type === 'result', 'a result', last);
+    check(structured(last.result).stdout === 'went on\n', 'its output', last);
+    const time = unique();
+    for await (const message of run(`sleep ${time}`)) {
+      last = message;
+      if (message.type !== 'taskCreated') continue;
+      await until('it runs', () => alive(time));
+      const cancelled = await client.tasks.cancelTask(message.task.taskId);
+      check(cancelled.status === 'cancelled', 'cancelled', cancelled);
+    }
+    check(last.type === 'error' && last.error.message.includes('cancelled'), 'its end', last);
+    await until('it is gone', () => !alive(time));
   });
 
   await step('is told what to do when a call makes no sense', async () => {

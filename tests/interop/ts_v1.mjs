@@ -19,6 +19,7 @@ await scenario('TypeScript SDK 1', '2025-11-25', async (parameters) => {
     tools: async () => (await client.listTools()).tools,
     call: (tool, args, options) =>
       client.callTool({ name: tool, arguments: args }, undefined, options),
+    tasks: client.experimental.tasks,
     close: () => client.close(),
   };
 });

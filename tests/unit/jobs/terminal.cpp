@@ -85,3 +85,20 @@ TEST_CASE("a command in the foreground may have a terminal") {
   CHECK(has(result.out, "is one\r\n"));
   CHECK(has(result.out, "typed\r\n"));
 }
+
+TEST_CASE("a job's terminal gets another size") {
+  const LocalExecutor here = executor();
+  Jobs jobs(here);
+  const std::string id = start(jobs, on_terminal("read x; stty size"));
+  REQUIRE(jobs.resize(id, 10, 0));
+  REQUIRE(jobs.write(id, "\n"));
+  at_end(jobs, id);
+  CHECK(has(support::read(jobs, id).out.text, "10 80\r\n"));
+  CHECK(jobs.resize(id, 10, 10).error().code == ErrorCode::io);
+  const std::string plain = start(jobs, "sleep 60");
+  const auto refused = jobs.resize(plain, 10, 10);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::unsupported);
+  CHECK(has(refused.error().message, plain));
+  CHECK(jobs.resize("shell_0", 10, 10).error().code == ErrorCode::not_found);
+}

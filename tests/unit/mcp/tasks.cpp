@@ -1,4 +1,6 @@
-// Calls that take long, of clients with the tasks extension.
+// Calls that take long: tasks of 2025-11-25, and of clients with the tasks extension.
+#include <atomic>
+
 #include "../../helpers/json_support.hpp"
 #include "helpers.hpp"
 
@@ -50,6 +52,62 @@ Json until(Talk& talk, const Json& id, const char* status) {
     if (result["status"] == Json(status)) return result;
     REQUIRE((result["status"] == Json("working") || result["status"] == Json("input_required")));
   }
+}
+
+// A client of 2025-11-25.
+class Legacy {
+ public:
+  explicit Legacy(std::vector<codeexec::mcp::Tool> tools = {},
+                  codeexec::mcp::ServerOptions options = {})
+      : talk(std::move(tools), std::move(options)) {
+    capabilities = talk.ask(
+        R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":)"
+        R"("2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":)"
+        R"("1"}}})")["result"]["capabilities"];
+  }
+  // The reply to a call with a task; before it may come notifications of others.
+  Json call(const std::string& name, const std::string& task = "{}", const std::string& id = "1",
+            const std::string& more = "") {
+    return talk.ask(R"({"jsonrpc":"2.0","id":)" + id +
+                    R"(,"method":"tools/call","params":{"name":")" + name + R"(","task":)" + task +
+                    more + "}}");
+  }
+  Json start(const std::string& name, const std::string& more = "") {
+    const Json reply = call(name, "{}", "1", more);
+    check(reply["result"]["task"], "working");
+    CHECK(reply["result"].members().size() == 1);
+    return reply["result"]["task"]["taskId"];
+  }
+  static std::string about(const std::string& method, const Json& task,
+                           const std::string& id = "\"about\"") {
+    return R"({"jsonrpc":"2.0","id":)" + id + R"(,"method":")" + method +
+           R"(","params":{"taskId":)" + task.dump() + "}}";
+  }
+  // All members of the schema's Task, and none of the other era.
+  static void check(const Json& task, const char* status) {
+    CHECK(task["status"] == Json(status));
+    CHECK(task["taskId"].as_string().size() == 32);
+    for (const char* time : {"createdAt", "lastUpdatedAt"})
+      CHECK(task[time].as_string().size() == 20);
+    CHECK(task["ttl"].as_integer() == 3600000);
+    CHECK(task["pollInterval"].as_integer() > 0);
+    CHECK(task.members().size() == 6);
+  }
+  // The notification that comes next.
+  void notified(const Json& task, const char* status) {
+    const Json message = talk.receive();
+    CHECK(message["method"] == Json("notifications/tasks/status"));
+    CHECK(message["params"]["taskId"] == task);
+    check(message["params"], status);
+  }
+
+  Talk talk;
+  Json capabilities = {};
+};
+
+// The `_meta` of what is about a task.
+Json related(const Json& task) {
+  return parsed(R"({"io.modelcontextprotocol/related-task":{"taskId":)" + task.dump() + "}}");
 }
 
 }  // namespace
@@ -145,4 +203,160 @@ TEST_CASE("tasks are bounded, and end with the server") {
   talk.check_silent();  // there is no place for the last one
   const std::vector<Json> last = talk.finish();
   CHECK(last.size() == 1);
+}
+
+TEST_CASE("2025-11-25: a call with a task is answered with it, and its result is waited for") {
+  Legacy client;
+  Talk& talk = client.talk;
+  CHECK(client.capabilities["tasks"] ==
+        parsed(R"({"list":{},"cancel":{},"requests":{"tools":{"call":{}}}})"));
+  const Json tools = talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  for (const Json& tool : tools["result"]["tools"].items())
+    CHECK(tool["execution"] == parsed(R"({"taskSupport":"optional"})"));
+  const Json id = client.start("hold");
+  CHECK(talk.gate.wait_for_arrivals(1));
+  client.check(talk.ask(client.about("tasks/get", id))["result"], "working");
+  const Json all = talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tasks/list"})")["result"];
+  REQUIRE(all["tasks"].size() == 1);
+  CHECK(all["tasks"][0]["taskId"] == id);
+  client.check(all["tasks"][0], "working");
+  // A request that waits can be cancelled, and its id is taken meanwhile; the call's own is free.
+  for (const char* request : {"\"a\"", "\"b\"", "7"})
+    talk.send(client.about("tasks/result", id, request));
+  CHECK(code_of(talk.ask(client.about("tasks/get", id, "7"))) == -32600);
+  talk.cancel("\"b\"");
+  talk.cancel("1");
+  talk.check_silent();
+  talk.gate.open();
+  client.notified(id, "completed");
+  for (const Json& request : {Json("a"), Json(7)}) {
+    const Json reply = talk.receive();
+    CHECK(reply["id"] == request);
+    CHECK(text_of(reply) == "let go");
+    CHECK(reply["result"]["_meta"] == related(id));
+    CHECK(reply["result"].find("resultType") == nullptr);
+  }
+  CHECK(text_of(talk.ask(client.about("tasks/result", id))) == "let go");
+  client.check(talk.ask(client.about("tasks/get", id))["result"], "completed");
+  CHECK(code_of(talk.ask(client.about("tasks/cancel", id))) == -32602);
+}
+
+TEST_CASE("2025-11-25: tasks are cancelled, and fail with their tool") {
+  support::Gate gate;
+  Legacy client({support::tool("fail", [](const Call&) { return ToolResult::error("no"); }),
+                 support::tool("break", [](const Call&) {
+                   ToolResult result;
+                   result.rpc_error.emplace().code = 7;
+                   return result;
+                 })});
+  Talk& talk = client.talk;
+  const Json held = client.start("hold");
+  CHECK(talk.gate.wait_for_arrivals(1));
+  talk.send(client.about("tasks/result", held, "\"result\""));
+  client.check(talk.ask(client.about("tasks/cancel", held))["result"], "cancelled");
+  client.notified(held, "cancelled");
+  const Json unanswered = talk.receive();
+  CHECK(unanswered["id"] == Json("result"));
+  CHECK(code_of(unanswered) == -32603);
+  CHECK(talk.gate.wait_for_cancelled(1));
+  CHECK(talk.gate.wait_until_left());
+  talk.check_silent();
+  CHECK(code_of(talk.ask(client.about("tasks/cancel", held))) == -32602);
+  // What the arguments lack is the tool's failure, too.
+  for (const char* name : {"fail", "echo"}) {
+    const Json id = client.start(name);
+    client.notified(id, "failed");
+    const Json reply = talk.ask(client.about("tasks/result", id));
+    CHECK(support::is_failure(reply));
+    CHECK(reply["result"]["_meta"] == related(id));
+  }
+  const Json broken = client.start("break");
+  client.notified(broken, "failed");
+  CHECK(code_of(talk.ask(client.about("tasks/result", broken))) == 7);
+}
+
+TEST_CASE("2025-11-25: a task that is cancelled before its turn does not call its tool") {
+  codeexec::mcp::ServerOptions options;
+  options.max_concurrent = 1;
+  std::atomic<bool> called{false};
+  Legacy client({support::tool("never",
+                               [&](const Call&) {
+                                 called = true;
+                                 return ToolResult::text("");
+                               })},
+                options);
+  Talk& talk = client.talk;
+  const Json held = client.start("hold");
+  CHECK(talk.gate.wait_for_arrivals(1));
+  const Json waiting = client.start("never");
+  client.check(talk.ask(client.about("tasks/cancel", waiting))["result"], "cancelled");
+  client.notified(waiting, "cancelled");
+  talk.gate.open();
+  client.notified(held, "completed");
+  CHECK(text_of(talk.ask(Talk::call_line("2", "echo", R"({"text":"after"})"))) == "after");
+  CHECK(!called);
+}
+
+TEST_CASE("2025-11-25: questions and progress of a task name it") {
+  Legacy client({support::tool("ask", [](const Call& call) {
+    call.progress(1);
+    const auto answer = call.elicit("Go on?", parsed(R"({"type":"object"})"),
+                                    std::chrono::milliseconds(support::patience_ms));
+    return ToolResult::text(answer ? answer->dump() : answer.error().message);
+  })});
+  Talk& talk = client.talk;
+  const Json id = client.start("ask", R"(,"_meta":{"progressToken":"p"})");
+  const Json progress = talk.receive();
+  CHECK(progress["method"] == Json("notifications/progress"));
+  CHECK(progress["params"]["_meta"] == related(id));
+  const Json question = talk.receive();
+  CHECK(question["method"] == Json("elicitation/create"));
+  CHECK(question["params"]["_meta"] == related(id));
+  client.notified(id, "input_required");
+  client.check(talk.ask(client.about("tasks/get", id))["result"], "input_required");
+  talk.send(R"({"jsonrpc":"2.0","id":)" + question["id"].dump() +
+            R"(,"result":{"action":"decline"}})");
+  client.notified(id, "working");
+  client.notified(id, "completed");
+  CHECK(text_of(talk.ask(client.about("tasks/result", id))) == R"({"action":"decline"})");
+}
+
+TEST_CASE("2025-11-25: tasks are bounded, and what is wrong is refused") {
+  Legacy client({}, [] {
+    codeexec::mcp::ServerOptions options;
+    options.max_concurrent = 1;
+    return options;
+  }());
+  Talk& talk = client.talk;
+  for (const char* task : {"7", "null", "[]"}) CHECK(code_of(client.call("hold", task)) == -32602);
+  CHECK(code_of(client.call("no_such_tool")) == -32602);
+  Json id;
+  for (int i = 0; i < 16; ++i) id = client.start("hold");
+  CHECK(code_of(client.call("hold")) == -32603);
+  for (int i = 0; i < 64; ++i) talk.send(client.about("tasks/result", id, std::to_string(i)));
+  CHECK(code_of(talk.ask(client.about("tasks/result", id, "64"))) == -32603);
+  for (const Json& other : {Json("x"), Json(7), Json()})
+    for (const char* method : {"tasks/get", "tasks/result", "tasks/cancel"})
+      CHECK(code_of(talk.ask(client.about(method, other))) == -32602);
+  CHECK(code_of(talk.ask(
+            R"({"jsonrpc":"2.0","id":"l","method":"tasks/list","params":{"cursor":"c"}})")) ==
+        -32602);
+  // One era does not see the tasks of the other.
+  CHECK(code_of(about(talk, "tasks/get", id)) == -32602);
+  // Each request that waits is answered, and each task ends.
+  int answered = 0;
+  for (const Json& message : talk.finish()) answered += message.find("id") ? 1 : 0;
+  CHECK(answered == 64);
+}
+
+TEST_CASE("before 2025-11-25 there are no tasks") {
+  Talk talk;
+  CHECK(talk.initialize()["result"]["capabilities"].find("tasks") == nullptr);
+  for (const char* method : {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"})
+    CHECK(code_of(talk.ask(Legacy::about(method, Json("x")))) == -32601);
+  const Json tools = talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  CHECK(tools["result"]["tools"][0].find("execution") == nullptr);
+  // A server without them must ignore what asks for one.
+  CHECK(text_of(talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":)"
+                         R"("echo","arguments":{"text":"t"},"task":{}}})")) == "t");
 }

@@ -37,7 +37,9 @@ enum Kind {
   err,
   input_closed,
   told,
-  end
+  end,
+  bye,
+  resize
 };
 
 std::string number(std::size_t value) {
@@ -162,7 +164,8 @@ TEST_CASE("place: what an agent never says ends the connection") {
       frame(out, 2, "of nobody"),
       frame(out, 0, "of nobody"),
       frame(end, 77, good_end),
-      frame(14, 1, ""),
+      frame(bye, 1, ""),
+      frame(resize, 1, number(24) + number(80)),
       frame(255, 1, ""),
       frame(start, 1, "{}"),
       frame(input, 1, "x"),
@@ -219,6 +222,20 @@ TEST_CASE("place: more than the credit, with nobody who reads, ends the connecti
   CHECK(r.out_counts.total_bytes < flood.size());
 }
 
+TEST_CASE("place: an agent that knows no other size for a terminal is not asked for one") {
+  Played place(frame(started, 1, "1234"));
+  place.stays();
+  const PlaceExecutor there = make_place(place.options);
+  Command command = Command::shell("true");
+  command.terminal_rows = 24;
+  command.terminal_cols = 80;
+  const codeexec::Execution run = there.start(command);
+  const auto refused = run.resize(30, 100);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == codeexec::ErrorCode::unsupported);
+  CHECK(has(refused.error().message, "install codeexec-mcp"));
+}
+
 TEST_CASE("place: random bytes from a place are no result") {
   Random random(7);
   for (int i = 0; i < 60; ++i) {
@@ -228,7 +245,7 @@ TEST_CASE("place: random bytes from a place are no result") {
       for (char& c : payload) c = static_cast<char>(random.below(256));
       bytes += random.below(4) == 0
                    ? payload
-                   : frame(static_cast<int>(random.below(15)), random.below(3), payload);
+                   : frame(static_cast<int>(random.below(16)), random.below(3), payload);
     }
     const Result r = result_of(bytes, false);
     CHECK(r.outcome == Outcome::unknown);
@@ -340,6 +357,9 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
       greeting + frame(input_end, 1, "x"),
       greeting + frame(signal_, 1, ""),
       greeting + frame(signal_, 1, "\xff"),
+      greeting + frame(resize, 1, number(24)),
+      greeting + frame(resize, 1, number(24) + number(501)),
+      greeting + frame(resize, 1, number(0x80000018) + number(0xffffffff)),
       greeting + frame(credit, 1, std::string(1, '\3') + number(1)),
       greeting + asleep + flood,
   };
@@ -464,7 +484,7 @@ TEST_CASE("place: random orders end an agent without harm") {
     while (bytes.size() < 100) {
       std::string payload(random.below(30), '\0');
       for (char& c : payload) c = static_cast<char>(random.below(256));
-      bytes += frame(static_cast<int>(random.below(15)), random.below(3), payload);
+      bytes += frame(static_cast<int>(random.below(16)), random.below(3), payload);
     }
     CHECK(agent_given(bytes).outcome == Outcome::exited);
   }

@@ -257,6 +257,23 @@ TEST_CASE("place: a terminal is made there, and its screen is here") {
   CHECK(support::has(screen->text, "033   [   3   ;   6   R"));
 }
 
+TEST_CASE("place: a terminal there gets another size, and its screen here") {
+  const Both both;
+  Command command = Command::shell("read x; stty size; printf '\\033[30;100He'");
+  command.terminal_rows = 24;
+  command.terminal_cols = 80;
+  command.keep_input_open = true;
+  const codeexec::Execution run = both.there.start(command);
+  REQUIRE(run.resize(30, 100));
+  REQUIRE(run.write("\n"));
+  CHECK(run.wait().succeeded());
+  CHECK(support::has(run.wait().out, "30 100"));
+  const auto screen = run.screen();
+  REQUIRE(screen);
+  CHECK(screen->cursor_row == 30);
+  CHECK(screen->cursor_col == 100);
+}
+
 TEST_CASE("place: a handle that goes away has its command killed") {
   const Both both;
   pid_t pid = -1;

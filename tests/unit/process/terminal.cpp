@@ -244,3 +244,36 @@ TEST_CASE("in a sandbox the terminals of others stay out of reach") {
       "echo refused; (: > /dev/ptmx) 2> /dev/null || echo refused; echo mine > /dev/tty"));
   CHECK(result.out == "refused\r\nrefused\r\nrefused\r\nmine\r\n");
 }
+
+TEST_CASE("the size changes while the program runs, and it gets SIGWINCH") {
+  if (!has_terminals()) return;
+  // A wait ends when a trap is due.
+  const Process process = started(
+      on_terminal("trap 'echo; stty size; printf \"\\033[99;999HE\"' WINCH; trap 'exit 7' TERM; "
+                  "sleep 1000 & echo ready; "
+                  "while :; do wait; done"));
+  REQUIRE(shows(process, "ready"));
+  REQUIRE(process.resize(30, 100));
+  CHECK(shows(process, "30 100"));
+  CHECK(comes_true([&] { return process.screen()->cursor_row == 30; }));
+  CHECK(process.screen()->cursor_col == 100);
+  REQUIRE(process.resize(0, 50));
+  REQUIRE(process.resize(10, 0));
+  CHECK(shows(process, "10 50"));
+  for (const Size& wrong : {Size{201, 80}, Size{24, 501}, Size{-1, 80}, Size{24, -1}}) {
+    const auto refused = process.resize(wrong.rows, wrong.cols);
+    REQUIRE(!refused);
+    CHECK(refused.error().code == ErrorCode::invalid_argument);
+    CHECK(has(refused.error().message, "1 to 200 and 1 to 500"));
+  }
+  REQUIRE(process.signal(SIGTERM));
+  CHECK(process.wait().exit_code == 7);
+  const auto late = process.resize(24, 80);
+  REQUIRE(!late);
+  CHECK(late.error().code == ErrorCode::io);
+
+  const Process plain = started(shell("cat"));
+  const auto refused = plain.resize(24, 80);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::unsupported);
+}

@@ -324,3 +324,52 @@ TEST_CASE("any size") {
                 size) == wanted);
   }
 }
+
+namespace {
+
+// What is shown after the bytes, then the size, then more bytes.
+std::string resized(std::string_view bytes, TerminalSize size, std::string_view after = "") {
+  TerminalEmulator terminal(small);
+  terminal.add(bytes);
+  terminal.resize(size);
+  terminal.add(after);
+  const TerminalScreen screen = terminal.screen();
+  return screen.text + " " + place(screen);
+}
+
+}  // namespace
+
+TEST_CASE("another size cuts and pads, and keeps the cursor on its line") {
+  CHECK(resized(filled, {4, 3}) == "aaa\nbbb\nccc\nddd 4:3");
+  CHECK(resized(filled, {6, 12}, "\r\nx\x1b[6;12Hy") ==
+        "aaaaa\nbbbbb\nccccc\nddddd\nx\n           y 6:12");
+  // Rows go from the top only if the cursor's would go at the bottom.
+  CHECK(resized(filled, {2, 10}) == "ccccc\nddddd 2:6");
+  CHECK(resized(filled + "\x1b[2;3H", {2, 10}) == "aaaaa\nbbbbb 2:3");
+  CHECK(resized(filled, {1, 1}) == "d 1:1");
+  // What a narrow screen has cut is gone; a line that was full does not wrap any more.
+  CHECK(resized("0123456789", {4, 12}, "x") == "012345678x 1:11");
+  // The half of a wide character at the edge is blank.
+  CHECK(resized("abc\u4e2d", {4, 4}) == "abc 1:4");
+  CHECK(resized("abc\u4e2d", {4, 5}) == "abc\u4e2d 1:5");
+  // Margins are gone, and saved places are inside.
+  CHECK(resized("\x1b[2;3r" + filled, {5, 10}, "\x1b[5;1H\n\nend") == "ddddd\n\n\n\nend 5:4");
+  CHECK(resized("\x1b[4;10H\x1b"
+                "7\x1b[1;1H",
+                {2, 5},
+                "\x1b"
+                "8x") == "\n    x 2:5");
+}
+
+TEST_CASE("another size is that of both screens") {
+  // The cursor of the hidden screen keeps its line, too.
+  const std::string editor = filled + "\x1b[?1049h\x1b[2J\x1b[1;1Hedit";
+  CHECK(resized(editor, {2, 3}) == "edi 1:3");
+  CHECK(resized(editor, {2, 3}, "\x1b[?1049lx") == "ccc\nddx 2:3");
+  CHECK(resized(editor, {6, 20}, "\x1b[6;20Hz\x1b[?1049lx") == "aaaaa\nbbbbb\nccccc\ndddddx 4:7");
+  CHECK(resized("", {30, 90}, "\x1b[18t") == " 1:1");
+  TerminalEmulator terminal(small);
+  terminal.resize({30, 90});
+  terminal.add("\x1b[18t");
+  CHECK(terminal.take_answers() == "\x1b[8;30;90t");
+}

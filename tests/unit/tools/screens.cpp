@@ -63,6 +63,11 @@ class Terminal {
     CHECK(server.ask_tool("write_background_shell", arguments)["isError"] != Json(true));
   }
 
+  void resize(Json arguments) {
+    arguments.set("shell_id", id);
+    CHECK(server.ask_tool("write_background_shell", arguments)["isError"] != Json(true));
+  }
+
   Server server;
   std::string id = {};
   std::string since = {};
@@ -237,4 +242,76 @@ TEST_CASE("job control works in an interactive shell") {
   bash.type("stty size; echo x > /dev/tty; disown; exit 5", {"enter"});
   CHECK(has(bash.until("exit"), "24 80\nx"));
   CHECK(bash.last["exit_code"] == Json(5));
+}
+
+TEST_CASE("another size reaches the programs that are on the terminal") {
+  for (const bool sandboxed : {false, true}) {
+    CAPTURE(sandboxed);
+    const TempDir place;
+    const Strings options = options_in(place, sandboxed);
+    Terminal shell(options, "stty -echo; echo ready; read x; stty size; read x");
+    shell.until("^ready$");
+    shell.resize(Json::object({{"rows", 30}, {"cols", 100}, {"input", "\n"}}));
+    shell.until("^30 100$");
+    if (has_program("python3")) {
+      // The handler may run within print(), and so must not use it.
+      support::write_file(place / "size.py",
+                          "import os, shutil, signal\n"
+                          "def show(*_):\n"
+                          "    os.write(1, b'%d %d' % shutil.get_terminal_size())\n"
+                          "    os._exit(6)\n"
+                          "signal.signal(signal.SIGWINCH, show)\n"
+                          "print('ready', flush=True)\n"
+                          "while True:\n"
+                          "    signal.pause()\n");
+      Terminal python(options, "exec python3 size.py");
+      python.until("^ready$");
+      python.resize(Json::object({{"cols", 132}}));
+      CHECK(has(python.until("exit"), "132 24"));
+      CHECK(python.last["exit_code"] == Json(6));
+    }
+    if (has_program("less")) {
+      Terminal less(options, "seq 1 100 | less");
+      less.until("^23$");
+      less.resize(Json::object({{"rows", 40}}));
+      less.until("^39$");
+      less.resize(Json::object({{"rows", 11}}));
+      CHECK(support::begins(less.until("^10$"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n10"));
+      less.type("q");
+      less.until("exit");
+    }
+    if (has_program("vi")) {
+      Terminal vi(options, "vi -u NONE -i NONE -c 'set ruler' other.txt");
+      // The ruler comes last, and lies where the narrow screen has no room.
+      vi.until("0,0-1");
+      vi.resize(Json::object({{"rows", 10}, {"cols", 40}}));
+      vi.until("0,0-1");
+      vi.type(":set lines? columns?", {"enter"});
+      vi.until("lines=10");
+      vi.type("", {"enter"});
+      vi.type(":q!", {"enter"});
+      vi.until("exit");
+      CHECK(vi.last["exit_code"] == Json(0));
+    }
+  }
+}
+
+TEST_CASE("a size that a shell cannot have is refused, and nothing is typed then") {
+  Server server;
+  const std::string plain = start_shell(server, "cat");
+  Json arguments = shell_arguments(plain);
+  arguments.set("rows", 30);
+  arguments.set("input", "typed\n");
+  CHECK(has(failure_of(server, "write_background_shell", arguments), "has no terminal"));
+  const Json shell =
+      server.use("start_background_shell", Json::object({{"command", "cat"}, {"terminal", true}}));
+  arguments.set("shell_id", shell["shell_id"]);
+  for (const int rows : {201, 1000000}) {
+    arguments.set("rows", rows);
+    CHECK(has(failure_of(server, "write_background_shell", arguments), "1 to 200 and 1 to 500"));
+  }
+  for (const std::string& id : {plain, shell["shell_id"].as_string()}) {
+    const Json output = server.use("get_background_shell_output", shell_arguments(id));
+    CHECK(output["stdout"] == Json(""));
+  }
 }
