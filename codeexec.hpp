@@ -1460,6 +1460,12 @@ class Process {
   // What the terminal of the program shows, or showed when it ended.
   //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
   Expected<TerminalScreen> screen() const;
+  // Gives the terminal another size, within the bounds of ProcessOptions; 0: as it is. Returns at
+  // once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
+  // lines are cut or padded, and rows go from the top only to keep the line of the cursor.
+  //   Errors: unsupported if it has none, or is in a place with an agent that cannot; io if it has
+  //   ended; invalid_argument.
+  Expected<void> resize(int rows, int cols) const;
 
   // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
@@ -1702,8 +1708,9 @@ class Execution {
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 
-  // What its terminal shows, see Process::screen().
+  // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;
+  Expected<void> resize(int rows, int cols) const;
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // OutputChunk.
@@ -2332,6 +2339,8 @@ class Jobs {
   // What the terminal of the job shows, also after its end.
   //   Errors: unsupported if it has none: see Command::terminal_rows.
   Expected<TerminalScreen> screen(std::string_view id) const;
+  // Gives it another size; 0: as it is. See Process::resize().
+  Expected<void> resize(std::string_view id, int rows, int cols) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.
@@ -2784,7 +2793,8 @@ class UserContainers {
 // The protocol revisions 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 (opened by `initialize`)
 // and 2026-07-28 (stateless) are spoken from one process, decided for each message by itself.
 // A client of 2026-07-28 with the extension io.modelcontextprotocol/tasks gets a task in place of a
-// result that takes longer than a second; handlers need not know.
+// result that takes longer than a second; one of 2025-11-25 may ask for a task with each call.
+// Handlers need not know.
 namespace mcp {
 
 // Blocks of a tool's answer: the protocol's ContentBlock objects.
@@ -3344,7 +3354,7 @@ std::string random_hex(std::size_t size);
 
 std::string sha256(std::string_view bytes);
 
-// Hostile text for a one-line message: well-formed UTF-8, control bytes escaped.
+// Hostile text for a one-line message: well-formed UTF-8; controls and turns of direction escaped.
 std::string printable(std::string_view text);
 
 // The same in quotes, and at most 200 bytes of the text, which must outlive the piece.
@@ -3730,7 +3740,8 @@ detail::SharedError& detail::SharedError::operator=(const SharedError& other) no
 
 const Error& detail::SharedError::error() const noexcept {
   // Never destroyed: what runs while the program ends may ask for it.
-  static const Error& none = *new Error;
+  alignas(Error) static unsigned char room[sizeof(Error)];
+  static const Error& none = *new (room) Error;
   return shared_ ? shared_->error : none;
 }
 
@@ -3850,16 +3861,37 @@ std::string random_hex(std::size_t size) {
   return text;
 }
 
+namespace {
+
+// The bytes of the control character that well-formed text begins with, or of the mark that turns
+// the direction of text; 0: it begins with none of these.
+std::size_t size_of_control(std::string_view text) {
+  const auto byte = [text](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  const unsigned second = byte(0) << 8 | byte(1);
+  if ((second >= 0xc280 && second < 0xc2a0) || second == 0xd89c) return 2;  // U+80 to 9f, 61c
+  const unsigned third = second << 8 | byte(2);
+  for (const auto& [first, last] : {std::pair(0xe2808eu, 0xe2808fu),   // U+200e, 200f
+                                    std::pair(0xe280a8u, 0xe280aeu),   // U+2028 to 202e
+                                    std::pair(0xe281a6u, 0xe281a9u)})  // U+2066 to 2069
+    if (third >= first && third <= last) return 3;
+  return 0;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : to_utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      result += c;
-      continue;
+  const std::string whole = to_utf8(text);
+  for (std::size_t at = 0; at < whole.size();) {
+    std::size_t hidden = size_of_control(std::string_view(whole).substr(at));
+    if (hidden == 0) result += whole[at++];
+    for (; hidden > 0; --hidden) {
+      result += "\\x";
+      append_hex(result, static_cast<unsigned char>(whole[at++]));
     }
-    result += "\\x";
-    append_hex(result, byte);
   }
   return result;
 }
@@ -5251,15 +5283,15 @@ class Json::Parser {
     for (Json* place = &root; place;) {
       if (++values_ > limits_.max_values) {
         fail(concat("more than % values", {limits_.max_values}), ErrorCode::limit);
-        return std::move(error_);
+        return error_;
       }
-      if (!read_value(*place)) return std::move(error_);
-      if (!next_place(place)) return std::move(error_);
+      if (!read_value(*place)) return error_;
+      if (!next_place(place)) return error_;
     }
     skip_space();
     if (at_ == end_) return root;
     fail("unexpected text after the value"sv);
-    return std::move(error_);
+    return error_;
   }
 
  private:
@@ -13361,7 +13393,7 @@ Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script) {
   shell::Outcome outcome = shell::walk(script, {}, [&](const shell::Visit& visit) {
     if (!visit.command.compound) commands.push_back(simple_command(visit.command));
   });
-  if (!outcome.complete) return std::move(outcome.error);
+  if (!outcome.complete) return outcome.error;
   return commands;
 }
 
@@ -17332,7 +17364,7 @@ class SedReader {
     return text_.substr(begin, at_ - begin);
   }
   void write(std::string_view file) {
-    file.remove_prefix(std::min(file.find_first_not_of(" "), file.size()));
+    file.remove_prefix(std::min(file.find_first_not_of(' '), file.size()));
     use_file(subject_, Use::write, {file, script_.word}, false, form_);
   }
   void run(std::string_view command);
@@ -24508,9 +24540,11 @@ struct TerminalSize {
   static constexpr int max_cols = 500;
   int rows = 0;
   int cols = 0;
+  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
 };
 
-// The cells of a screen. Rows are moved by their numbers, so that scrolling costs no copy of cells.
+// The cells of a screen. Rows are moved by their numbers, and filled when they are used, so that
+// scrolling and erasing cost no copy of cells: hostile programs do little else.
 class ScreenCells {
  public:
   // A character, and up to two that are drawn over it, in 21 bits each. The second cell of a wide
@@ -24522,7 +24556,9 @@ class ScreenCells {
   ScreenCells() = default;
   explicit ScreenCells(TerminalSize size);
 
-  Cell* row(int number) { return cells_.data() + rows_[number] * size_.cols; }
+  Cell* row(int number);
+  // Gives all cells of a row this one.
+  void fill(int row, Cell cell) { fills_[rows_[row]] = cell; }
   // Blanks the cells from column `first` to before `last`, and the other half of a wide character
   // that this cuts.
   void erase(int row, int first, int last);
@@ -24535,12 +24571,16 @@ class ScreenCells {
   void add_mark(int row, int col, std::uint32_t code);
   // Blanks the halves of wide characters that end before `first` or begin before `last`.
   void split_wide(int row, int first, int last);
+  // The same cells in another size, without the first `gone` rows. Lines are cut or padded.
+  ScreenCells resized(TerminalSize size, int gone);
   std::string text();
 
  private:
   TerminalSize size_ = {};
+  static constexpr Cell own = ~Cell{0};              // the cells of a row hold what they are
   unsigned char rows_[TerminalSize::max_rows] = {};  // where each row lies
-  std::vector<Cell> cells_ = {};
+  Cell fills_[TerminalSize::max_rows] = {};          // what all cells there are, or `own`
+  std::unique_ptr<Cell[]> cells_ = {};
 };
 
 // A terminal without a device: takes what programs print, and gives the screen and the answers to
@@ -24550,6 +24590,10 @@ class TerminalEmulator {
  public:
   explicit TerminalEmulator(TerminalSize size);
   void add(std::string_view bytes);
+  // Lines are cut or padded, and none is wrapped anew. New rows come in below. Rows go from the
+  // bottom, and from the top only as far as the line of the cursor must stay.
+  void resize(TerminalSize size);
+  TerminalSize size() const { return size_; }
   TerminalScreen screen();
   // What the terminal answers since the last call, for the program's input. At most 4 KiB: a
   // program that asks and does not read gets no more.
@@ -24741,8 +24785,16 @@ int cell_width(std::uint32_t code) {
 
 ScreenCells::ScreenCells(TerminalSize size)
     : size_(size),
-      cells_(static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols), blank) {
+      cells_(new Cell[static_cast<std::size_t>(size.rows) * static_cast<std::size_t>(size.cols)]) {
   for (int row = 0; row < size.rows; ++row) rows_[row] = static_cast<unsigned char>(row);
+}
+
+ScreenCells::Cell* ScreenCells::row(int number) {
+  const int place = rows_[number];
+  Cell* const cells = cells_.get() + place * size_.cols;
+  if (const Cell filled = std::exchange(fills_[place], own); filled != own)
+    std::fill(cells, cells + size_.cols, filled);
+  return cells;
 }
 
 void ScreenCells::split_wide(int row, int first, int last) {
@@ -24751,8 +24803,19 @@ void ScreenCells::split_wide(int row, int first, int last) {
   if (last < size_.cols && cells[last] == wide_end) cells[last] = blank;
 }
 
+ScreenCells ScreenCells::resized(TerminalSize size, int gone) {
+  ScreenCells made(size);
+  const int width = std::min(size.cols, size_.cols);
+  for (int row = 0; row < std::min(size.rows, size_.rows - gone); ++row) {
+    split_wide(row + gone, width, size_.cols);
+    std::copy_n(this->row(row + gone), width, made.row(row));
+  }
+  return made;
+}
+
 void ScreenCells::erase(int row, int first, int last) {
   if (first >= last) return;
+  if (first == 0 && last == size_.cols) return fill(row, blank);
   split_wide(row, first, last);
   Cell* const cells = this->row(row);
   std::fill(cells + first, cells + last, blank);
@@ -24785,8 +24848,7 @@ void ScreenCells::scroll(int top, int bottom, int count) {
   std::memcpy(moved + rest, rows_ + top, up);
   std::memcpy(rows_ + top, moved, rest + up);
   const int first = count < 0 ? top : bottom + 1 - blanked;
-  for (int row = first; row < first + blanked; ++row)
-    std::fill(this->row(row), this->row(row) + size_.cols, blank);
+  for (int row = first; row < first + blanked; ++row) fill(row, blank);
 }
 
 void ScreenCells::add_mark(int row, int col, std::uint32_t code) {
@@ -24844,6 +24906,25 @@ constexpr std::uint16_t line_drawing[] = {
 TerminalEmulator::TerminalEmulator(TerminalSize size)
     : size_(size), cells_(size), bottom_(size.rows - 1) {
   set_usual_tabs();
+}
+
+void TerminalEmulator::resize(TerminalSize size) {
+  const auto gone = [&](const Cursor& cursor) { return std::max(0, cursor.row - size.rows + 1); };
+  if (alternate_) {
+    normal_ = normal_.resized(size, gone(saved_[0]));
+    saved_[0].row -= gone(saved_[0]);
+  }
+  const int above = gone(cursor_);
+  cells_ = cells_.resized(size, above);
+  for (Cursor* cursor : {&cursor_, &saved_[alternate_ ? 1 : 0]}) cursor->row -= above;
+  for (Cursor* cursor : {&cursor_, &saved_[0], &saved_[1]}) {
+    cursor->row = std::clamp(cursor->row, 0, size.rows - 1);
+    cursor->col = std::min(cursor->col, size.cols - 1);
+    cursor->wraps = false;
+  }
+  size_ = size;
+  top_ = 0;
+  bottom_ = size.rows - 1;
 }
 
 void TerminalEmulator::add(std::string_view bytes) {
@@ -25055,8 +25136,7 @@ void TerminalEmulator::designate(char c) {
   if (intermediate_ != '#' || c != '8') return;
   top_ = 0;
   bottom_ = size_.rows - 1;
-  for (int row = 0; row < size_.rows; ++row)
-    std::fill(cells_.row(row), cells_.row(row) + size_.cols, ScreenCells::Cell{'E'});
+  for (int row = 0; row < size_.rows; ++row) cells_.fill(row, ScreenCells::Cell{'E'});
   go_to(0, 0);
 }
 
@@ -25154,7 +25234,9 @@ void TerminalEmulator::edit(char final) {
     cursor_.col = 0;
   }
   if (std::strchr("@PXJKLM", final)) cursor_.wraps = false;
-  for (int i = 0; final == 'b' && last_ != 0 && i < count; ++i) put(last_);
+  // Programs repeat within a line: more would only take time.
+  const int most = std::min(count, size_.cols);
+  for (int i = 0; final == 'b' && last_ != 0 && i < most; ++i) put(last_);
 }
 
 // From the cursor to the end, from the begin to the cursor, or all. 3 is what has scrolled out.
@@ -27629,9 +27711,11 @@ class RemoteCommand {
   // Accepts bytes that came through a stream, and calls `use` with the command's own ones.
   virtual void take(Stream stream, std::string_view bytes,
                     FunctionRef<void(std::string_view)> use) = 0;
-  virtual bool ended() const = 0;                 // its end is known, and all output has come
-  virtual bool is_lost() const { return false; }  // its end will not come: recover() now
-  virtual bool signal(int number) = 0;            // to all of its processes
+  virtual bool ended() const = 0;                    // its end is known, and all output has come
+  virtual bool is_lost() const { return false; }     // its end will not come: recover() now
+  virtual bool signal(int number) = 0;               // to all of its processes
+  virtual bool can_resize() const { return false; }  // its terminal
+  virtual void resize(TerminalSize) {}
   // How long after SIGKILL its end may take. After that, recover() is called.
   virtual std::chrono::milliseconds kill_time() const { return std::chrono::seconds(1); }
   // The next program that kills the command or finds out how it ended; `last` is the result of the
@@ -27742,6 +27826,7 @@ struct Process::State {
   void end_input();
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines);
   Expected<TerminalScreen> screen();
+  Expected<void> resize(TerminalSize size);  // soon: see apply_size()
 
   // For the thread that drives it. The bytes that may be read of a stream now; the program waits
   // for more, at its end, too.
@@ -27751,9 +27836,11 @@ struct Process::State {
   bool takes_input() const { return static_cast<bool>(io.input); }
   std::size_t waiting_input() const { return io.unwritten.size() + io.queued_input.size(); }
   void give_input(std::string_view bytes);
+  void apply_size();
 
   std::atomic<bool> cancel_asked{false};
   std::atomic<bool> kill_asked{false};
+  std::atomic<bool> size_asked{false};
   ProcessResult result = ProcessResult();
 
  protected:
@@ -27834,6 +27921,8 @@ struct Process::State {
   virtual void take_bytes(Output& output, std::string_view bytes) { take_output(output, bytes); }
   // False for one elsewhere, too: the agent there types and answers.
   virtual bool drives_terminal() const { return false; }
+  virtual bool can_resize() const { return true; }  // under the mutex
+  virtual void set_size(TerminalSize size) = 0;
   virtual void release() {}  // frees what a handle need not keep, after the end
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
@@ -27860,7 +27949,9 @@ struct Process::State {
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};
-  std::unique_ptr<TerminalEmulator> terminal = {};  // below the mutex; null: it has none
+  // Below the mutex.
+  std::unique_ptr<TerminalEmulator> terminal = {};  // null: it has none
+  TerminalSize wanted_size = {};                    // with size_asked
 
  private:
   static constexpr std::size_t no_slot = std::size_t(-1);
@@ -27907,6 +27998,7 @@ class LocalRun final : public Process::State {
 
   bool check_options();
   bool drives_terminal() const override { return terminal != nullptr; }
+  void set_size(TerminalSize size) override;
   bool make_pipes(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]);
   bool fail_start(const Launch& launch, SpawnStep step, int error, std::string_view file = {});
@@ -27963,6 +28055,8 @@ class RemoteRun final : public Process::State {
   bool find_end(bool exited, ReadBuffer& buffer, Clock::time_point now) override;
   void fill_status() override { command_->finish(result); }
   void take_bytes(Output& output, std::string_view bytes) override;
+  bool can_resize() const override { return command_->can_resize(); }
+  void set_size(TerminalSize size) override { command_->resize(size); }
   void release() override { command_.reset(); }
   void recover();
 
@@ -27994,15 +28088,25 @@ int open_terminal_end(int terminal) {
 #endif
 }
 
+winsize window_of(TerminalSize size) {
+  winsize window{};
+  window.ws_row = static_cast<unsigned short>(size.rows);
+  window.ws_col = static_cast<unsigned short>(size.cols);
+  return window;
+}
+
+std::string size_problem(const char* verb, TerminalSize size) {
+  return concat("cannot % a terminal of % rows and % columns: it may have 1 to % and 1 to %",
+                {verb, size.rows, size.cols, TerminalSize::max_rows, TerminalSize::max_cols});
+}
+
 // Neither end is inherited or one of 0, 1 and 2. False and errno on failure.
 bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end) {
   // Not the controlling terminal of a host that has none.
   host_end.reset(above_standard_streams(::posix_openpt(O_RDWR | O_NOCTTY)));
   if (!host_end || ::fcntl(host_end.get(), F_SETFD, FD_CLOEXEC) != 0) return false;
   program_end.reset(above_standard_streams(open_terminal_end(host_end.get())));
-  winsize window{};
-  window.ws_row = static_cast<unsigned short>(size.rows);
-  window.ws_col = static_cast<unsigned short>(size.cols);
+  const winsize window = window_of(size);
   termios settings{};
   if (!program_end || ::ioctl(program_end.get(), TIOCSWINSZ, &window) != 0 ||
       ::tcgetattr(program_end.get(), &settings) != 0)
@@ -28019,12 +28123,7 @@ bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end)
 bool Process::State::prepare_screen() {
   const TerminalSize size = {options.terminal_rows, options.terminal_cols};
   if (size.rows == 0 && size.cols == 0) return true;
-  if (size.rows < 1 || size.rows > TerminalSize::max_rows || size.cols < 1 ||
-      size.cols > TerminalSize::max_cols)
-    return fail(SpawnStep::setup, EINVAL,
-                concat("cannot make a terminal of % rows and % columns: it may have 1 to % and 1 "
-                       "to %",
-                       {size.rows, size.cols, TerminalSize::max_rows, TerminalSize::max_cols}));
+  if (!size.is_valid()) return fail(SpawnStep::setup, EINVAL, size_problem("make", size));
   terminal = std::make_unique<TerminalEmulator>(size);
   return true;
 }
@@ -28033,6 +28132,44 @@ Expected<TerminalScreen> Process::State::screen() {
   const std::lock_guard<std::mutex> lock(mutex);
   if (terminal) return terminal->screen();
   return make_error(ErrorCode::unsupported, "it has no terminal: start it with one");
+}
+
+Expected<void> Process::State::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!terminal) return make_error(ErrorCode::unsupported, "it has no terminal: start it with one");
+  if (reaped) return make_error(ErrorCode::io, "it has ended, and its terminal with it");
+  if (!can_resize())
+    return make_error(ErrorCode::unsupported,
+                      "the agent there cannot change the size of a terminal: install "
+                      "codeexec-mcp " CODEEXEC_VERSION_STRING " there");
+  const TerminalSize known = size_asked.load() ? wanted_size : terminal->size();
+  if (size.rows == 0) size.rows = known.rows;
+  if (size.cols == 0) size.cols = known.cols;
+  if (!size.is_valid())
+    return make_error(ErrorCode::invalid_argument, "%", {size_problem("have", size)});
+  wanted_size = size;
+  size_asked.store(true);
+  return {};
+}
+
+// Before the program draws anew, what it has drawn is in the new size, too.
+void Process::State::apply_size() {
+  if (!size_asked.load()) return;
+  TerminalSize size;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    size_asked.store(false);
+    size = wanted_size;
+    terminal->resize(size);
+  }
+  set_size(size);
+}
+
+// Without the pipe the output has failed, and the program is not heard any more.
+void LocalRun::set_size(TerminalSize size) {
+  const winsize window = window_of(size);
+  if (io.out.pipe && ::ioctl(io.out.pipe.get(), TIOCSWINSZ, &window) != 0)
+    add_to_message(concat("the size of its terminal did not change: %", {errno_text(errno)}));
 }
 
 // Makes the terminal the streams of the program.
@@ -28165,6 +28302,7 @@ Clock::time_point Process::State::deadline() const {
 
 void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
   const Clock::time_point now = Clock::now();
+  apply_size();
   output_event(io.out, events_of(set, slot_out), buffer, now);
   output_event(io.err, events_of(set, slot_err), buffer, now);
   const short input_events = events_of(set, slot_input);
@@ -28320,8 +28458,9 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
   // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
-  // time, so that the clock is looked at after each.
-  const int most_reads = options.on_output ? 1 : 16;
+  // time, so that the clock is looked at after each; so may a screen, of which three bytes can fill
+  // every cell.
+  const int most_reads = options.on_output || terminal ? 1 : 16;
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
@@ -28467,6 +28606,7 @@ bool Process::State::more_input() {
   bool ends = false;
   {
     const std::lock_guard<std::mutex> lock(mutex);
+    if (size_asked.load()) return false;  // what was typed after that is for the new size
     io.current_input.clear();
     io.current_input.swap(io.queued_input);
     ends = io.input_ends;
@@ -29365,6 +29505,12 @@ void Process::close_input() const {
 }
 
 Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
+
+Expected<void> Process::resize(int rows, int cols) const {
+  auto asked = state_->resize({rows, cols});
+  if (asked) reactor_->wake();
+  return asked;
+}
 
 OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   return state_->read(stream, cursor, max_lines);
@@ -31350,6 +31496,11 @@ void Execution::close_input() const {
 Expected<TerminalScreen> Execution::screen() const {
   if (state_->process) return state_->process->screen();
   return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
+}
+
+Expected<void> Execution::resize(int rows, int cols) const {
+  if (state_->process) return state_->process->resize(rows, cols);
+  return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
 }
 
 OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
@@ -33862,7 +34013,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 namespace {
 
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
-  const std::string facts = concat("The shell is %.", {to_utf8(shell)});
+  std::string facts = concat("The shell is %.", {to_utf8(shell)});
   const std::string prefix = to_utf8(environment.command_prefix);
   if (!prefix.empty())
     return concat("% Every command line is run with `%` before it; do not write that yourself.",
@@ -34259,6 +34410,8 @@ std::string git_identity() {
 //   told         agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
+//   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
+//                                 agent that has `resizes` in its hello
 //
 // The life of a connection, and of a command on it:
 //
@@ -34308,7 +34461,8 @@ enum class FrameKind : unsigned char {
   input_closed,
   told,
   end,
-  bye
+  bye,
+  resize
 };
 
 }  // namespace
@@ -34624,6 +34778,7 @@ class PlaceLink {
   bool closing_ = false;
   bool has_left_ = false;    // the agent has said `bye`
   std::string reason_ = {};  // why it was lost
+  bool resizes_ = false;     // so its agent can
   Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
   std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
@@ -34678,6 +34833,8 @@ class PlaceCommand : public RemoteCommand {
             FunctionRef<void(std::string_view)> use) override;
   bool ended() const override;
   bool signal(int number) override;
+  bool can_resize() const override;
+  void resize(TerminalSize size) override;
   std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
   void finish(ProcessResult& result) override;
 
@@ -35718,6 +35875,12 @@ bool PlaceAgent::take(const Frame& frame) {
     if (command) command->state->end_input();
     return true;
   }
+  if (is(FrameKind::resize, 8)) {
+    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
+                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
+    if (command && command->state->resize(size)) command->state->apply_size();
+    return size.is_valid();
+  }
   if (is(FrameKind::signal, 1)) {
     const int number = static_cast<unsigned char>(payload[0]);
     if (!command || number == 0 || number > 64) return number <= 64;
@@ -35746,6 +35909,7 @@ bool PlaceAgent::greet(std::string_view text) {
   Json answer = Json::object();
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  set_member(answer, "resizes", true);
   if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
   send(FrameKind::hello, 0, answer.dump());
   return true;
@@ -36228,6 +36392,19 @@ bool PlaceCommand::signal(int number) {
   return true;
 }
 
+bool PlaceCommand::can_resize() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return link_->resizes_;
+}
+
+void PlaceCommand::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (running_)
+    link_->send(FrameKind::resize, id_,
+                number_bytes(static_cast<std::size_t>(size.rows)) +
+                    number_bytes(static_cast<std::size_t>(size.cols)));
+}
+
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
 void PlaceCommand::come_to_an_end() {
   running_ = false;
@@ -36490,6 +36667,7 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
   facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
+  resizes_ = told["resizes"sv].as_bool();
   ground_ = told["ground"sv].as_string();
   const Json& seen = told["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
@@ -38214,7 +38392,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     return Expected<void>();
   };
   std::shared_ptr<PlaceCommand> remote;
-  for (bool again = false; !remote; again = true) {
+  for (bool again = false;; again = true) {
     auto link = place_->connect(command.cancel);
     admission.result.place = link ? (*link)->name() : place_->name;
     if (!link) return fail(link.error(), "place");
@@ -38225,10 +38403,11 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     auto copy = place_->copy_to(*link, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
-    if (sent)
+    if (sent) {
       remote = Place::carry(std::move(*copy), std::move(request), admission);
-    else if (again || !(*copy)->is_lost())
-      return fail(sent.error(), "workspace");
+      break;
+    }
+    if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
@@ -38587,7 +38766,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::stri
   SharedError problem;
   for (const std::string& folder : folders) {
     if (!starts_with(folder, "/"sv)) continue;
-    auto made = create("workspace", "codeexec-copy-"sv, folder.c_str());
+    auto made = create("workspace", "codeexec-copy-"sv, folder);
     if (!made) {
       problem = made.failure();
       continue;
@@ -39183,7 +39362,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       if (stream != Stream::out || done) return;
       held += bytes;
       std::string_view lines = held;
-      for (std::size_t end; !done && (end = lines.find('\n')) != std::string_view::npos;) {
+      for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
         if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
         done = (state & until) != 0;
@@ -40103,6 +40282,14 @@ Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
                     {in_quotes(id)});
 }
 
+Expected<void> Jobs::resize(std::string_view id, int rows, int cols) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  auto asked = (*job)->execution.resize(rows, cols);
+  if (!asked) return with_prefix("background shell %: ", {in_quotes(id)}, asked.error());
+  return asked;
+}
+
 Expected<Jobs::WaitEnd> Jobs::wait(std::string_view id, const Wait& until) const {
   const CancellationPause pause;
   const Clock::time_point deadline = later(Clock::now(), until.time);
@@ -40689,7 +40876,7 @@ class CodeRun {
     // Of a work_dir that is none, the gate says it.
     if (!path && (work_dir_ || language->program.empty())) return not_saved(path.error());
     if (language->program.empty()) return only_save(block.code, *path);
-    const Command command = command_for(block.code, *language, path ? *path : std::string());
+    Command command = command_for(block.code, *language, path ? *path : std::string());
     // A refusal comes before anything is written; run() puts it on the audit log.
     const Result verdict = executor_.check(command);
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
@@ -40701,6 +40888,7 @@ class CodeRun {
       if (auto opened = executor_.open_work_dir(options_.command.work_dir))
         directory = opened.take();
     if (saves && !save(block.code, *path)) return false;
+    if (saves) save_again_when_approved(command, *path);
     result_.results.push_back(executor_.run(command));
     if (saves && passing &&
         (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
@@ -40814,6 +41002,19 @@ class CodeRun {
     result_.files.push_back(path);
     record_save(nullptr, concat("save %", {in_quotes(path)}), code);
     return true;
+  }
+
+  // Other commands may change the file while a person is asked, who approves this code.
+  void save_again_when_approved(Command& command, const std::string& path) const {
+    auto ask = command.on_ask ? command.on_ask : executor_.options().on_ask;
+    if (!ask || command.code.empty()) return;
+    command.on_ask = [this, ask = std::move(ask), &command, &path](Approval& approval) {
+      ask(approval);
+      if (!approval.allowed) return;
+      const auto ok = write(command.code, path);
+      approval.allowed = ok.has_value();
+      if (!ok) approval.problem = concat("its code cannot be saved: %", {ok.error().message});
+    };
   }
 
   // What is not run passes no gate, but for its directory.
@@ -43258,7 +43459,7 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   Expected<void> result;
   for (Container* const container : containers) {
     auto removed = container->finish_removal();
-    if (result) result = std::move(removed);
+    if (result) result = removed;
   }
   return result;
 }
@@ -44045,7 +44246,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   command.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
-    return make_error(ErrorCode::io, "%", {std::move(result.message)});
+    return make_error(ErrorCode::io, "%", {result.message});
   return result;
 }
 
@@ -44180,6 +44381,7 @@ inline constexpr std::string_view client_info_key = "io.modelcontextprotocol/cli
 inline constexpr std::string_view log_level_key = "io.modelcontextprotocol/logLevel";
 inline constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
 inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tasks";
+inline constexpr std::string_view related_task_key = "io.modelcontextprotocol/related-task";
 inline constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
 
 inline constexpr int parse_error = -32700;
@@ -44198,11 +44400,12 @@ inline constexpr std::size_t most_listened = 4096;     // bytes of the URIs of e
 inline constexpr std::size_t most_questions = 16;      // open ones; each has a thread and an answer
 inline constexpr std::size_t most_tasks = 16;          // that run or are kept; each has a result
 inline constexpr std::size_t task_envelope = 768;      // bytes around the result of one
-inline constexpr std::size_t most_values = 1000000;    // in one message: 100 MB at the worst
-inline constexpr std::size_t longest_notice = 4096;    // bytes of a progress message
-inline constexpr std::size_t deepest_output = 60;      // clients give up at 64 levels and more
-inline constexpr std::size_t longest_envelope = 160;   // bytes around id, result and serverInfo
-inline constexpr std::size_t smallest_reply = 4096;    // lower bound of ServerOptions::max_reply
+inline constexpr std::size_t most_result_requests = 64;  // tasks/result that wait for an end
+inline constexpr std::size_t most_values = 1000000;      // in one message: 100 MB at the worst
+inline constexpr std::size_t longest_notice = 4096;      // bytes of a progress message
+inline constexpr std::size_t deepest_output = 60;        // clients give up at 64 levels and more
+inline constexpr std::size_t longest_envelope = 160;     // bytes around id, result and serverInfo
+inline constexpr std::size_t smallest_reply = 4096;      // lower bound of ServerOptions::max_reply
 inline constexpr unsigned answered_bad_lines = 8;   // in a row; later ones could be an echo of ours
 inline constexpr unsigned answered_bad_ids = 1000;  // in a row, of those whose id can be read
 // A handler that returns within quick_time is short. A short one may lose its processor for a while
@@ -44257,8 +44460,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
 // The problem with a tool, or an empty text.
 std::string tool_problem(const Tool& tool);
 
-// The tool as tools/list shows it.
-std::string listing_of(const Tool& tool);
+// The tool as tools/list shows it; `tasks`: with the member that offers those of 2025-11-25.
+std::string listing_of(const Tool& tool, bool tasks);
 
 using Tools = std::vector<std::shared_ptr<const Tool>>;
 
@@ -44285,8 +44488,8 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
 
 ToolResult failure_of(std::string_view tool, std::string_view what);
 
-// `server_info` is empty in the legacy era, whose results carry neither it nor a resultType.
-std::string result_text(const ToolResult& result, std::string_view server_info);
+// `meta` is a member that its `_meta` gets, or empty. Only the modern era has a resultType.
+std::string result_text(const ToolResult& result, bool modern, std::string_view meta);
 
 // The error in the envelope of a request in the modern era, if there is one.
 std::optional<RpcError> envelope_error(const Json& meta);
@@ -45229,7 +45432,7 @@ std::string annotations_of(const Tool& tool) {
   return text;
 }
 
-std::string listing_of(const Tool& tool) {
+std::string listing_of(const Tool& tool, bool tasks) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
   append_member(text, "name"sv, tool.name);
@@ -45242,6 +45445,7 @@ std::string listing_of(const Tool& tool) {
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())
     append_all(text, ",\"annotations\":{%}", {std::string_view(annotations).substr(1)});
+  if (tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
   text += '}';
   return text;
 }
@@ -45363,6 +45567,9 @@ struct OpenCall : Call::State {
     return task;
   }
 
+  // The member of the `_meta` of what is sent about a task of the legacy era; else empty.
+  std::string related_task() const;
+
   // Takes one of the notices that the call may send. False: none is left. Needs the mutex.
   bool may_notify();
 
@@ -45386,12 +45593,14 @@ struct OpenCall : Call::State {
   Clock::time_point task_at = Clock::time_point::max();
   bool hidden = false;  // cannot be found by its id
 
-  // The task that it has become; needs the mutex of Tasks.
+  // The task that it has become; needs the mutex of Tasks. In the legacy era the id is there before
+  // the call begins.
   std::string task_id = {};
   std::string task_began = {};
   std::string task_changed = {};
   Clock::time_point task_expires = {};
   std::string outcome = {};  // the member that the result is in; empty: it works
+  bool tool_failed = false;  // by that result
 
   // The open question; needs the mutex of Questions.
   std::string question_key = {};  // empty: there is none
@@ -45435,7 +45644,7 @@ class Questions {
   bool ended_ = false;
 };
 
-// Calls of the modern era that have become tasks: their client has the id of one in place of the
+// Calls that have become tasks, of both eras: their client has the id of one in place of the
 // result, and asks for it. A task leaves the table an hour after its beginning, or when it has
 // ended and others need its place.
 class Tasks {
@@ -45447,22 +45656,40 @@ class Tasks {
 
   void end();
 
-  CallPtr find(std::string_view id);
+  // A task of a client of this era.
+  CallPtr find(std::string_view id, bool modern);
 
-  // Keeps the answer of a call, the text of a reply, if it is a task.
-  void complete(OpenCall& call, const std::string& text);
+  // Those of 2025-11-25, the oldest first.
+  std::vector<CallPtr> list();
 
-  // Ends it as cancelled, if it works.
-  void cancel(OpenCall& call);
+  // Keeps the answer of a call, the text of a reply, if it is a task that works. `tool_failed`: the
+  // result says so. Returns the requests that wait for it.
+  std::vector<Id> complete(OpenCall& call, const std::string& text, bool tool_failed);
+
+  // Ends it as cancelled. False: it does not work any more.
+  bool cancel(OpenCall& call, std::vector<Id>& requests);
+
+  // Whether the task has ended. If not, the request waits for that; `id` stays if it cannot.
+  bool await(const CallPtr& call, Id& id);
+
+  // The reply to a request for the result of a task that has ended.
+  std::string reply(const Id& id, const OpenCall& call);
+
+  // Of the requests that wait.
+  bool has_request(const Id& id);
+  void remove_request(const Id& id);
 
   // The members that say how it is; `question` is the open one, or empty.
   std::string describe(const OpenCall& call, const std::string& question);
 
  private:
+  const char* status_of(const OpenCall& call, bool asks) const;
   void drop_expired();
+  std::vector<Id> take_requests(const OpenCall& call);
 
   std::mutex mutex_;
-  std::vector<CallPtr> tasks_ = {};  // the oldest first
+  std::vector<CallPtr> tasks_ = {};                    // the oldest first
+  std::vector<std::pair<Id, CallPtr>> requests_ = {};  // that wait for the end of a task
 };
 
 // The clients that listen: the subscriptions of the modern era, and the log level of the other. It
@@ -45609,7 +45836,7 @@ class Replies {
   void fail(const Request& request, const RpcError& error);
   void fail(const Request& request, int code, std::string_view message);
   void deliver(Batch* batch, std::string text);
-  std::string answer_text(const OpenCall& call, const ToolResult& reply) const;
+  std::string answer_text(const OpenCall& call, ToolResult& result) const;
   std::string question_text(const OpenCall& call) const;
   void log(std::string_view text);
 
@@ -45643,7 +45870,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   Expected<Json> elicit(OpenCall& call, std::string_view message, const Json& schema,
                         std::chrono::milliseconds timeout);
 
-  // Answers the request of a call with a task, if it is not answered yet.
+  // Answers the request of a call of the modern era with a task, if it is not answered yet.
   void make_task(const CallPtr& call);
 
   void announce(std::string_view uri, const Json& data) { listeners_.announce(uri, data); }
@@ -45675,17 +45902,26 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_task_get(Request&& request);
   void on_task_update(Request&& request);
   void on_task_cancel(Request&& request);
+  void on_task_result(Request&& request);
+  void on_task_list(Request&& request);
+  bool begin_task(const CallPtr& call);
+  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
+  void send_result(const Id& id, const OpenCall& call);
   CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
   void on_response(const Json& message);
   bool in_use(const Id& id);
+  // Whether the client may have the tasks of 2025-11-25.
+  bool has_tasks(const Request& request) const {
+    return !request.modern && negotiated_ == newest_legacy_version;
+  }
   bool park(OpenCall& call);
   void cancel(const Id& id);
   void refuse_line(const Id& id, int code, std::string_view message);
 
   // calls
-  void answer(const CallPtr& call, const ToolResult& reply);
+  void answer(const CallPtr& call, ToolResult reply);
   ToolResult invoke(const CallPtr& call);
 
   std::vector<ToolEntry> tools_ = {};
@@ -45912,20 +46148,19 @@ ToolResult failure_of(std::string_view tool, std::string_view what) {
   return ToolResult::error(concat("The result of % %.", {tool, what}));
 }
 
-std::string result_text(const ToolResult& result, std::string_view server_info) {
+std::string result_text(const ToolResult& result, bool modern, std::string_view own_meta) {
   std::string text = "{";
-  if (!server_info.empty()) text += "\"resultType\":\"complete\",";
+  if (modern) text += "\"resultType\":\"complete\",";
   append_content(text, result);
   // Legacy clients know objects only; others read the text.
-  if (result.structured && (!server_info.empty() || result.structured->is_object())) {
+  if (result.structured && (modern || result.structured->is_object())) {
     text += ",\"structuredContent\":";
     result.structured->dump_to(text);
   }
   if (result.is_error) text += ",\"isError\":true";
-  std::string meta;
-  if (!server_info.empty()) meta = concat("\"%\":%", {server_info_key, server_info});
+  std::string meta(own_meta);
   for (const Json::Member& member : result.meta.members()) {
-    if (!server_info.empty() && member.name == server_info_key) continue;
+    if (starts_with(own_meta, concat("\"%\":", {member.name}))) continue;
     if (!meta.empty()) meta += ',';
     append_string(meta, member.name);
     meta += ':';
@@ -46097,6 +46332,7 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
 // Cancels the call with this id, or ends the subscription. Another id has no effect.
 void Session::cancel(const Id& id) {
   listeners_.remove(id);
+  tasks_.remove_request(id);
   if (id.key.empty()) return;
   bool was_waiting = false;
   const CallPtr call = pool_.withdraw(id, was_waiting);
@@ -46143,9 +46379,11 @@ const Session::Method* Session::find_method(std::string_view name) {
       {"logging/setLevel", true, false, true, &Session::on_set_level},
       {"initialize", true, false, false, &Session::on_initialize},
       {"server/discover", false, true, false, &Session::on_discover},
-      {"tasks/get", false, true, false, &Session::on_task_get},
+      {"tasks/get", true, true, false, &Session::on_task_get},
       {"tasks/update", false, true, false, &Session::on_task_update},
-      {"tasks/cancel", false, true, false, &Session::on_task_cancel},
+      {"tasks/cancel", true, true, false, &Session::on_task_cancel},
+      {"tasks/result", true, false, false, &Session::on_task_result},
+      {"tasks/list", true, false, false, &Session::on_task_list},
       {"subscriptions/listen", false, true, false, &Session::on_listen},
   };
   for (const Method& method : methods)
@@ -46168,13 +46406,17 @@ void Session::on_request(Request request) {
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
     return fail(request, method_not_found, concat("Method not found: %", {in_quotes(name)}));
+  if (!request.modern && starts_with(name, "tasks/"sv) && !has_tasks(request))
+    return fail(request, method_not_found, "Tasks need protocol version 2025-11-25"sv);
   if (!request.modern && method->needs_initialize && negotiated_.empty())
     return fail(request, invalid_params,
                 "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   (this->*method->serve)(std::move(request));
 }
 
-bool Session::in_use(const Id& id) { return pool_.has(id) || listeners_.has(id); }
+bool Session::in_use(const Id& id) {
+  return pool_.has(id) || listeners_.has(id) || tasks_.has_request(id);
+}
 
 void Session::on_ping(Request&& request) { reply(request, "{}"sv); }
 
@@ -46191,8 +46433,11 @@ void Session::on_initialize(Request&& request) {
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
-  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}},\"serverInfo\":%",
-             {server_info_});
+  append_all(result, ",\"capabilities\":{\"logging\":{},\"tools\":{}%},\"serverInfo\":%",
+             {has_tasks(request)
+                  ? ",\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}"
+                  : "",
+              server_info_});
   append_optional(result, "instructions"sv, options_.instructions);
   result += '}';
   reply(request, result);
@@ -46221,7 +46466,7 @@ void Session::on_list(Request&& request) {
   bool first = true;
   for (const ToolEntry& entry : tools_) {
     if (!std::exchange(first, false)) result += ',';
-    result += listing_of(*entry.tool);
+    result += listing_of(*entry.tool, has_tasks(request));
   }
   result += ']';
   if (request.modern) append_all(result, ",\"resultType\":\"complete\",%", {modern_list_members()});
@@ -46266,6 +46511,9 @@ void Session::on_call(Request&& received) {
   const Json* arguments = request.params().find("arguments"sv);
   if (arguments && !arguments->is_object())
     return fail(request, invalid_params, "Invalid params: arguments must be an object"sv);
+  const bool asks_for_task = has_tasks(request) && request.params().find("task"sv);
+  if (asks_for_task && !request.params()["task"sv].is_object())
+    return fail(request, invalid_params, "Invalid params: task must be an object"sv);
   call->session = shared_from_this();
   call->tool = call->entry->tool;
   call->request_id = request.id.spelling;
@@ -46281,8 +46529,10 @@ void Session::on_call(Request&& received) {
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
+  if (asks_for_task && !begin_task(call))
+    return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
-                             (tasks ? task_envelope + server_info_.size() : 0);
+                             (tasks || asks_for_task ? task_envelope + server_info_.size() : 0);
   const std::size_t most = most_bytes(request);
   call->max_result = most - std::min(most, around);
   std::string problem = check_arguments(*call->tool, *call->arguments, call->converted);
@@ -46429,10 +46679,13 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
     return make_error(ErrorCode::invalid_argument, "elicit: requested_schema is no flat object");
   std::string ask = "\"method\":\"elicitation/create\",\"params\":{";
   append_member(ask, "message"sv, message);
-  append_all(ask, ",\"requestedSchema\":%}", {schema.dump()});
+  append_all(ask, ",\"requestedSchema\":%", {schema.dump()});
+  const bool modern = call.request.modern;
+  const std::string about = call.related_task();
+  if (!about.empty()) append_all(ask, ",\"_meta\":{%}", {about});
+  ask += '}';
   if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
     return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
-  const bool modern = call.request.modern;
   const std::string name = modern ? random_hex(16) : std::to_string(++asked_);
   if (name.empty()) return system_error(errno, "elicit: random numbers");
   std::string question = concat("\"inputRequests\":{\"%\":{%}}", {question_name, ask});
@@ -46446,9 +46699,11 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   const bool sent = modern ? parked || call.is_task() : !call.is_done();
   if (!sent) questions_.drop(call);
   if (sent && !modern) outbox_.send(concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}\n", {name, ask}));
+  if (sent && !about.empty()) task_changed(call);
   const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(question_time);
   const int error = questions_.wait(call, std::min(timeout, most));
   pool_.end_waiting();
+  if (sent && !about.empty()) task_changed(call);
   if (error == 0) return answer_of(call.answer, schema);
   if (parked) {
     pool_.remove(call);  // no request is left that its result could answer
@@ -46618,7 +46873,9 @@ void Listeners::announce(std::string_view uri, const Json& data) {
 }  // namespace mcp
 
 // mcp/tasks.cpp -----------------------------------------------------------------------------------
-// The session: calls that take long become tasks (the extension io.modelcontextprotocol/tasks).
+// The session: calls that take long become tasks. Both eras have them, in one table.
+//
+// 2026-07-28, the extension io.modelcontextprotocol/tasks: the server decides.
 //
 //   tools/call --> answered within task_time: the result, as ever
 //              --> not: {"resultType":"task","taskId":...}, and the call goes on without a request
@@ -46629,6 +46886,12 @@ void Listeners::announce(std::string_view uri, const Json& data) {
 //      +--> cancelled                   by tasks/cancel; what the handler returns is dropped
 //
 // So a client that asks for tasks gets what is short at once, and needs no more for it.
+//
+// 2025-11-25: the client decides, call by call. States are the same ones, but `failed` is also what
+// the tool says to have failed. A question goes to the client as ever.
+//
+//   tools/call with `task` --> {"task":{"taskId":...}} at once; each change is notified
+//   tasks/get: the state; tasks/result: waits for the end, then what the call would have given
 
 namespace mcp {
 namespace {
@@ -46637,6 +46900,11 @@ constexpr std::string_view cancelled_outcome = "cancelled";
 
 bool knows_tasks(const Json& capabilities) {
   return capabilities["extensions"sv][tasks_extension].is_object();
+}
+
+std::string OpenCall::related_task() const {
+  if (request.modern || task_id.empty()) return {};
+  return concat("\"%\":{\"taskId\":\"%\"}", {related_task_key, task_id});
 }
 
 bool Tasks::add(const CallPtr& call) {
@@ -46673,44 +46941,109 @@ void Tasks::remove(const OpenCall& call) {
 void Tasks::end() {
   const std::lock_guard<std::mutex> lock(mutex_);
   tasks_.clear();
+  requests_.clear();
 }
 
-CallPtr Tasks::find(std::string_view id) {
+CallPtr Tasks::find(std::string_view id, bool modern) {
   const std::lock_guard<std::mutex> lock(mutex_);
   drop_expired();
-  const auto found = find_where(tasks_, [&](const CallPtr& task) { return task->task_id == id; });
+  const auto found = find_where(tasks_, [&](const CallPtr& task) {
+    return task->task_id == id && task->request.modern == modern;
+  });
   return found == tasks_.end() ? nullptr : *found;
 }
 
-// A text in JSON cannot have the name of a member and its colon: the first one is the member.
-void Tasks::complete(OpenCall& call, const std::string& text) {
+std::vector<CallPtr> Tasks::list() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (call.task_id.empty() || !call.outcome.empty() || text.empty()) return;
-  const std::size_t at = std::min(text.find("\"result\":"), text.find("\"error\":"));
-  call.outcome = text.substr(at, text.size() - at - 1);
-  call.task_changed = utc_time(::time(nullptr));
+  drop_expired();
+  std::vector<CallPtr> all;
+  for (const CallPtr& task : tasks_)
+    if (!task->request.modern) all.push_back(task);
+  return all;
 }
 
-void Tasks::cancel(OpenCall& call) {
+// Needs the mutex.
+std::vector<Id> Tasks::take_requests(const OpenCall& call) {
+  std::vector<Id> taken;
+  for (auto at = requests_.begin(); at != requests_.end();) {
+    if (at->second.get() == &call) {
+      taken.push_back(std::move(at->first));
+      at = requests_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  return taken;
+}
+
+bool Tasks::await(const CallPtr& call, Id& id) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!call.outcome.empty()) return;
+  if (!call->outcome.empty()) return true;
+  if (requests_.size() < most_result_requests)
+    requests_.emplace_back(std::exchange(id, Id()), call);
+  return false;
+}
+
+bool Tasks::has_request(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return find_where(requests_, [&](const auto& each) { return each.first.key == id.key; }) !=
+         requests_.end();
+}
+
+void Tasks::remove_request(const Id& id) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found =
+      find_where(requests_, [&](const auto& each) { return each.first.key == id.key; });
+  if (found != requests_.end()) requests_.erase(found);
+}
+
+std::string Tasks::reply(const Id& id, const OpenCall& call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.outcome == cancelled_outcome)
+    return error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+  return concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+}
+
+// A text in JSON cannot have the name of a member and its colon: the first one is the member.
+std::vector<Id> Tasks::complete(OpenCall& call, const std::string& text, bool tool_failed) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (call.task_id.empty() || !call.outcome.empty() || text.empty()) return {};
+  const std::size_t at = std::min(text.find("\"result\":"), text.find("\"error\":"));
+  call.outcome = text.substr(at, text.size() - at - 1);
+  call.tool_failed = tool_failed;
+  call.task_changed = utc_time(::time(nullptr));
+  return take_requests(call);
+}
+
+bool Tasks::cancel(OpenCall& call, std::vector<Id>& requests) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!call.outcome.empty()) return false;
   call.outcome = cancelled_outcome;
   call.task_changed = utc_time(::time(nullptr));
+  requests = take_requests(call);
+  return true;
+}
+
+// Needs the mutex.
+const char* Tasks::status_of(const OpenCall& call, bool asks) const {
+  if (call.outcome.empty()) return asks ? "input_required" : "working";
+  if (call.outcome == cancelled_outcome) return "cancelled";
+  if (!starts_with(call.outcome, "\"r"sv)) return "failed";
+  return !call.request.modern && call.tool_failed ? "failed" : "completed";
 }
 
 std::string Tasks::describe(const OpenCall& call, const std::string& question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string& outcome = call.outcome;
-  const bool has_result = !outcome.empty() && outcome != cancelled_outcome;
-  const char* status = question.empty() ? "working" : "input_required";
-  if (has_result) status = starts_with(outcome, "\"r"sv) ? "completed" : "failed";
-  if (outcome == cancelled_outcome) status = "cancelled";
+  const bool modern = call.request.modern;
+  const std::string_view unit = modern ? "Ms"sv : ""sv;
   std::string text = concat(
-      "\"taskId\":\"%\",\"status\":\"%\",\"createdAt\":\"%Z\",\"lastUpdatedAt\":\"%Z\",\"ttlMs\":%,"
-      "\"pollIntervalMs\":500",
-      {call.task_id, status, call.task_began, call.task_changed,
-       std::chrono::milliseconds(keep_task_time).count()});
-  if (has_result) return concat("%,%", {text, outcome});
+      "\"taskId\":\"%\",\"status\":\"%\",\"createdAt\":\"%Z\",\"lastUpdatedAt\":\"%Z\",\"ttl%\":%,"
+      "\"pollInterval%\":500",
+      {call.task_id, status_of(call, !question.empty()), call.task_began, call.task_changed, unit,
+       std::chrono::milliseconds(keep_task_time).count(), unit});
+  if (!modern) return text;
+  if (!outcome.empty() && outcome != cancelled_outcome) return concat("%,%", {text, outcome});
   if (outcome.empty() && !question.empty()) return concat("%,%", {text, question});
   return text;
 }
@@ -46734,10 +47067,39 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
+// Answers the request of a call of the legacy era with a task, before the call begins. False: there
+// is no place for one.
+bool Session::begin_task(const CallPtr& call) {
+  if (!tasks_.add(call)) return false;
+  call->task = call->hidden = true;
+  outbox_.send(reply_text(call->request.id.spelling,
+                          concat("{\"task\":{%}}", {tasks_.describe(*call, std::string())})) +
+               '\n');
+  return true;
+}
+
+// Tells a client of the legacy era; `requests` have waited for the end.
+void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
+  if (call.request.modern) return;
+  outbox_.offer(
+      concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
+             {tasks_.describe(call, questions_.question_of(call))}));
+  for (const Id& id : requests) send_result(id, call);
+}
+
+// An id that is longer than that of the call may not fit.
+void Session::send_result(const Id& id, const OpenCall& call) {
+  std::string text = tasks_.reply(id, call);
+  if (text.size() >= options_.max_reply)
+    text =
+        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  outbox_.send(std::move(text) + '\n');
+}
+
 // Null, and the request is answered: there is no such task.
 CallPtr Session::task_of(const Request& request) {
   const Json& params = request.params();
-  if (!knows_tasks(params["_meta"sv][capabilities_key])) {
+  if (request.modern && !knows_tasks(params["_meta"sv][capabilities_key])) {
     RpcError error = rpc_error(missing_capability, "The client has not declared tasks"sv);
     const Json extensions = Json::object({{std::string(tasks_extension), Json::object()}});
     error.data =
@@ -46745,7 +47107,7 @@ CallPtr Session::task_of(const Request& request) {
     fail(request, error);
     return nullptr;
   }
-  CallPtr call = tasks_.find(params["taskId"sv].as_string());
+  CallPtr call = tasks_.find(params["taskId"sv].as_string(), request.modern);
   if (!call) fail(request, invalid_params, "Unknown taskId: the task is over, or never was"sv);
   return call;
 }
@@ -46756,8 +47118,11 @@ void Replies::acknowledge(const Request& request, std::string_view members) {
 }
 
 void Session::on_task_get(Request&& request) {
-  if (const CallPtr call = task_of(request))
-    acknowledge(request, tasks_.describe(*call, questions_.question_of(*call)) + ',');
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  const std::string state = tasks_.describe(*call, questions_.question_of(*call));
+  if (!request.modern) return reply(request, concat("{%}", {state}));
+  acknowledge(request, state + ',');
 }
 
 void Session::on_task_update(Request&& request) {
@@ -46770,10 +47135,37 @@ void Session::on_task_update(Request&& request) {
 void Session::on_task_cancel(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
-  tasks_.cancel(*call);
+  std::vector<Id> requests;
+  const bool cancelled = tasks_.cancel(*call, requests);
+  if (!request.modern && !cancelled)
+    return fail(request, invalid_params, "The task has ended already"sv);
+  if (!request.modern) (void)call->finish();
   call->cancel.cancel();
   questions_.drop(*call);
-  acknowledge(request, ""sv);
+  if (request.modern) return acknowledge(request, ""sv);
+  reply(request, concat("{%}", {tasks_.describe(*call, std::string())}));
+  task_changed(*call, requests);
+}
+
+void Session::on_task_result(Request&& request) {
+  const CallPtr call = task_of(request);
+  if (!call) return;
+  if (tasks_.await(call, request.id)) {
+    send_result(request.id, *call);
+  } else if (!request.id.spelling.empty()) {
+    fail(request, internal_error,
+         concat("Too many requests wait for tasks: at most %", {most_result_requests}));
+  }
+}
+
+void Session::on_task_list(Request&& request) {
+  if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
+  std::string tasks;
+  for (const CallPtr& call : tasks_.list()) {
+    if (!tasks.empty()) tasks += ',';
+    append_all(tasks, "{%}", {tasks_.describe(*call, questions_.question_of(*call))});
+  }
+  reply(request, concat("{\"tasks\":[%]}", {tasks}));
 }
 
 }  // namespace
@@ -46795,13 +47187,14 @@ namespace mcp {
 namespace {
 
 std::string progress_text(std::string_view token, double progress, std::optional<double> total,
-                          std::string_view message) {
+                          std::string_view message, std::string_view meta) {
   std::string text = concat(
       "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
       "progress\",\"params\":{\"progressToken\":%,\"progress\":%",
       {token, Json(progress).dump()});
   if (total && std::isfinite(*total)) append_all(text, ",\"total\":%", {Json(*total).dump()});
   append_optional(text, "message"sv, utf8_prefix(message, longest_notice));
+  if (!meta.empty()) append_all(text, ",\"_meta\":{%}", {meta});
   text += "}}\n";
   return text;
 }
@@ -46878,15 +47271,18 @@ ToolResult Session::invoke(const CallPtr& call) {
 #endif
 }
 
-void Session::answer(const CallPtr& call, const ToolResult& reply) {
+void Session::answer(const CallPtr& call, ToolResult reply) {
   release(*call);  // before the client can ask again
   // This saves the work of writing the answer; finish() decides whether it is sent.
   const bool dropped = call->is_done() && !call->is_task();
   std::string text = dropped ? std::string() : answer_text(*call, reply);
-  const bool is_sent = call->finish();
+  const bool ends = call->finish();
+  const bool is_sent = ends && !call->is_task();
   pool_.remove(*call);
-  if (!is_sent) tasks_.complete(*call, text);
-  if (is_sent) {
+  if (!is_sent) {
+    const std::vector<Id> requests = tasks_.complete(*call, text, reply.is_error);
+    if (ends) task_changed(*call, requests);
+  } else {
     if (call->by_reader)
       outbox_.send_later(std::move(text) + '\n');
     else
@@ -46895,14 +47291,16 @@ void Session::answer(const CallPtr& call, const ToolResult& reply) {
   call->request.batch.reset();
 }
 
-std::string Replies::answer_text(const OpenCall& call, const ToolResult& result) const {
+// `result` becomes the one that is sent.
+std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const {
   const std::string& tool = call.tool->name;
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
-  const std::string_view info =
-      call.request.modern ? std::string_view(server_info_) : std::string_view();
+  const bool modern = call.request.modern;
+  const std::string meta =
+      modern ? concat("\"%\":%", {server_info_key, server_info_}) : call.related_task();
   const auto of_result = [&](const ToolResult& some) {
-    return reply_text(id, result_text(some, info));
+    return reply_text(id, result_text(some, modern, meta));
   };
   if (const std::optional<RpcError>& error = result.rpc_error) {
     std::string text = error_text(id, *error);
@@ -46914,7 +47312,7 @@ std::string Replies::answer_text(const OpenCall& call, const ToolResult& result)
         id,
         rpc_error(internal_error, concat("Internal error: % gave no structured content", {tool})));
   const std::string problem = result_problem(result);
-  if (!problem.empty()) return of_result(failure_of(tool, problem));
+  if (!problem.empty()) return of_result(result = failure_of(tool, problem));
   if (!call.tool->output_schema.is_null() && !result.is_error) {
     const std::string wrong =
         mismatch(call.tool->output_schema, *result.structured, "structuredContent");
@@ -46925,11 +47323,9 @@ std::string Replies::answer_text(const OpenCall& call, const ToolResult& result)
   }
   std::string text = of_result(result);
   if (text.size() < most) return text;
-  return of_result(failure_of(
-      tool,
-      concat(
-          "was dropped, because it is % bytes long as JSON and at most % can be sent; ask for less",
-          {text.size(), most})));
+  return of_result(result = failure_of(tool, concat("was dropped, because it is % bytes long as "
+                                                    "JSON and at most % can be sent; ask for less",
+                                                    {text.size(), most})));
 }
 
 void Replies::send_progress(OpenCall& call, double progress, std::optional<double> total,
@@ -46940,7 +47336,7 @@ void Replies::send_progress(OpenCall& call, double progress, std::optional<doubl
   if (!call.may_notify()) return;
   call.last_progress = progress;
   // The mutex of the call keeps the answer from overtaking this. offer() never waits.
-  outbox_.offer(progress_text(call.progress_token, progress, total, message));
+  outbox_.offer(progress_text(call.progress_token, progress, total, message, call.related_task()));
 }
 
 void Replies::log(std::string_view text) {
@@ -47246,7 +47642,9 @@ void Session::read_input(const Pool::Thread& self) {
 
 bool Session::run_call(const CallPtr& call) {
   const Clock::time_point start = Clock::now();
-  const ToolResult reply = invoke(call);
+  // A task can be cancelled before its turn comes.
+  const ToolResult reply =
+      call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
   const bool quick = Clock::now() - start < quick_time;
   answer(call, reply);
   return quick;
@@ -47982,7 +48380,7 @@ function verdict(r) {
 // The first program of a command, without its folder.
 function programOf(r) {
   const word = /^\s*(?:\w+=\S*\s+)*([^\s;|&<>()]+)/.exec(textOf(r.command));
-  return word ? word[1].replace(/.*\/(?=.)/, '').slice(0, 60) : '';
+  return word ? word[1].replace(/^.*\/(?=.)/, '').slice(0, 60) : '';
 }
 // A connection as one text: its end, and the verdict unless that is "allowed".
 function peer(c) {
@@ -47993,14 +48391,17 @@ function peer(c) {
     (c.verdict && c.verdict !== 'allowed' ? ` (${textOf(c.verdict)})` : '');
 }
 
-let last = {};
+// A record whose time cannot be read stands at that of the one before it.
+let last = {}, time = 0;
 const items = $('records').textContent.split('\n').filter(Boolean).map((line) => {
   const r = {...last, ...JSON.parse(line)};
   last = {};
   for (const name of kept) last[name] = r[name];
-  return {r, at: Date.parse(r.time), ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
+  const told = Date.parse(r.time);
+  if (told >= 0 && told < 2e14) time = told;
+  return {r, at: time, ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
     who: textOf(r.agent_id) || textOf(r.client) || `${textOf(r.host)} ${textOf(r.pid)}`};
-}).filter((item) => item.at >= 0 && item.at < 2e14).sort((a, b) => a.at - b.at);
+}).sort((a, b) => a.at - b.at);
 const summary = JSON.parse($('summary').textContent);
 let begin = items.length ? items[0].at : 0, end = begin + 1000;
 for (const item of items) end = Math.max(end, item.at + Math.min(item.ms, 864e5));
@@ -48163,10 +48564,10 @@ function drawPlots() {
 
 // the list --------------------------------------------------------------------------------------
 
-const shapes = {time: null, command: null, code: null, message: null, stdout: null, stderr: null,
-  rule_begin: null, rule_end: null, cut: null, connections: null, changed_files: null,
-  duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes, stderr_bytes: bytes,
-  command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
+  stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
+  changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
+  stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
 const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
 // The command, with what the rule objects to marked. Offsets count bytes.
 function commandOf(r) {
@@ -48354,7 +48755,7 @@ Json cut_value(const Json& value, std::size_t& room, bool& is_cut) {
     // So that the texts after this one have room, too.
     const std::size_t most = std::max(room / 2, least_text);
     is_cut = is_cut || text.size() > most;
-    take(std::min(text.size(), most));
+    take(std::min(text.size(), most) + 2);
     return head_and_tail(text, most, 0);
   }
   take(8);
@@ -48425,9 +48826,13 @@ class PageWriter {
     }
     for (const Json::Member& member : record.members()) {
       if (has_entry(kept_members, member.name) || has_entry(dropped_members, member.name)) continue;
+      if (room == 0 && members.size() > most_members) {
+        is_cut = true;
+        break;
+      }
       members.push_back({std::string(utf8_prefix(member.name, longest_member_name)),
                          cut_value(member.value, room, is_cut)});
-      if (room == 0 && members.size() > most_members) break;
+      room -= std::min(room, member.name.size());
     }
     if (is_cut) members.push_back({"cut", true});
     const std::size_t size = waiting_.size();
@@ -48587,16 +48992,15 @@ void append_fenced(std::string& out, std::string_view language, std::string_view
   std::size_t longest = 2;
   std::size_t run = 0;
   std::string body;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  std::size_t begin = 0;  // of what is not yet in the body
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    const char c = at < text.size() ? text[at] : '\0';
     run = c == '`' ? run + 1 : 0;
     longest = std::max(longest, run);
-    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
-      body += c;
-    } else {
-      body += "\\x";
-      append_hex(body, byte);
-    }
+    if (at < text.size() && c != '\n' && c != '\t') continue;
+    body += printable(text.substr(begin, at - begin));
+    if (at < text.size()) body += c;
+    begin = at + 1;
   }
   const std::string fence(longest + 1, '`');
   append_all(out, "\n%%\n%%%\n",
@@ -49869,16 +50273,11 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// Takes over the size that a call asks for, if it wants a terminal. The start checks it.
-void set_terminal_size(Command& command, const mcp::Call& call) {
-  const auto number = [&call](std::string_view name, int otherwise) {
-    const Json& value = call.argument(name);
-    return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
-                             : otherwise;
-  };
-  if (!call.argument("terminal"sv).as_bool()) return;
-  command.terminal_rows = number("rows"sv, 24);
-  command.terminal_cols = number("cols"sv, 80);
+// One side of the size that a call asks for. Whoever takes it checks it.
+int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
+  const Json& value = call.argument(name);
+  return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
+                           : otherwise;
 }
 
 // What a call types: the text, then the keys.
@@ -49925,7 +50324,10 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
-  set_terminal_size(command, call);
+  if (call.argument("terminal"sv).as_bool()) {
+    command.terminal_rows = cells_asked(call, "rows"sv, 24);
+    command.terminal_cols = cells_asked(call, "cols"sv, 80);
+  }
   if (command.terminal_rows == 0 &&
       (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
@@ -50016,6 +50418,10 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const auto typed = typed_text(set, call);
   if (!typed) return failed(typed.error().message);
   const std::string& input = *typed;
+  const int rows = cells_asked(call, "rows"sv, 0);
+  const int cols = cells_asked(call, "cols"sv, 0);
+  if (rows != 0 || cols != 0)
+    if (auto ok = set.jobs.resize(id, rows, cols); !ok) return failed(ok.error().message);
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
@@ -50621,7 +51027,9 @@ constexpr ToolRow tool_rows[] = {
      "input\ttext\tThe text, as it is.\n"
      "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
      "and the like.\n"
-     "close_input\ttruth\tIt then reads the end of its input."},
+     "close_input\ttruth\tIt then reads the end of its input.\n"
+     "rows\tfrom 1\tAnother size for its terminal.\n"
+     "cols\tfrom 1\tAlso of it."},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
      "started: SIGTERM, then SIGKILL.\n"
@@ -52030,7 +52438,8 @@ std::string edit_json(std::string& text, ClientEntry& entry) {
 // one with strings of several lines is not clear, nor one that may have our table in another form,
 // or a value of several lines in it. Returns as edit_json().
 std::string edit_toml(std::string& text, const ClientEntry& entry) {
-  bool is_clear = text.find("\"\"\""sv) == npos && text.find("'''"sv) == npos;
+  bool is_clear = text.find("\"\"\""sv) == npos && text.find("'''"sv) == npos &&
+                  !starts_with(text, "\xef\xbb\xbf"sv);
   std::string_view header;
   std::size_t begin = npos;  // of our table
   std::size_t end = npos;
@@ -52045,8 +52454,12 @@ std::string edit_toml(std::string& text, const ClientEntry& entry) {
     if (line[0] == '[') header = line;
     const std::string_view key = line.substr(0, line[0] == '[' ? npos : line.find('='));
     const bool is_about = header.find("mcp_servers"sv) != npos && header != codex_header;
-    is_clear = !starts_with(key, "mcp_servers"sv) && !starts_with(key, "[\""sv) &&
-               !starts_with(key, "['"sv) && (!is_about || key.find(server_name) == npos);
+    // A name in quotes may be spelled with escapes.
+    const std::size_t first = std::min(key.find_first_not_of("[ \t"sv), key.size());
+    const bool is_quoted = key.find_first_of("\"'"sv, first) == first;
+    const bool may_be_ours = key.find('\\') != npos || key.find("mcp_servers"sv) != npos;
+    is_clear = !starts_with(key, "mcp_servers"sv) && !(is_quoted && may_be_ours) &&
+               (!is_about || (key.find(server_name) == npos && key.find('\\') == npos));
     if (is_ours && begin != npos) is_clear = false;
     if (is_ours) begin = at;
     if (header != codex_header) continue;
@@ -52055,11 +52468,15 @@ std::string edit_toml(std::string& text, const ClientEntry& entry) {
     end = text.size() - rest.size();
   }
   if (!is_clear) return concat("its TOML is not clear at line %", {number});
+  std::string added = concat({entry.whole(), "\n"});
   if (begin == npos) {
-    if (!text.empty()) text += ends_with(text, "\n"sv) ? "\n" : "\n\n";
+    if (!text.empty()) added = concat({ends_with(text, "\n"sv) ? "\n" : "\n\n", added});
     begin = end = text.size();
   }
-  text.replace(begin, end - begin, concat({entry.whole(), "\n"}));
+  if (text.find("\r\n"sv) != npos)
+    for (std::size_t at = 0; (at = added.find('\n', at)) != npos; at += 2)
+      added.insert(at, 1, '\r');
+  text.replace(begin, end - begin, added);
   return {};
 }
 
@@ -52130,6 +52547,10 @@ std::string keep_old_file(const std::string& path, const std::string& text, std:
     if (number > 0) append_all(name, ".%", {number});
     is_new = ::link(path.c_str(), name.c_str()) == 0;
     if (!is_new && errno != EEXIST) return concat("%: %", {in_quotes(name), errno_text(errno)});
+    // A link could lead to the file that is replaced.
+    struct stat status {};
+    const bool is_file = ::lstat(name.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    if (!is_new && !is_file) continue;
     const auto kept = read_whole_file(name, longest_client_file, "backup"sv);
     if (kept && *kept == text) return {};
     if (!is_new) continue;
@@ -53173,14 +53594,15 @@ DoctorReport examine_place(const CommandPlace& place) {
 // Policy, sandbox and limits are those of this server's options.
 
 // Why a record is not run again.
-enum class Skip { none, refused, unfinished, no_command, cut, input, secret };
+enum class Skip { none, refused, unfinished, no_command, cut, input, secret, elsewhere };
 constexpr const char* skip_texts[] = {"",
                                       "refused",
                                       "did not run to an end",
                                       "no command line",
                                       "cut in the log",
                                       "its input is not in the log",
-                                      "a secret in it is masked"};
+                                      "a secret in it is masked",
+                                      "its folder is not below that of the first command"};
 
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
@@ -53209,7 +53631,12 @@ class Replay {
       ++skipped_[static_cast<int>(reason)];
       return true;
     }
-    const Result result = executor_.run(command_again(record));
+    Command command = command_again(record);
+    if (command.work_dir.empty()) {
+      ++skipped_[static_cast<int>(Skip::elsewhere)];
+      return true;
+    }
+    const Result result = executor_.run(command);
     if (stop_.cancelled()) return true;
     AuditRecord again;
     again.result = &result;
@@ -53246,10 +53673,11 @@ class Replay {
 
  private:
   // The folder of the first command stands for the workspace: folders below it are taken below the
-  // workspace of this server, all others as they were.
+  // workspace of this server. Empty for all others: these may be what the copy is to keep as it is.
   std::string folder_again(const std::string& recorded) {
     if (base_.empty()) base_ = recorded;
-    if (!codeexec::is_within(recorded, base_)) return recorded;
+    if (!codeexec::is_within(recorded, base_) || recorded.find("/..") != std::string::npos)
+      return {};
     return executor_.workspace() + recorded.substr(base_ == "/" ? 0 : base_.size());
   }
 
@@ -53310,7 +53738,8 @@ class Replay {
         append_all(what, "; % differs, with as many bytes", {name});
       else
         append_all(what, "; % was %, now %",
-                   {member.name, member.value[0].dump(), member.value[1].dump()});
+                   {member.name, printable(utf8_prefix(member.value[0].dump(), 200)),
+                    member.value[1].dump()});
     }
     const std::string shown = printable(utf8_prefix(record["command"sv].as_string(), 200));
     return concat(
