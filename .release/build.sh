@@ -60,9 +60,11 @@ done
 # The version lives in one place: the header.
 version=$(sed -n 's/^#define CODEEXEC_VERSION_STRING "\(.*\)"$/\1/p' "$root/codeexec.hpp")
 [ -n "$version" ] || fail "codeexec.hpp says no version"
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct)} ||
-  fail "this is no git clone: set SOURCE_DATE_EPOCH to the date of the release"
-export SOURCE_DATE_EPOCH
+if [ $only_binary = no ]; then
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct)} ||
+    fail "this is no git clone: set SOURCE_DATE_EPOCH to the date of the release"
+  export SOURCE_DATE_EPOCH
+fi
 
 # quietly LOG COMMAND...: what it printed is shown when it fails.
 quietly() {

@@ -1,5 +1,5 @@
 // A short talk of the official TypeScript SDK (version 1) with an installed server, like client.py:
-//   client.mjs NAME COMMAND [ARGUMENT...]      in the folder of the clients that tests/interop makes
+//   client.mjs NAME COMMAND [ARGUMENT...]    with $VERSION; beside the packages of tests/interop
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { check, finish, steps, structured } from './support.mjs';
@@ -18,9 +18,10 @@ await step('lists its tools', async () => {
   check(tools.map((tool) => tool.name).join() === names.join(), 'tools', tools);
 });
 await step('runs commands', async () => {
-  const command = 'echo hello; echo oops >&2; exit 3';
-  const done = structured(await client.callTool({ name: 'execute_command', arguments: { command } }));
-  check(done.stdout === 'hello\n' && done.stderr === 'oops\n' && done.exit_code === 3, 'result', done);
+  const call = { command: 'echo hello; echo oops >&2; exit 3' };
+  const done = structured(await client.callTool({ name: 'execute_command', arguments: call }));
+  check(done.stdout === 'hello\n' && done.stderr === 'oops\n', 'output', done);
+  check(done.exit_code === 3, 'exit code', done);
 });
 await client.close();
 finish();

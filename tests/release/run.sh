@@ -1,13 +1,13 @@
 #!/bin/sh
 # What .release/build.sh makes, built, installed each in its way, and used by official MCP clients:
-#   [OUT=build/release-test] [INTEROP=build/interop] sh tests/release/run.sh
+#   [OUT=build/release] [INTEROP=build/interop] sh tests/release/run.sh
 # Nothing is published, and nothing is installed outside OUT: wheels go into a venv of their own,
 # npm packages into an empty project, Debian packages into a folder, and, where
 # CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an engine of the tests, into a container.
 # INTEROP is where the clients are, or are put; the scenario of tests/interop runs, too. It needs
 # the network (PyPI and npm) and is for x86_64. RELEASE_BUILT=1 takes what OUT has from last time.
 # Prints "ok: ...", "FAILED: ..." or "SKIPPED: ..." lines.
-OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$(dirname "$0")/../../build}/release-test}
+OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$(dirname "$0")/../../build}/release}
 . "$(dirname "$0")/../hygiene/lib.sh"
 name=release
 OUT=$(cd "$OUT" && pwd)
@@ -59,21 +59,17 @@ talk_ts() { counted node "$INTEROP/node/client.mjs" "$@"; }
 
 # build --------------------------------------------------------------------------------------------
 
-date=$(git -C "$ROOT" log -1 --format=%ct)
-build() { # FOLDER OUT ARCH...
-  folder=$1 to=$2
-  shift 2
-  SOURCE_DATE_EPOCH=$date sh "$folder/.release/build.sh" --out "$to" "$@"
-}
+SOURCE_DATE_EPOCH=$(git -C "$ROOT" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
 if [ -z "${RELEASE_BUILT:-}" ] || [ ! -f "$dist/SHA256SUMS" ]; then
   rm -rf "$OUT/first"
-  expect "everything is built for two processors" build "$ROOT" "$OUT/first"
-  cp "$OUT/expect.log" "$OUT/build.log"
+  expect "everything is built for two processors" \
+    sh "$ROOT/.release/build.sh" --out "$OUT/first"
 fi
-[ -f "$dist/SHA256SUMS" ] || finish || exit 1
+[ -f "$dist/SHA256SUMS" ] || finish
 
-# Once more, by somebody else: another folder, another cache, another umask and time zone. It goes
-# on beside the other tests.
+# Once more, in another folder, with another cache, umask and time zone. It goes on beside the
+# other tests.
 second="$OUT/another place"
 begin_second_build() {
   rm -rf "$second"
@@ -82,12 +78,16 @@ begin_second_build() {
     .release; do
     [ ! -e "$ROOT/$part" ] || cp -R "$ROOT/$part" "$second/$part"
   done
-  (umask 077 && TZ=Pacific/Auckland build "$second" "$second/out" x86_64) \
-    > "$OUT/second.log" 2>&1 &
+  # As a group of processes, which can be ended.
+  (umask 077 && exec setsid env TZ=Pacific/Auckland sh "$second/.release/build.sh" \
+    --out "$second/out" x86_64) > "$OUT/second.log" 2>&1 &
   second_build=$!
 }
 end_second_build() {
-  wait "$second_build" || {
+  status=0
+  wait "$second_build" || status=$?
+  second_build=
+  [ $status -eq 0 ] || {
     fail "it is built in another place; the end of $OUT/second.log:"
     tail -n 20 "$OUT/second.log"
     return 0
@@ -98,7 +98,9 @@ end_second_build() {
   done
 }
 begin_second_build
-trap 'kill "$second_build" 2> "$OUT/kill.log" || true' EXIT
+trap '[ -z "$second_build" ] || kill -TERM "-$second_build"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # sums, archives, bills of materials ---------------------------------------------------------------
 
@@ -180,7 +182,7 @@ done
 # The whole scenario of both clients with the static program, as it is run with the ordinary one.
 # That also makes the folders of the clients, which the rest needs.
 binary=$OUT/x86_64/codeexec-mcp-$VERSION-linux-x86_64/codeexec-mcp
-CODEEXEC_MCP=$binary OUT=$INTEROP counted sh "$ROOT/tests/interop/run.sh" python_v1 ts_v1
+counted env CODEEXEC_MCP="$binary" OUT="$INTEROP" sh "$ROOT/tests/interop/run.sh" python_v1 ts_v1
 cp "$here/client.mjs" "$INTEROP/node/"
 if [ -n "${CODEEXEC_MCP:-}" ]; then
   for server in "$binary" "$CODEEXEC_MCP"; do
@@ -241,7 +243,7 @@ talk "npm's program" "$launcher" --workspace "$workspace"
 status=0
 "$launcher" --no-such-option > "$OUT/status" 2>&1 || status=$?
 expect "npm: the exit status is that of the program" test $status = 2
-# Until the server has said something, nobody knows that a signal would reach it.
+# The signal is sent when the server has answered, as both programs run by then.
 cat > "$OUT/signal.py" << 'PYTHON'
 import json, signal, subprocess, sys
 
@@ -290,7 +292,7 @@ else
   image=codeexec-test/server:latest
   expect "image: it is built" docker build --build-arg BASE=codeexec-test/base:latest -t $image \
     -f "$ROOT/docker/Dockerfile.server" "$unpacked"
-  # Whoever runs this owns the workspace, and in the image is somebody else.
+  # The user of the image is another one than the owner of this folder.
   chmod 777 "$workspace"
   talk "image" docker run -i --rm -v "$workspace:/workspace" $image
   expect "image: commands have the workspace and are not root" sh -c "docker run --rm \
