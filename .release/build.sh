@@ -66,11 +66,13 @@ if [ $only_binary = no ]; then
   export SOURCE_DATE_EPOCH
 fi
 
-# quietly LOG COMMAND...: what it printed is shown when it fails.
+# quietly LOG COMMAND...: what it printed is shown when it fails. In a process of its own: where the
+# shell looks at the status of a function, it goes on after each command in there that fails.
 quietly() {
   log=$out/$1.log
   shift
-  "$@" > "$log" 2>&1 || {
+  "$@" > "$log" 2>&1 &
+  wait $! || {
     tail -n 40 "$log" >&2
     fail "failed: $*"
   }
@@ -148,7 +150,6 @@ put() {
   folder=$1
   shift
   cp "$@" "$folder/"
-  chmod -R u+w,go+r,go-w "$folder"
 }
 # What the documentation has for those who install by hand or by dpkg.
 man=$root/docs/codeexec-mcp.1
@@ -162,6 +163,7 @@ archive() { # ARCH
   cp "$here/package.md" "$stage/$name/README.md"
   [ ! -f "$man" ] || cp "$man" "$stage/$name/"
   [ ! -d "$completions" ] || cp -R "$completions" "$stage/$name/"
+  chmod -R u+w,go+rX,go-w "$stage/$name"
   tar -C "$stage" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
     --format=ustar -cf "$stage/$name.tar" "$name"
   gzip -9 -n -c "$stage/$name.tar" > "$dist/$name.tar.gz"
@@ -218,7 +220,7 @@ debian() { # ARCH
 Package: codeexec-mcp
 Version: $version
 Architecture: $debian_arch
-Maintainer: The maintainers of codeexec.hpp <maintainers@users.noreply.github.com>
+Maintainer: codeexec.hpp contributors
 Section: utils
 Priority: optional
 Installed-Size: $(($(wc -c < "$out/bin/$1/codeexec-mcp") / 1024))

@@ -45,17 +45,18 @@ has() {
 same() {
   if cmp "$2" "$3" > "$OUT/cmp.log" 2>&1; then ok "$1"; else fail "$1: $(cat "$OUT/cmp.log")"; fi
 }
-# counted COMMAND...: what it prints are lines like ours; a client that hangs is a failure.
+# counted COMMAND...: what it prints are lines like ours.
 counted() {
   code=0
-  timeout -k 10 300 "$@" > "$OUT/counted.log" 2>&1 || code=$?
+  "$@" > "$OUT/counted.log" 2>&1 || code=$?
   cat "$OUT/counted.log"
   found=$(grep -c '^FAILED:' "$OUT/counted.log" || true)
   failures=$((failures + found))
   [ "$code" -eq 0 ] || [ "$found" -gt 0 ] || fail "$* ended with status $code"
 }
-talk() { counted "$INTEROP/python_v1/bin/python" -B "$here/client.py" "$@"; }
-talk_ts() { counted node "$INTEROP/node/client.mjs" "$@"; }
+# talk NAME COMMAND...: a client that hangs is a failure.
+talk() { counted timeout -k 10 300 "$INTEROP/python_v1/bin/python" -B "$here/client.py" "$@"; }
+talk_ts() { counted timeout -k 10 300 node "$INTEROP/node/client.mjs" "$@"; }
 
 # build --------------------------------------------------------------------------------------------
 
