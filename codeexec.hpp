@@ -25,7 +25,7 @@
 //   examples/places.cpp       the same commands here and on another machine
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
-//   README.md                 by task; the server's options and clients; when it does not start
+//   README.md                 what it is; docs/README.md has the pages, by task
 //
 // WHAT YOU CAN RELY ON
 //   A run returns: at the latest its timeout plus kill_grace plus 3 seconds after its start, even
@@ -1180,8 +1180,8 @@ struct SandboxReport {
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
-// with Network::host everything the network reaches. The README has the list, with an answer to
-// each.
+// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
+// to each.
 class Sandbox {
  public:
   // No sandbox and no limits.
@@ -2799,7 +2799,7 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+// The answer of a tool. `is_error` shows the model that the tool failed; the content says why.
 struct ToolResult {
   // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
   // with U+FFFD when it is sent.
@@ -2923,7 +2923,7 @@ struct ServerOptions {
   std::string version = "0.1.0";
   std::string website = {};
   std::string instructions = {};  // the model gets them at the start
-  std::string announced = {};     // how the URIs of Call::announce() begin; empty: there are none
+  std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.
@@ -3036,7 +3036,7 @@ struct ToolOptions {
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
 //     not used for the longest.
-//   start_background_shell(command, work_dir?, timeout?)
+//   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
 //   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
@@ -3053,7 +3053,7 @@ struct ToolOptions {
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
-//   execute_code(code, language?, timeout?, work_dir?, max_output?)
+//   execute_code(code, language?, timeout?, work_dir?, max_output?, idle_timeout?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
 //     be 100). Without a language it is inferred; what does not look like code is taken for
 //     Markdown, as with the language "markdown", when it has fenced blocks.
@@ -3621,21 +3621,13 @@ std::size_t cut_at_start(std::string_view text);
 
 inline constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
 
-}  // namespace
-
 // base/errors.cpp ---------------------------------------------------------------------------------
 // Errors: their names, their messages, and those of failed system calls.
-
-namespace {
 
 // strerror() without its shared buffer. GNU and POSIX disagree about the result of strerror_r, so
 // an overload takes whichever it is.
 [[maybe_unused]] const char* strerror_text(int, const char* buffer) { return buffer; }
 [[maybe_unused]] const char* strerror_text(const char* text, const char*) { return text; }
-
-}  // namespace
-
-namespace {
 
 std::string errno_text(int error) {
   char buffer[256] = "";
@@ -4138,12 +4130,8 @@ std::string sha256(std::string_view bytes) {
   return hash.hex();
 }
 
-}  // namespace
-
 // base/glob.cpp -----------------------------------------------------------------------------------
 // Glob patterns, as a shell matches them.
-
-namespace {
 
 GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c) {
   constexpr std::size_t longest_class = 32;
@@ -4219,12 +4207,8 @@ bool glob_matches(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-}  // namespace
-
 // base/utf8.cpp -----------------------------------------------------------------------------------
 // UTF-8: checking, repairing, and cutting between characters.
-
-namespace {
 
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto byte = [&out](std::uint32_t value) { out += static_cast<char>(value); };
@@ -4262,10 +4246,6 @@ std::size_t cut_at_start(std::string_view text) {
     ++size;
   return size;
 }
-
-}  // namespace
-
-namespace {
 
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
@@ -4359,17 +4339,9 @@ std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
   return std::shared_ptr<void>(object, destroy);
 }
 
-}  // namespace
-
-namespace {
-
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
-
-}  // namespace
-
-namespace {
 
 int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
   const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(directory.get()));
@@ -4565,12 +4537,8 @@ std::vector<SystemUser> system_users(const char* path) {
   return users;
 }
 
-}  // namespace
-
 // json/json_internal.hpp --------------------------------------------------------------------------
 // What the parser, the writer and the value share: numbers, strings, equal names.
-
-namespace {
 
 // The double nearest to a number that follows JSON's grammar; infinite when none is near.
 double json_read_double(std::string_view text);
@@ -4685,10 +4653,6 @@ long long json_exponent(std::string_view text) {
   return std::clamp(value, -bound, bound);
 }
 
-}  // namespace
-
-namespace {
-
 double json_read_double(std::string_view text) {
 #if CODEEXEC_HAS_FLOAT_CHARS
   double value = 0;
@@ -4763,12 +4727,8 @@ std::optional<std::int64_t> json_read_integer(std::string_view text) {
   return static_cast<std::int64_t>(negative ? 0 - value : value);
 }
 
-}  // namespace
-
 // json/strings.cpp --------------------------------------------------------------------------------
 // JSON's strings a word at a time, and members with equal names.
-
-namespace {
 
 // The bytes at which a run of a string ends: a quote, a backslash, a control character (U+007F is
 // one), and what is not ASCII.
@@ -4796,10 +4756,6 @@ bool json_word_ends_run(std::uint64_t word) {
                               ((word - ones * 0x20) & ~word) | (word + ones) | word;
   return (found & highs) != 0;
 }
-
-}  // namespace
-
-namespace {
 
 const char* json_run(const char* at, const char* end) {
   for (; end - at >= 8; at += 8) {
@@ -5821,16 +5777,12 @@ enum RegexAssertion : std::uint32_t {
   at_no_ascii_word_edge = 256,
 };
 
-}  // namespace
-
 // regex/characters.cpp ----------------------------------------------------------------------------
 // Characters of a text, and the sets \d, \s, \w and their like.
 //
 // A set is a row of ranges, sorted and without ranges that touch: normalize_ranges() makes it so.
 // A bad byte b counts as the character 0xdc00 + b. No well-formed text has that character, so each
 // text can be read from its start and, one character at a time, from its end.
-
-namespace {
 
 RegexChar regex_char_at(std::string_view text, std::size_t at) {
   const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + at;
@@ -5856,10 +5808,6 @@ RegexChar regex_char_before(std::string_view text, std::size_t end) {
   return regex_char_at(text.substr(0, end), end - 1);
 }
 
-}  // namespace
-
-namespace {
-
 // White space above ASCII: exactly the characters of Python's str.isspace().
 constexpr RegexRange regex_spaces[] = {
     {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
@@ -5879,10 +5827,6 @@ constexpr RegexRange regex_non_words[] = {
     {0x1d000, 0x1d2df},  {0x1d300, 0x1d35f}, {0x1f000, 0x1f0ff}, {0x1f10d, 0x1fbef},
     {0xe0000, 0x10ffff},
 };
-
-}  // namespace
-
-namespace {
 
 void sort_ranges(std::vector<NumberRange>& ranges) {
   const auto compare = [](const void* left, const void* right) {
@@ -7149,12 +7093,8 @@ Outcome walk(std::string_view script, const Options& options,
 // The same for users of the library, without what is known of each word.
 SimpleCommand simple_command(const shell::Command& command);
 
-}  // namespace
-
 // shell/shell_internal.hpp ------------------------------------------------------------------------
 // Classes of characters, and the escapes of $'...', echo and printf.
-
-namespace {
 
 // Characters, for fast tests.
 struct CharSet {
@@ -7205,12 +7145,8 @@ std::string too_deep(const shell::Options& options);
 // start is a name like others, so `~/..` becomes `.`.
 std::string join_shell_path(std::string_view directory, std::string_view path);
 
-}  // namespace
-
 // shell/lexer.cpp ---------------------------------------------------------------------------------
 // Sets of characters, and the escapes of $'...', echo and printf.
-
-namespace {
 
 std::uint16_t hash_of_name(std::string_view name) {
   std::uint32_t hash = 2166136261U;
@@ -7306,8 +7242,6 @@ std::string decode_ansi_c(std::string_view text) {
   return value;
 }
 
-}  // namespace
-
 // shell/tree_internal.hpp -------------------------------------------------------------------------
 // The tree of a script: words, commands and lists of them.
 //
@@ -7325,8 +7259,6 @@ std::string decode_ansi_c(std::string_view text) {
 // Where the shells themselves do not agree on how a text is read, or where a reading would be
 // guesswork, that is a syntax error. Where a value cannot be known, it is unknown. The walk may
 // report a command that never runs; it must not miss one that does.
-
-namespace {
 
 inline constexpr std::uint32_t no_index = 0xffffffff;
 
@@ -7467,8 +7399,6 @@ struct ShellSyntax {
   }
 };
 
-}  // namespace
-
 // shell/parser_internal.hpp -----------------------------------------------------------------------
 // The parser: from text to the tree, in one pass and by recursive descent.
 //
@@ -7480,8 +7410,6 @@ struct ShellSyntax {
 //
 // Each layer is a base of the one above it, and calls what is above in two places only: the list
 // in a substitution, and the expansion in a word. So at_ is the one position of all of them.
-
-namespace {
 
 class ShellParser;
 
@@ -7726,12 +7654,8 @@ class ShellParser final : public ShellCommandParser {
   bool at_parentheses();
 };
 
-}  // namespace
-
 // shell/scanner.cpp -------------------------------------------------------------------------------
 // The parser: errors, nodes, blanks, reserved words.
-
-namespace {
 
 // Positions are bytes of the script. A text that is not in the script as it stands (eval "$x", a
 // here-document without its tabs) has the position of the command or the construct it comes from;
@@ -7865,12 +7789,8 @@ bool ShellScanner::expect(std::string_view word, std::size_t begin, std::string_
   return false;
 }
 
-}  // namespace
-
 // shell/words.cpp ---------------------------------------------------------------------------------
 // The parser: words, quotes, tildes, literal text.
-
-namespace {
 
 // What ends a run of plain characters, and what reads it:
 //
@@ -8119,12 +8039,8 @@ void ShellWordParser::read_extended_glob() {
   --depth_;
 }
 
-}  // namespace
-
 // shell/dollar.cpp --------------------------------------------------------------------------------
 // The parser: what begins with a dollar sign or a backquote, and process substitutions.
-
-namespace {
 
 // What stands behind the dollar:
 //
@@ -8455,12 +8371,8 @@ void ShellExpansionParser::read_quote_in_quotes() {
   at_ = end;
 }
 
-}  // namespace
-
 // shell/grammar.cpp -------------------------------------------------------------------------------
 // The parser: lists, pipelines and compound commands.
-
-namespace {
 
 // The grammar, and the functions that read it:
 //
@@ -8993,12 +8905,8 @@ bool ShellParser::at_parentheses() {
   return true;
 }
 
-}  // namespace
-
 // shell/commands.cpp ------------------------------------------------------------------------------
 // The parser: simple commands, assignments, redirections.
-
-namespace {
 
 std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
   std::size_t end = at_;
@@ -9260,8 +9168,6 @@ std::string_view ShellCommandParser::read_line(bool is_quoted, std::string& stor
   }
 }
 
-}  // namespace
-
 // shell/values_internal.hpp -----------------------------------------------------------------------
 // What a variable can hold while a script is walked.
 //
@@ -9272,8 +9178,6 @@ std::string_view ShellCommandParser::read_line(bool is_quoted, std::string& stor
 //   ShellVariable  x            { value, value ... }     at most max_values, else one unknown
 //   ShellValue     (a "$b" c)   { text, text, text }     one text, unless it is an array
 //   ShellText      a$RANDOM     "a\0"
-
-namespace {
 
 using ShellText = shell::Text;
 
@@ -9348,12 +9252,8 @@ inline bool read_decimal(std::string_view text, long long& value) {
   return !is_padded(text) && read_integer(text, value);
 }
 
-}  // namespace
-
 // shell/budget_internal.hpp -----------------------------------------------------------------------
 // What a walk may spend, how it went, and what commands print.
-
-namespace {
 
 // Counts what a walk spends of shell::Limits, and keeps the outcome. The first limit that is
 // exceeded stops the walk: every loop looks at stopped().
@@ -9420,8 +9320,6 @@ class ShellPrinted : public ShellText {
   ShellBudget* budget_;
 };
 
-}  // namespace
-
 // shell/budget.cpp --------------------------------------------------------------------------------
 // The limits of a walk, what commands print, and the values of variables.
 //
@@ -9431,8 +9329,6 @@ class ShellPrinted : public ShellText {
 //   max_commands   reports                                calls with ever new values
 //   max_words      words of reports; parts of braces      {1..99999}, $@ $@ $@
 //   max_text       bytes of words, values and outputs     x=$x$x; and work that is no word
-
-namespace {
 
 // A script of a few bytes can ask for much: {1..9}{1..9}{1..9}, x=$x$x, a loop in a loop. Each step
 // that is not paid by the script's own length is charged here, so that memory is bounded and time
@@ -9566,12 +9462,8 @@ bool is_padded(std::string_view text) {
   return text.size() > 1 && text[0] == '0';
 }
 
-}  // namespace
-
 // shell/scopes_internal.hpp -----------------------------------------------------------------------
 // The variables of a script: scopes whose changes can be taken back, and the choice of a value.
-
-namespace {
 
 // Keys among the variables that no script can name.
 constexpr std::string_view work_dir_key = ".";
@@ -9705,12 +9597,8 @@ class ShellScopes {
   ShellRecording* recording_ = nullptr;  // the innermost
 };
 
-}  // namespace
-
 // shell/scopes.cpp --------------------------------------------------------------------------------
 // The variables of a script: frames whose changes are taken back, branches, choices.
-
-namespace {
 
 // A variable knows the frame that has its former value. The first assignment in a frame saves that
 // value in the frame; later ones in the same frame do not. So a frame costs as much as it changes:
@@ -9968,8 +9856,6 @@ void ShellScopes::note_activation(std::size_t level) {
   if (recording_ != nullptr) recording_->outermost = std::min(recording_->outermost, level);
 }
 
-}  // namespace
-
 // shell/runner_internal.hpp -----------------------------------------------------------------------
 // The walker: goes through the tree in the order of execution.
 //
@@ -9984,8 +9870,6 @@ void ShellScopes::note_activation(std::size_t level) {
 //
 // A subshell, the left side of a pipe, a body that is recorded: each is another place, and runs by
 // a copy of the runner with that place. So nothing has to be put back behind it.
-
-namespace {
 
 class ShellRunner;
 
@@ -10292,12 +10176,8 @@ inline shell::Input unknown_input() {
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 
-}  // namespace
-
 // shell/words_internal.hpp ------------------------------------------------------------------------
 // From a word of the tree to the fields that a command gets.
-
-namespace {
 
 // An extended glob may match any name, whatever stands in its parentheses: of each name in the path
 // that has one, what follows becomes a star. /bin/@(rm) is /bin/*, and a/!(b)c/d is a/*/d.
@@ -10471,12 +10351,8 @@ std::string separators_of(const ShellValue& ifs);
 std::size_t skip_separator(std::string_view text, std::size_t at, std::string_view separators,
                            bool& blank);
 
-}  // namespace
-
 // shell/expansion.cpp -----------------------------------------------------------------------------
 // The walker: from the parts of a word to fields.
-
-namespace {
 
 // A word becomes fields in one pass over its parts, as the shell does it in several:
 //
@@ -10707,12 +10583,8 @@ void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, 
     expander.expand_word(walk.item(range, i));
 }
 
-}  // namespace
-
 // shell/braces.cpp --------------------------------------------------------------------------------
 // The walker: {a,b} and {1..3}.
-
-namespace {
 
 std::string padded_number(long long value, std::size_t width) {
   std::string digits = Piece(value < 0 ? -value : value);
@@ -10720,10 +10592,6 @@ std::string padded_number(long long value, std::size_t width) {
   if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
   return value < 0 ? concat("-%", {digits}) : digits;
 }
-
-}  // namespace
-
-namespace {
 
 // a{b,c{d,e}} is cut into pieces; each { that has its } and a comma is a list:
 //
@@ -10866,12 +10734,8 @@ ShellBraces::Words ShellBraces::sequence(std::size_t open) {
   return words;
 }
 
-}  // namespace
-
 // shell/parameters.cpp ----------------------------------------------------------------------------
 // The walker: what parameters stand for.
-
-namespace {
 
 // The kinds of parameters, in the order in which they are looked for:
 //
@@ -11011,12 +10875,8 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   return read(direct);
 }
 
-}  // namespace
-
 // shell/operations.cpp ----------------------------------------------------------------------------
 // The walker: parameters in a word, and the operations on them.
-
-namespace {
 
 namespace {
 
@@ -11231,12 +11091,8 @@ void ShellExpander::walk_operand(const ShellPart& part) {
   walk_.scopes.take_frame();
 }
 
-}  // namespace
-
 // shell/editing.cpp -------------------------------------------------------------------------------
 // The walker: operations that cut or replace.
-
-namespace {
 
 // Where the pattern is plain text, the result is certain. Otherwise the value is unknown behind the
 // operation: what matches `?`, `[a-z]` or an extended glob is for the shell to say.
@@ -11382,8 +11238,6 @@ bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter&
   return true;
 }
 
-}  // namespace
-
 // shell/control.cpp -------------------------------------------------------------------------------
 // The walker: lists, pipelines, branches and loops.
 //
@@ -11401,8 +11255,6 @@ bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter&
 //   [[ ]]  (( ))  nothing                    reported as a command of this name
 //
 // No condition is evaluated: a branch that a run would not take is walked like the others.
-
-namespace {
 
 namespace {
 
@@ -11729,12 +11581,8 @@ shell::Input ShellRunner::input_from_process(const ShellPart& part) {
   return input_of(std::move(output));
 }
 
-}  // namespace
-
 // shell/strings.cpp -------------------------------------------------------------------------------
 // The walker: strings that are run, and what a command is reported with.
-
-namespace {
 
 // A command is handed to the visitor at once. The visitor may give strings that the command runs,
 // as `sh -c STRING`; each is parsed into the same tree, and run before the walk goes on.
@@ -11914,12 +11762,8 @@ void ShellRunner::run_traps() {
   }
 }
 
-}  // namespace
-
 // shell/builtins_internal.hpp ---------------------------------------------------------------------
 // The commands that the walk knows: builtins, and programs whose output it knows.
-
-namespace {
 
 // What a command is known as. shell_verb_of() has a line of names for each, in this order.
 enum class ShellVerb {
@@ -12045,12 +11889,8 @@ class ShellPrinter : ShellVerbs {
   bool print_argument(char conversion, std::size_t& argument);
 };
 
-}  // namespace
-
 // shell/simple.cpp --------------------------------------------------------------------------------
 // The walker: simple commands, their assignments and redirections.
-
-namespace {
 
 bool is_special_builtin(std::string_view name) {
   return has_entry(
@@ -12326,12 +12166,8 @@ void ShellSimple::run_effects(const shell::Command& command) {
   }
 }
 
-}  // namespace
-
 // shell/functions.cpp -----------------------------------------------------------------------------
 // The walker: functions and aliases.
-
-namespace {
 
 // A function's body is reported twice: where it is defined, with unknown arguments and `defined`
 // set, and where it is called, with the arguments of the call. A name may have several bodies, when
@@ -12581,12 +12417,8 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
   return true;
 }
 
-}  // namespace
-
 // shell/bodies.cpp --------------------------------------------------------------------------------
 // The walker: bodies of functions and loops, and what they did when they ran before.
-
-namespace {
 
 // A memory is good for another run if nothing differs that the body has read. So these are not
 // remembered:
@@ -12713,12 +12545,8 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
   return copy;
 }
 
-}  // namespace
-
 // shell/builtins.cpp ------------------------------------------------------------------------------
 // The walker: the builtins that change what later commands mean.
-
-namespace {
 
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
@@ -13064,8 +12892,6 @@ void ShellBuiltin::run_shift() {
   runner_.assign(positional_key, std::move(value));
 }
 
-}  // namespace
-
 // shell/read.cpp ----------------------------------------------------------------------------------
 // The walker: read, and what it takes from an input that is known.
 
@@ -13074,8 +12900,6 @@ void ShellBuiltin::run_shift() {
 // Of an input of several lines, any line may be the one that is read, as commands before may have
 // read some: each name has the values of all lines, and unknown besides. Only where the input is
 // that of the command itself (a here-document, a file) is it the first line for certain.
-
-namespace {
 
 // Adds what the names get from a line; `separators` are those of IFS.
 void read_line(std::string_view line, const shell::Input& input, std::string_view separators,
@@ -13104,10 +12928,6 @@ void read_line(std::string_view line, const shell::Input& input, std::string_vie
     at = 0;
   }
 }
-
-}  // namespace
-
-namespace {
 
 void ShellBuiltin::run_read() {
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
@@ -13186,8 +13006,6 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
   }
 }
 
-}  // namespace
-
 // shell/printing.cpp ------------------------------------------------------------------------------
 // The walker: what echo, printf, cat, ls -d ... print, for $( ) and pipelines.
 
@@ -13200,8 +13018,6 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
 //   date            "\0"           anything; two of them in a row say no more than one
 //
 // A form that is not understood writes unknown, never nothing.
-
-namespace {
 
 void ShellPrinter::run(ShellVerb verb) {
   switch (verb) {
@@ -13452,8 +13268,6 @@ bool ShellPrinter::print_argument(char conversion, std::size_t& argument) {
   }
 }
 
-}  // namespace
-
 // shell/walker.cpp --------------------------------------------------------------------------------
 // What other rooms call: a script is parsed, then walked.
 //
@@ -13462,8 +13276,6 @@ bool ShellPrinter::print_argument(char conversion, std::size_t& argument) {
 //                   end of the script may be a syntax error: a shell runs the lines before it
 //   walk_script()   once more, if only bash stumbled over a quote in "${x:-it's}"
 //   run_traps()     what the script has left for its end
-
-namespace {
 
 // Functions that the script defines outside of branches: others may call them before.
 void expect_functions(ShellWalk& walk, ShellRange nodes) {
@@ -13488,10 +13300,6 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
   if (parser.failed()) error = parser.error();
   return !parser.failed();
 }
-
-}  // namespace
-
-namespace {
 
 namespace shell {
 
@@ -13731,12 +13539,8 @@ inline constexpr char compat_texts[] = R"(\brm\s+-rf\s+/)"
 inline constexpr std::string_view all_compat_texts(compat_texts, sizeof compat_texts - 1);
 static_assert(count_texts(all_compat_texts) == 2 * std::size(compat_rules), "two texts for each");
 
-}  // namespace
-
 // policy/tables_internal.hpp ----------------------------------------------------------------------
 // What the policy knows of programs: rules, paths, wrappers, interpreters, options.
-
-namespace {
 
 // Lists of names are texts with blanks between the names: rows of pointers would weigh three times
 // as much.
@@ -14014,12 +13818,8 @@ inline constexpr unsigned max_peeled_levels = 32;
 inline constexpr std::size_t max_judged_words = std::size_t{1} << 20;
 inline constexpr std::size_t max_generated_bytes = std::size_t{5} << 20;
 
-}  // namespace
-
 // policy/policy_internal.hpp ----------------------------------------------------------------------
 // Words, paths and options of a command, as the rules look at them.
-
-namespace {
 
 inline bool is_unknown(std::string_view text) { return has_nul(text); }
 
@@ -14180,12 +13980,8 @@ enum class Use : unsigned char {
   move,
 };
 
-}  // namespace
-
 // policy/words.cpp --------------------------------------------------------------------------------
 // Words of a command: patterns, options, and words put together again as a script.
-
-namespace {
 
 bool is_pattern(std::string_view text) {
   if (text.find_first_of("*?") != std::string_view::npos) return true;
@@ -14269,19 +14065,11 @@ std::string join(const Form& form) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // True if a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
   if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
   return !has_entry(syntax.longs.substr(1), name);
 }
-
-}  // namespace
-
-namespace {
 
 bool Arguments::next() {
   option = {};
@@ -14333,8 +14121,6 @@ void Arguments::read_long(std::string_view text) {
   }
 }
 
-}  // namespace
-
 // policy/protected_paths.cpp ----------------------------------------------------------------------
 // Paths in words: what they lead to, and whether it is protected.
 //
@@ -14356,8 +14142,6 @@ void Arguments::read_long(std::string_view text) {
 //   /home/u, ~, ~u                         homes; ~/x is not
 //   /srv/x, a/b                            not protected
 
-namespace {
-
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
@@ -14374,10 +14158,6 @@ void descend(PathText& path, std::string_view text) {
     }
   }
 }
-
-}  // namespace
-
-namespace {
 
 void enter(PathText& path, std::string_view text, bool home) {
   if (text.empty()) return;
@@ -14406,10 +14186,6 @@ std::string text_of(const PathText& path) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // True if a list has a name, or, with `glob`, one that the name is a pattern for.
 bool has_match(std::string_view list, std::string_view name, bool glob) {
   glob = glob && is_pattern(name);
@@ -14427,10 +14203,6 @@ std::size_t names_of_home(const PathText& path) {
   if (path.names[0] == "root"sv) return 1;
   return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
 }
-
-}  // namespace
-
-namespace {
 
 bool is_protected(const PathText& path, bool contents, bool glob) {
   std::size_t count = path.names.size();
@@ -14496,8 +14268,6 @@ bool is_dev_null(const PathText& path) {
          path.names[1] == "null"sv;
 }
 
-}  // namespace
-
 // policy/modes.cpp --------------------------------------------------------------------------------
 // Modes of files, as chmod and setfacl read them.
 //
@@ -14507,8 +14277,6 @@ bool is_dev_null(const PathText& path) {
 //   a+w,o-w     no                 clauses count in their order
 //   u+s, 4755   no                 risky all the same: it runs as its owner
 //   o=u         not known: risky
-
-namespace {
 
 constexpr unsigned set_ids = 06000;
 constexpr unsigned sticky = 01000;
@@ -14557,10 +14325,6 @@ void apply_symbolic(std::string_view clause, ModeEffect& effect) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 bool is_risky_mode(std::string_view mode) {
   if (is_unknown(mode)) return true;
   ModeEffect effect;
@@ -14583,8 +14347,6 @@ bool is_risky_acl(std::string_view entries) {
   return false;
 }
 
-}  // namespace
-
 // policy/case_internal.hpp ------------------------------------------------------------------------
 // The case: one script, what the policy asks of it, and what has been found in it so far.
 //
@@ -14598,8 +14360,6 @@ bool is_risky_acl(std::string_view entries) {
 //   ask_rank + a rule      a question in place of that rule's refusal: PolicyOptions::ask_rules
 //   ask_listed_rank        a pattern of ask_commands matches: a question, too
 //   no_rank                no objection
-
-namespace {
 
 inline Verdict refusal(std::string_view rule, std::string message, std::size_t begin,
                        std::size_t end) {
@@ -14728,12 +14488,8 @@ class UnsetVariables {
   bool trapped_ = false;
 };
 
-}  // namespace
-
 // policy/case.cpp ---------------------------------------------------------------------------------
 // The verdict of a case, and variables that its script never sets.
-
-namespace {
 
 RuleTexts texts_of(Rule rule) {
   RuleTexts result;
@@ -14835,12 +14591,8 @@ void UnsetVariables::finish(Case& judged) const {
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
 }
 
-}  // namespace
-
 // policy/wrapper_table_internal.hpp ---------------------------------------------------------------
 // Programs that start another one, or hand a script to a shell.
-
-namespace {
 
 // A row of the table below.
 struct Wrapper {
@@ -15410,8 +15162,6 @@ inline constexpr std::string_view command_settings =
     "difffilter command textconv driver cmd clean smudge process update uploadpack receivepack "
     "default-command default-shell lock-command copy-command";
 
-}  // namespace
-
 // policy/subject_internal.hpp ---------------------------------------------------------------------
 // The subject: one simple command of a script, while it is judged; and what judges it.
 //
@@ -15428,8 +15178,6 @@ inline constexpr std::string_view command_settings =
 // The functions below are called with a subject and one of its forms. They refuse what the rules
 // forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
 // of programs; no two parts call each other in a circle.
-
-namespace {
 
 inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 
@@ -15592,15 +15340,11 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 void check_listed(Subject& subject, const Form& form);
 void check_allowed(Subject& subject);
 
-}  // namespace
-
 // policy/subject.cpp ------------------------------------------------------------------------------
 // A command that is judged: its words, its paths, its forms and its payloads.
 //
 // A refusal names the word that caused it by its bytes in the script. Words that the judge makes
 // itself, of {} or of an input, have the place of the word that they come from.
-
-namespace {
 
 // name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
 bool is_element(std::string_view text) {
@@ -15610,10 +15354,6 @@ bool is_element(std::string_view text) {
   return equals != std::string_view::npos &&
          (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
 }
-
-}  // namespace
-
-namespace {
 
 Form Subject::whole() const {
   Form form;
@@ -15767,8 +15507,6 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
   subject.add_form(form, std::move(words));
 }
 
-}  // namespace
-
 // policy/judge_internal.hpp -----------------------------------------------------------------------
 // The judge of a script's simple commands: how strict mode works.
 //
@@ -15798,8 +15536,6 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
 // alarms ("grep sudo README.md") and gaps ("rm -fr /") included: those who ask for them depend on
 // exactly these verdicts.
 
-namespace {
-
 // Judges the commands of one walk over a script. Its findings go to the case; of its own it knows
 // which variables the script has set.
 class Judge {
@@ -15814,12 +15550,8 @@ class Judge {
   UnsetVariables variables_ = {};
 };
 
-}  // namespace
-
 // policy/judge.cpp --------------------------------------------------------------------------------
 // The judge: visits commands, and finds for each form of a command the parts that judge it.
-
-namespace {
 
 // A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
 // an interpreter with a version, and a builtin: the first that fits.
@@ -15901,10 +15633,6 @@ void judge_form(Subject& subject, const Form& form) {
   if (!name.empty()) judge_program(subject, form, name);
 }
 
-}  // namespace
-
-namespace {
-
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
@@ -15936,15 +15664,11 @@ void Judge::visit(const shell::Visit& visit) {
     check_allowed(subject);
 }
 
-}  // namespace
-
 // policy/programs.cpp -----------------------------------------------------------------------------
 // Programs that are refused for their name, or for what they are asked.
 //
 // refused_programs has a row for each. A program is refused when it gets an option that the row
 // lists, or an operand that it lists and no excuse: `swapon -s /dev/sda1` only shows something.
-
-namespace {
 
 Syntax syntax_of(std::string_view column) {
   Syntax syntax;
@@ -16079,10 +15803,6 @@ class Request {
   std::size_t operands_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 bool find_file_program(std::string_view name, FileProgram& program) {
   std::string_view row = row_of(file_programs, name);
   if (starts_with(row, "="sv)) row = row_of(file_programs, row.substr(1));
@@ -16107,16 +15827,12 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   if (Request(subject, form, row).is_refused()) subject.refuse(rule, form.words[0], form);
 }
 
-}  // namespace
-
 // policy/operands.cpp -----------------------------------------------------------------------------
 // What a program does with the files that are named to it.
 //
 // The row of a program in file_programs says which of its options take an argument, and what its
 // operands are. All arguments are read before an operand is used, as an option behind it may decide
 // what it means: `rm a -r`, `cp a -t DIR`.
-
-namespace {
 
 using Operands = FileProgram::Operands;
 
@@ -16418,10 +16134,6 @@ void check_clean(Subject& subject, const Form& form) {
                  concat(" removes what is in %", {shown(text_of(path))}));
 }
 
-}  // namespace
-
-namespace {
-
 void judge_files(Subject& subject, const FileProgram& program, const Form& form) {
   if (program.operands == Operands::git) return check_clean(subject, form);
   // No rule refuses to read a file.
@@ -16429,8 +16141,6 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
   if (only_reads && !subject.judged.collected) return;
   OperandReader(subject, program, form).read();
 }
-
-}  // namespace
 
 // policy/file_uses.cpp ----------------------------------------------------------------------------
 // Files that a command reads, writes or removes: the rules for them, and the list of them.
@@ -16446,8 +16156,6 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
 //   chmod                   it is protected, with all that is below
 //   remove, move            it is protected
 //   remove_tree             it is protected, or would be / if a variable is empty
-
-namespace {
 
 FileAccess::Kind kind_of(Use use) {
   if (use == Use::read) return FileAccess::Kind::read;
@@ -16508,10 +16216,6 @@ void check_use(Subject& subject, Use use, const Part& part, const PathText& path
   }
 }
 
-}  // namespace
-
-namespace {
-
 void use_redirection(Subject& subject, const shell::Redirection& redirection) {
   const Part target = part_of(redirection.target);
   if (redirection.writes())
@@ -16555,8 +16259,6 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
                  concat(" removes %", {shown(text_of(path))}));
 }
 
-}  // namespace
-
 // policy/wrappers.cpp -----------------------------------------------------------------------------
 // Programs that start another one, such as env, su and watch.
 //
@@ -16570,8 +16272,6 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
 //   git -C /x bisect run make    options, then a command of its own (v), which has a row, too
 //
 // A capital in the flags names a function for a program that has its own way.
-
-namespace {
 
 bool find_wrapper(std::string_view name, Wrapper& wrapper) {
   std::size_t low = 0, high = wrapper_table.size();
@@ -16613,10 +16313,6 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
       starts_with(path, "/proc/"sv))
     subject.start_file = &word;
 }
-
-}  // namespace
-
-namespace {
 
 // Peels a command of the program's own, which is the first word: its row is "git commit". False:
 // there is no such row.
@@ -16813,10 +16509,6 @@ void peel_nested(Subject& subject, const Form& form) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   if (whole.level > max_peeled_levels) {
     subject.judged.too_complex = true;
@@ -16878,8 +16570,6 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   peel_plain(subject, wrapper, form);
 }
 
-}  // namespace
-
 // policy/find.cpp ---------------------------------------------------------------------------------
 // find: the files that it removes and writes, and the commands that it starts for what it finds.
 //
@@ -16889,8 +16579,6 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
 // The files that find will find are not known before it runs. An action is judged for the roots
 // instead. A command is judged for a protected root if there is one; a shell also for the names
 // that the tests ask for, as they may be scripts.
-
-namespace {
 
 FindRoots roots_of(const Form& form) {
   FindRoots roots;
@@ -16951,10 +16639,6 @@ void judge_found(Subject& subject, const Form& form) {
     if (!below || !is_relative(part) || !place.known()) return subject.refuse_unknown(form);
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Judges one find command: where it begins, and its actions in their order. Files of actions are
 // used as they stand; each -exec becomes a form of the command.
@@ -17074,13 +16758,7 @@ void FindCommand::add_found(const Form& command, const shell::Word& name) {
   add_replaced(subject_, command, "{}"sv, found);
 }
 
-}  // namespace
-
-namespace {
-
 void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).judge(); }
-
-}  // namespace
 
 // policy/xargs.cpp --------------------------------------------------------------------------------
 // xargs and parallel, which repeat a command for the arguments that they read.
@@ -17088,8 +16766,6 @@ void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).
 // If the walk knows the input, as in `echo a b | xargs rm`, its arguments are added to the command.
 // If it does not, an unknown word stands for all of them. If find or ls writes the input, protected
 // directories that it would name are added as well: `find / | xargs rm -r` removes /.
-
-namespace {
 
 // arguments that are known ------------------------------------------------------------------------
 
@@ -17247,10 +16923,6 @@ void run_parallel(Subject& subject, const Form& form, const Form& command, std::
   subject.add_payload(form, script.text, false);
 }
 
-}  // namespace
-
-namespace {
-
 void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark;  // of -I: stands for the argument, which is a line
   char delimiter = '\0';  // of -0 and -d; none: as split_quoted() has it
@@ -17332,8 +17004,6 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
   }
 }
 
-}  // namespace
-
 // policy/nested_shells.cpp ------------------------------------------------------------------------
 // Texts that a shell reads as a script: those of sh, eval, source, trap and alias, and of options.
 //
@@ -17347,8 +17017,6 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
 //   bash build.sh           (a file)      allowed: the policy reads no files
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
-
-namespace {
 
 bool is_blank_or_unknown(std::string_view text) {
   return is_unknown(text) &&
@@ -17417,10 +17085,6 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
     payload.arguments.push_back(shell::Word(form.words[i]));
   subject.payloads.push_back(std::move(payload));
 }
-
-}  // namespace
-
-namespace {
 
 // A script that is named. True: it is what comes in on standard input, or what <( ) prints.
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
@@ -17527,10 +17191,6 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
   return call;
 }
 
-}  // namespace
-
-namespace {
-
 void judge_shell(Subject& subject, const Form& form) {
   if (subject.start_file)
     subject.refuse_opaque(form, *subject.start_file,
@@ -17552,15 +17212,11 @@ void judge_builtin(Subject& subject, const Form& form, std::string_view name) {
   if (name == "alias"sv) return judge_alias(subject, form);
 }
 
-}  // namespace
-
 // policy/wrapped_languages.cpp --------------------------------------------------------------------
 // Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
 //
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
-
-namespace {
 
 // True if the file that an option names is standard input, and known.
 bool is_input(Subject& subject, const Part& file, const Form& form) {
@@ -17761,10 +17417,6 @@ void SedReader::run(std::string_view command) {
     subject_.refuse_opaque(form_, *script_.word, "what it runs is not known before it runs"sv);
 }
 
-}  // namespace
-
-namespace {
-
 void judge_setting(Subject& subject, const Form& form, std::string_view name,
                    std::string_view value) {
   const std::string key = in_lower_case(name);
@@ -17880,8 +17532,6 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   if (first < form.size) run_string(subject, form, {text, &form.words[first]});
 }
 
-}  // namespace
-
 // policy/interpreters.cpp -------------------------------------------------------------------------
 // Code of interpreters, as far as it starts programs or removes files.
 //
@@ -17896,8 +17546,6 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
 //
 // This finds what is written plainly. Code that hides what it runs is not found: keeping it from
 // harm is the job of the sandbox.
-
-namespace {
 
 // What a piece of code would start or remove, as far as its string literals show.
 struct CodeFindings {
@@ -18177,10 +17825,6 @@ class CodeReader {
   CodeFindings findings_ = {};
 };
 
-}  // namespace
-
-namespace {
-
 // interpreters ------------------------------------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -18233,8 +17877,6 @@ void read_code(Subject& subject, Language language, std::string_view code, const
   }
 }
 
-}  // namespace
-
 // policy/lists.cpp --------------------------------------------------------------------------------
 // The lists of what is blocked, of what is asked about, and of what is allowed.
 //
@@ -18244,8 +17886,6 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 // The allow list looks at the command as it stands, and one pattern must match all of it. A word
 // that is not known may come to anything in a run, so the pattern must match with each of some
 // guesses for it: nothing, a word, an option, a path, an operator and others.
-
-namespace {
 
 // True if a run cannot make something else of a word.
 bool is_certain(const shell::Word& word) {
@@ -18395,10 +18035,6 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 std::string usual_commands() {
   std::string text;
   for (std::string_view table = usual_programs; !table.empty();) {
@@ -18439,8 +18075,6 @@ void check_allowed(Subject& subject) {
       subject.command.begin, subject.command.end);
 }
 
-}  // namespace
-
 // policy/policy.cpp -------------------------------------------------------------------------------
 // The policy: its options, the compat rules, and the public functions.
 //
@@ -18452,8 +18086,6 @@ void check_allowed(Subject& subject) {
 //       not_read()         a syntax error or a limit outranks what the judge has found
 //     compat:            check_compat(): patterns over the text, in MassGen's order. The walk runs
 //                        as well, if commands and files are asked for; its verdict is dropped
-
-namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
@@ -18746,8 +18378,6 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path);
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path);
 
-}  // namespace
-
 // paths/rules.cpp ---------------------------------------------------------------------------------
 // Canonical paths, and what the roots allow.
 //
@@ -18770,8 +18400,6 @@ bool is_canonical_form(std::string_view path);
 //                          when that text is absolute. Counts against 40 links and 4095 bytes
 //   anything else, also    the name is added to done
 //   what does not exist
-
-namespace {
 
 constexpr std::size_t longest_path = 4095;  // PATH_MAX of Linux, which counts the NUL
 constexpr int most_links = 40;              // MAXSYMLINKS of Linux
@@ -18816,10 +18444,6 @@ Expected<Root> open_root(const Root& root) {
   if (!listed) return with_prefix("%", {option}, system_error(errno, "%", {in_quotes(*path)}));
   return Root{std::move(*path), root.permission};
 }
-
-}  // namespace
-
-namespace {
 
 Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
@@ -19018,8 +18642,6 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget);
 
-}  // namespace
-
 // paths/delete_guard.cpp --------------------------------------------------------------------------
 // Generated files, and which files may be deleted.
 //
@@ -19032,8 +18654,6 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 //
 // clear() makes all unknown. So does a full table: the file that was marked first goes first. A
 // regular file may be deleted when it is known or generated; a link or what is missing always may.
-
-namespace {
 
 // A name with a `*` in front is any that ends so.
 std::string_view generated_names(GeneratedScope scope) {
@@ -19094,10 +18714,6 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
   if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
-
-}  // namespace
-
-namespace {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
   for (std::string_view names = generated_names(scope); !names.empty();) {
@@ -20117,10 +19733,6 @@ bool is_python_name_byte(char c) {
   return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
 }
 
-}  // namespace
-
-namespace {
-
 PythonPrefix python_prefix(std::string_view text) {
   PythonPrefix prefix;
   bool is_unicode = false;
@@ -20354,12 +19966,8 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
     open.pop_back();
 }
 
-}  // namespace
-
 // files/docstring.cpp -----------------------------------------------------------------------------
 // Docstrings, found and cleaned as Python does it.
-
-namespace {
 
 void append_python_character(std::uint32_t code, std::string& out) {
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
@@ -20881,8 +20489,6 @@ bool is_directory(const std::string& path);
 
 bool is_kept(std::string_view variable, const EnvironmentOptions& options);
 
-}  // namespace
-
 // environment/environment.cpp ---------------------------------------------------------------------
 // The variables, the venv and the prefix of a command.
 //
@@ -20893,8 +20499,6 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options);
 // MCP clients start a server with six variables and no locale, and Python, git and others then
 // fall back to ASCII: hence LANG. A missing PATH is not passed on, because each program has its own
 // idea of what that means, and "<venv>/bin:" with nothing behind it would mean the work_dir.
-
-namespace {
 
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -21004,10 +20608,6 @@ Expected<std::string> check_venv_path(const std::string& given) {
                       {in_quotes(*path)});
   return path;
 }
-
-}  // namespace
-
-namespace {
 
 bool is_directory(const std::string& path) {
   struct stat status {};
@@ -21570,10 +21170,6 @@ CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* b
   raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
 }
 
-}  // namespace
-
-namespace {
-
 // The kernel's struct clone_args, first version.
 struct CloneArguments {
   std::uint64_t flags = 0;
@@ -21586,12 +21182,17 @@ struct CloneArguments {
   std::uint64_t tls = 0;
 };
 
-// clone3 with a function for the child, which libc does not offer: the child returns from the
-// system call on an empty stack. A pid or a negative errno; -ENOSYS for other processors.
-CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(void*),
-                                   void* argument) {
+// clone3 or clone, each with a number and the words that the kernel takes. The child returns from
+// the call on an empty stack, which no function of C++ can do, and calls `function`. libc's clone()
+// is not used: musl's refuses CLONE_CHILD_CLEARTID, and ThreadSanitizer replaces it. A pid or a
+// negative errno.
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
+  // clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS,
+  // and child_tid, which is words[3]. Their order is the processor's.
 #if defined(__x86_64__) && !defined(__ILP32__)
-  long result = 435;
+  long result = number;
+  register std::uintptr_t child_tid asm("r10") = words[3];
   register int (*child_function)(void*) asm("r8") = function;
   register void* child_argument asm("r9") = argument;
   asm volatile(
@@ -21604,39 +21205,66 @@ CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(vo
       "hlt\n"
       "1:"
       : "+a"(result)
-      : "D"(arguments), "S"(sizeof *arguments), "r"(child_function), "r"(child_argument)
+      : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(child_tid), "r"(child_function),
+        "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
   return result;
+#elif defined(__i386__)
+  (void)argument;  // lies on the child's stack
+  long result = number;
+  asm volatile(
+      "int $0x80\n\t"
+      "testl %%eax, %%eax\n\t"
+      "jnz 1f\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "call *%%esi\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "b"(words[0]), "c"(words[1]), "d"(words[2]), "S"(function), "D"(words[3])
+      : "memory", "cc");
+  return result;
 #elif defined(__aarch64__)
-  register long result asm("x0") = reinterpret_cast<long>(arguments);
-  register long size asm("x1") = sizeof *arguments;
-  register int (*child_function)(void*) asm("x2") = function;
-  register void* child_argument asm("x3") = argument;
-  register long number asm("x8") = 435;
+  register std::uintptr_t result asm("x0") = words[0];
+  register std::uintptr_t second asm("x1") = words[1];
+  register std::uintptr_t third asm("x2") = words[2];
+  register std::uintptr_t child_tid asm("x4") = words[3];
+  register int (*child_function)(void*) asm("x5") = function;
+  register void* child_argument asm("x6") = argument;
+  register long call asm("x8") = number;
   asm volatile(
       "svc #0\n\t"
       "cbnz x0, 1f\n\t"
       "mov x29, #0\n\t"
       "mov x30, #0\n\t"
-      "mov x0, x3\n\t"
-      "blr x2\n\t"
+      "mov x0, x6\n\t"
+      "blr x5\n\t"
       "brk #0\n"
       "1:"
       : "+r"(result)
-      : "r"(size), "r"(child_function), "r"(child_argument), "r"(number)
+      : "r"(second), "r"(third), "r"(child_tid), "r"(child_function), "r"(child_argument), "r"(call)
       : "memory", "cc");
-  return result;
+  return static_cast<long>(result);
 #else
-  (void)arguments;
-  (void)function;
-  (void)argument;
-  return -ENOSYS;
+  // Other processors have no sandbox, and only its supervisor looks at what is cleared at the end.
+  if (number != SYS_clone) return -ENOSYS;
+  const int pid = ::clone(function, reinterpret_cast<void*>(words[1]),
+                          static_cast<int>(words[0]) & ~CLONE_CHILD_CLEARTID, argument,
+                          reinterpret_cast<int*>(words[2]));
+  return pid < 0 ? -errno : pid;
 #endif
 }
 
-}  // namespace
-
-namespace {
+// The older call. Kernels before Linux 5.3 know no clone3, nor does qemu-user, and a container's
+// filter may refuse it, as it cannot look into its arguments.
+CODEEXEC_IN_CHILD long old_clone(const CloneRequest& request, std::uint64_t flags, char* top,
+                                 int* pidfd) {
+  const std::uintptr_t words[4] = {
+      static_cast<std::uintptr_t>(flags) | static_cast<std::uintptr_t>(request.exit_signal),
+      reinterpret_cast<std::uintptr_t>(top), reinterpret_cast<std::uintptr_t>(pidfd),
+      reinterpret_cast<std::uintptr_t>(request.cleared_at_end)};
+  return call_with_child(SYS_clone, words, request.function, request.argument);
+}
 
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
@@ -21648,23 +21276,23 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
   arguments.child_tid = reinterpret_cast<std::uintptr_t>(request.cleared_at_end);
   arguments.exit_signal = static_cast<std::uint64_t>(request.exit_signal);
+  char* top = request.stack + request.stack_size;
+#if defined(__i386__)  // takes the argument of a function from the stack
+  top -= 16;
+  *reinterpret_cast<void**>(top) = request.argument;
+#endif
   arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
-  arguments.stack_size = request.stack_size;
+  arguments.stack_size = static_cast<std::uint64_t>(top - request.stack);
   cleared = true;
-  long pid = clone3_call(&arguments, request.function, request.argument);
-  // An old kernel, or a container's filter, which cannot look into clone3's arguments.
-  if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-    cleared = false;
-    char* const top = request.stack + request.stack_size;
-    const int old_flags = static_cast<int>(flags) | request.exit_signal;
-    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd, nullptr,
-                  request.cleared_at_end);
-    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
-    if (pid < 0 && errno == EINVAL && request.pidfd)
-      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument, nullptr,
-                    nullptr, request.cleared_at_end);
-    if (pid < 0) pid = -errno;
-  }
+  constexpr long clone3_number = 435;  // the same on every architecture
+  const std::uintptr_t words[4] = {reinterpret_cast<std::uintptr_t>(&arguments), sizeof arguments};
+  long pid = call_with_child(clone3_number, words, request.function, request.argument);
+  if (pid != -ENOSYS && pid != -EPERM && pid != -EINVAL) return pid;
+  cleared = false;
+  pid = old_clone(request, flags, top, request.pidfd);
+  // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+  if (pid == -EINVAL && request.pidfd)
+    pid = old_clone(request, flags & ~std::uint64_t{CLONE_PIDFD}, top, nullptr);
   return pid;
 }
 
@@ -21998,10 +21626,6 @@ CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
   return result;
 }
 
-}  // namespace
-
-namespace {
-
 CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (plan.uid_map) {
     const long mapped = map_user(plan);
@@ -22019,10 +21643,6 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
-
-}  // namespace
-
-namespace {
 
 CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
   std::uint64_t now[2] = {0, 0};
@@ -22046,10 +21666,6 @@ CODEEXEC_IN_CHILD long drop_capabilities() {
   const CapabilityData none[2] = {};
   return raw(SYS_capset, &header, &none[0]);
 }
-
-}  // namespace
-
-namespace {
 
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step) {
   ConfineStep ignored = ConfineStep::limits;
@@ -22585,10 +22201,6 @@ class FilterBuilder {
   std::array<FilterLabel, first_unknown_call + 1> answers_ = {};
 };
 
-}  // namespace
-
-namespace {
-
 std::vector<sock_filter> build_filter(const FilterOptions& options) {
   return FilterBuilder(options).build();
 }
@@ -22760,10 +22372,6 @@ CODEEXEC_IN_CHILD int trial_main(void* argument) {
   trial.finished = true;
   for (;;) raw(SYS_exit_group, 0);
 }
-
-}  // namespace
-
-namespace {
 
 long run_trial(Trial& trial) {
   alignas(16) char stack[32768];
@@ -23087,10 +22695,6 @@ int walk_by_name(const std::string& path,
   return 0;
 }
 
-}  // namespace
-
-namespace {
-
 bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
   return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
 }
@@ -23126,10 +22730,6 @@ const char* objection_to_writing(const OpenedGrant& grant) {
   return nullptr;
 }
 
-}  // namespace
-
-namespace {
-
 // The ruleset -------------------------------------------------------------------------------------
 
 // What each ABI of Landlock can forbid. Of a newer ABI only what the last one here can.
@@ -23138,10 +22738,6 @@ constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7ff
 constexpr int newest_known_abi = 9;
 
 constexpr int tcp_abi = 4;
-
-}  // namespace
-
-namespace {
 
 bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   const int known = std::min(abi, newest_known_abi);
@@ -23264,10 +22860,6 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
-}  // namespace
-
-namespace {
-
 // Names of secrets, as patterns of shells with a blank between them.
 struct SecretNames {
   unsigned where;  // of SecretSearch::Place
@@ -23315,10 +22907,6 @@ bool is_public(const struct stat& status) {
   const mode_t needed = S_ISDIR(status.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
   return (status.st_mode & needed) == needed;
 }
-
-}  // namespace
-
-namespace {
 
 bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
   for (const SecretNames& row : secret_names)
@@ -23653,10 +23241,6 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (std::string_view lines = text; !lines.empty();) {
     const std::string_view line = take_part(lines, '\n');
@@ -23721,10 +23305,6 @@ std::string group_directory(std::string_view mounts, const std::string& group,
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
   static std::atomic<std::uint64_t> runs{0};
@@ -23772,10 +23352,6 @@ int try_leaf(const std::string& directory, bool unified, bool memory, bool proce
   if (!UniqueFd(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC))) error = errno;
   return ::rmdir(leaf.c_str()) == 0 ? error : errno;
 }
-
-}  // namespace
-
-namespace {
 
 CgroupBase find_cgroup_base(bool memory) {
   const std::string_view controller = memory ? "memory"sv : "pids"sv;
@@ -24035,10 +23611,6 @@ void limit_by_cgroup(SandboxState& state, SandboxGaps& gaps, CgroupBase& base, s
            {reason, limit.what});
   if (limit.other) others.push_back(limit.other);
 }
-
-}  // namespace
-
-namespace {
 
 void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>& others) {
   const Limits& limits = state.options.limits;
@@ -24407,10 +23979,6 @@ bool SandboxFitter::leave_out_step(ConfineStep step, int error) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr const char* broken = "it is claimed to be there, but a trial got around it";
 
 // Features whose enforcement a breach disproves.
@@ -24421,10 +23989,6 @@ struct BrokenFeature {
 constexpr BrokenFeature broken_features[] = {{breach_capability | breach_privilege, "privileges"},
                                              {breach_filter, "system_calls"},
                                              {breach_metadata, "metadata"}};
-
-}  // namespace
-
-namespace {
 
 void SandboxFitter::judge(const Trial& trial) {
   const unsigned breaches = trial.breaches;
@@ -24574,10 +24138,6 @@ Expected<void> build(SandboxState& state) {
 }
 
 #endif
-
-}  // namespace
-
-namespace {
 
 bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
@@ -24886,10 +24446,6 @@ std::size_t entries_up_to(const Table& table, std::uint32_t code, First first) {
   }
   return low;
 }
-
-}  // namespace
-
-namespace {
 
 int cell_width(std::uint32_t code) {
   if (code < 0x300) return code < 0x20 || (code >= 0x7f && code < 0xa0) ? -1 : 1;
@@ -25864,12 +25420,8 @@ Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor);
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
                              int error, std::string_view file);
 
-}  // namespace
-
 // process/start.cpp -------------------------------------------------------------------------------
 // Pipes, the launch of a program, and why it failed.
-
-namespace {
 
 // A thread that waits for the end of a child, without reaping it, and then closes a pipe. For
 // systems without pidfd.
@@ -25917,10 +25469,6 @@ std::string unquoted(std::string_view text) {
   const std::string safe = in_quotes(text);
   return safe.substr(1, safe.size() - 2);
 }
-
-}  // namespace
-
-namespace {
 
 const char* step_name(SpawnStep step) {
   switch (step) {
@@ -26279,10 +25827,6 @@ void read_report(const UniqueFd& report, ChildPlan& plan) {
 }
 #endif
 
-}  // namespace
-
-namespace {
-
 #if CODEEXEC_HAS_CLONE
 CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   // inode and offset (8 bytes each), the record's length (2), a type (1), the name
@@ -26406,10 +25950,6 @@ SpawnStep become_program_after_fork(ChildPlan& plan) {
   });
   return SpawnStep::exec;
 }
-
-}  // namespace
-
-namespace {
 
 Spawned spawn_once(ChildPlan& plan) {
   Spawned child;
@@ -27031,10 +26571,6 @@ bool has_variable(pid_t pid, const std::string& variable) {
   return at != std::string_view::npos && (at == 0 || variables[at - 1] == '\0');
 }
 
-}  // namespace
-
-namespace {
-
 bool read_stat(pid_t pid, ProcessStat& stat) {
   const UniqueFd file(::open(concat("/proc/%/stat", {pid}).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
@@ -27179,10 +26715,6 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
 }
 #endif
 
-}  // namespace
-
-namespace {
-
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   ExitStatus result;
 #if defined(__linux__)
@@ -27212,10 +26744,6 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   return result;
 }
 
-}  // namespace
-
-namespace {
-
 // Children that were killed and are not waited for: they wait in the kernel for a device or a
 // network file system, or take long to end. A later start reaps them when they have ended.
 struct Abandoned {
@@ -27229,10 +26757,6 @@ Abandoned& abandoned() {
   static Abandoned& list = *new Abandoned;
   return list;
 }
-
-}  // namespace
-
-namespace {
 
 void abandon_child(pid_t pid) {
   Abandoned& list = abandoned();
@@ -28177,12 +27701,8 @@ namespace {
 std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
                                         std::shared_ptr<RemoteCommand> remote = {});
 
-}  // namespace
-
 // process/terminal.cpp ----------------------------------------------------------------------------
 // A terminal for a program: its device and its screen.
-
-namespace {
 
 // The program's end of a terminal. It is not opened by its name, which may be another terminal's
 // among the mounts of this process. -1 and errno on failure.
@@ -29322,10 +28842,6 @@ namespace {
 // The process in which this thread calls callbacks; a fork made in one has no such thread.
 thread_local pid_t event_thread_of = 0;
 
-}  // namespace
-
-namespace {
-
 bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
 
 void abort_in_callback(const char* function) {
@@ -29587,6 +29103,8 @@ OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_l
 // one is resolved. Then each address is judged, and the connection goes to exactly one of these, so
 // that a name cannot come to mean another address in between.
 
+#if defined(__linux__)
+
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of
 // an address.
 struct Destination {
@@ -29603,8 +29121,6 @@ namespace {
 Destination destination_of(std::string_view text, unsigned usual_port = 0);
 
 }  // namespace
-
-#if defined(__linux__)
 
 // An address of a host and its port.
 union SocketAddress {
@@ -30141,10 +29657,6 @@ ProxyRequest read_socks_request(std::string_view input) {
   request.state = ProxyRequest::ready;
   return request;
 }
-
-}  // namespace
-
-namespace {
 
 ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
   constexpr std::string_view end = "\r\n\r\n";
@@ -31104,8 +30616,10 @@ class PrivateFolder {
                                                                std::string_view prefix,
                                                                std::string_view parent = {});
   // For a copy of the workspace of that path, which becomes its own: an empty one of that path,
-  // where it can be had, or one in $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
-  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace);
+  // where it can be had and the workspace itself is marked, so that it is not empty, or one in
+  // $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace,
+                                                                 bool is_marked);
 
   PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   PrivateFolder(const PrivateFolder&) = delete;
@@ -31672,10 +31186,6 @@ void set_sandbox_fields(Json& object, const Result& r) {
   if (redactions > 0) object.set("redactions"sv, redactions);
 }
 
-}  // namespace
-
-namespace {
-
 void set_verdict_fields(Json& object, const Result& r) {
   const auto set_known = [&object](std::string_view field, const std::string& text) {
     if (!text.empty()) object.set(field, text);
@@ -31923,10 +31433,6 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   return system_error(error, "cannot link the skills as %", {in_quotes(folder + "/skills")});
 }
 
-}  // namespace
-
-namespace {
-
 std::string home_of_user(std::string_view name) {
   for (const SystemUser& user : system_users("/etc/passwd"))
     if (user.name == name) return user.home;
@@ -32105,10 +31611,6 @@ struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
 
-}  // namespace
-
-namespace {
-
 WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
     : directories_(std::move(directories)), below_(below) {
   for (const std::string& directory : directories_) look_at(directory);
@@ -32258,12 +31760,8 @@ void WatchedFiles::look_at(const std::string& directory) {
   look_at_watched(place, {});
 }
 
-}  // namespace
-
 // executor/session.cpp ----------------------------------------------------------------------------
 // Sessions: what a command leaves to those after it.
-
-namespace {
 
 // Sessions: each command is still a shell of its own. At its end it writes its folder and exported
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
@@ -32397,10 +31895,6 @@ class ExportList {
   std::string_view text_;
   std::size_t at_ = 0;
 };
-
-}  // namespace
-
-namespace {
 
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
@@ -32864,10 +32358,6 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network);
@@ -32876,12 +32366,8 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   return advice_for(cause, network, writable());
 }
 
-}  // namespace
-
 // executor/gate.cpp -------------------------------------------------------------------------------
 // The gate: policy, work_dir, deadline, session, record.
-
-namespace {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
@@ -33901,10 +33387,6 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 bool sets_variable(const Variables& variables, std::string_view name) {
   for (const auto& variable : variables)
     if (variable.first == name) return true;
@@ -34117,10 +33599,6 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
   return facts +
          " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
 }
-
-}  // namespace
-
-namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
 std::string facts_of(const LocalOptions& options) {
@@ -34460,10 +33938,6 @@ void GitConfig::take(std::string_view key, const std::string& value, const std::
   *place = value.empty() ? value : quoted + '"';
 }
 
-}  // namespace
-
-namespace {
-
 std::string git_identity() {
   const std::string_view home = host_variable("HOME");
   const std::string_view others = host_variable("XDG_CONFIG_HOME");
@@ -34478,8 +33952,6 @@ std::string git_identity() {
   }
   return config.identity();
 }
-
-}  // namespace
 
 // place/place_internal.hpp ------------------------------------------------------------------------
 // The frames that agent and client exchange, and the client.
@@ -34534,8 +34006,6 @@ std::string git_identity() {
 // `credit` when its reader has taken them, up to the stream's share of most_window, which is
 // 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
 // one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
-
-namespace {
 
 // The ground that the agent's program is asked about: see answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
@@ -34625,7 +34095,7 @@ class Nonce {
 //   sandbox      what commands are held to; without it, they are in a strict one
 //   ground       the workspace and the roots, see ground_of(); empty: any
 //   remote       the workspace is only there, and the ground is looked up, unless `found`
-//   copy         the workspace is copied there, see copy_options()
+//   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
 //   lines        the way to the client holds back what ends in no newline
 //   nonces       files, whose contents are the answer
@@ -35065,10 +34535,6 @@ std::chrono::milliseconds time_in(const Json& object, const char* name,
       std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
 }
 
-}  // namespace
-
-namespace {
-
 std::string number_bytes(std::size_t value) {
   std::string bytes;
   for (int shift = 0; shift < 32; shift += 8)
@@ -35362,10 +34828,6 @@ bool is_in_path(std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
@@ -35460,8 +34922,6 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   return true;
 }
 
-}  // namespace
-
 // place/copy_internal.hpp -------------------------------------------------------------------------
 // Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
@@ -35492,8 +34952,6 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
 //                                     same again or one is removed: then the other one is sent
 //   changed           gone            it stays, and is new for the sender
 //   gone              changed         the change is taken: it is stronger than a removal
-
-namespace {
 
 // A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
 // the time of modification; the size of the path or the text that follows.
@@ -35684,6 +35142,23 @@ class CopyTree {
   std::string parent_path_ = {};
 };
 
+// A file in the workspace while the other side chooses a folder for the copy: where it is in the
+// folder of the same path there, too, both are one, which must not become its own copy. No copy has
+// files of such names. Without a workspace there is none.
+class CopyMark {
+ public:
+  explicit CopyMark(const std::string& workspace);
+  CopyMark(const CopyMark&) = delete;
+  CopyMark& operator=(const CopyMark&) = delete;
+  ~CopyMark();
+
+  bool is_made() const { return static_cast<bool>(folder_); }
+
+ private:
+  UniqueFd folder_ = UniqueFd();
+  const std::string name_ = concat({CopyTree::partial, random_hex(8)});
+};
+
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
 class PlaceCopy {
  public:
@@ -35776,7 +35251,7 @@ class PlaceAgent {
   Expected<void> settle(const Json& hello, Json& answer);
   Expected<void> settle_ground(const Json& hello, std::string& ground);
   Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
-  Expected<void> make_copy(std::string& ground);
+  Expected<void> make_copy(bool is_marked, std::string& ground);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -35784,6 +35259,7 @@ class PlaceAgent {
   void watch_input(Running& command);
   Running* find(std::uint32_t id);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void stay_heard();  // sends what waits, and something where that is due
   void flush();
   void end(const char* why);
 
@@ -35866,6 +35342,7 @@ void PlaceAgent::loop() {
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
+    const Clock::time_point woke = Clock::now();
     if (set[0].revents) receive();
     std::size_t left = polled;
     for (auto at = commands_.begin(); left > 0; --left) {
@@ -35887,11 +35364,11 @@ void PlaceAgent::loop() {
       send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
-    const Clock::time_point now = Clock::now();
     if (ending_) continue;
-    if (now >= later(last_heard_, keep_alive_)) end("nothing was heard for the time of keep_alive");
-    if (now >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
-    flush();
+    // What has come since the wait is not read yet.
+    if (woke >= later(last_heard_, keep_alive_))
+      end("nothing was heard for the time of keep_alive");
+    stay_heard();
   }
 }
 
@@ -35910,8 +35387,11 @@ void PlaceAgent::receive() {
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
   last_heard_ = Clock::now();
-  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)},
-                   [this](const Frame& frame) { return !ending_ && take(frame); }))
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
+        // Many that come at once may take long to start.
+        if (frame.kind == FrameKind::start) stay_heard();
+        return !ending_ && take(frame);
+      }))
     end("what came in is not of this protocol");
 }
 
@@ -36029,7 +35509,7 @@ Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground)
   if (is_remote_ && !hello["found"sv].as_bool())
     if (auto ok = find_ground(ground); !ok) return ok;
   if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(ground); !ok) return ok;
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
     ground_ = copy_ground(ground, *copy).dump();
   } else {
     ground_ = Json(ground).dump();
@@ -36079,11 +35559,11 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> PlaceAgent::make_copy(std::string& ground) {
+Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
   std::string workspace;
   std::vector<Root> roots = roots_in(ground, workspace);
   const std::string there = workspace;
-  auto folder = PrivateFolder::for_copy(workspace);
+  auto folder = PrivateFolder::for_copy(workspace, is_marked);
   if (!folder) return folder.failure();
   copy_ = std::move(*folder);
   for (Root& root : roots)
@@ -36222,6 +35702,11 @@ void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload
   if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
 }
 
+void PlaceAgent::stay_heard() {
+  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+  flush();
+}
+
 void PlaceAgent::flush() {
   if (ending_ || queue_.empty()) return;
   const ssize_t size = queue_.write_to(out_);
@@ -36295,10 +35780,6 @@ std::string_view machine_of(std::string_view file) {
       return "*"sv;
   }
 }
-
-}  // namespace
-
-namespace {
 
 std::string bring_text(std::string_view file) {
   return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
@@ -36551,10 +36032,6 @@ constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
                                      {"host", &PlaceFacts::host},
                                      {"home", &PlaceFacts::home}};
 
-}  // namespace
-
-namespace {
-
 Nonce::Nonce(const std::string& folder) {
   auto opened = open_canonical_directory(folder);
   if (!opened) {
@@ -36783,6 +36260,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
     watch(set, watched, deadline);
   }
   wait_for_events(set, deadline);
+  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
   std::unique_lock<std::mutex> lock(mutex_);
   if (closing_) return false;
   char few[4096];
@@ -36805,7 +36283,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
     else
       command.flow(watched[i].channel).write(!command.running_);
   }
-  check_life(Clock::now());
+  check_life(woke);
   if (lost() && !settled_.cancelled()) settle(lock);
   return true;
 }
@@ -37139,10 +36617,6 @@ bool is_recent_time(std::int64_t changed) {
   ::clock_gettime(CLOCK_REALTIME, &now);
   return changed > copy_time(now) - 2 * tick;
 }
-
-}  // namespace
-
-namespace {
 
 bool copy_order(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
@@ -37810,10 +37284,6 @@ constexpr char copy_sends = 'S';
 // A side that does nothing for 10 minutes is given up.
 Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
 
-}  // namespace
-
-namespace {
-
 Json copy_options(const PlaceOptions& options) {
   Json object = Json::object();
   set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
@@ -37958,6 +37428,18 @@ bool CopyWire::get(void* bytes, std::size_t size) {
     size -= some.size();
   }
   return true;
+}
+
+CopyMark::CopyMark(const std::string& workspace) {
+  auto folder = open_canonical_directory(workspace);
+  if (!folder) return;
+  const UniqueFd file(::openat(folder->get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file) folder_ = std::move(*folder);
+}
+
+CopyMark::~CopyMark() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
 Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
@@ -38232,6 +37714,10 @@ struct PlaceExecutor::Place final : FilesElsewhere {
       wanted.account = std::move(way->account);
     }
     wanted.transport.environment = own_variables();
+    if (mode != PlaceWorkspace::copy) return PlaceLink::open(wanted, cancel);
+    std::string_view ground = wanted.hello["ground"sv].as_string();
+    const CopyMark mark(std::string(take_part(ground, '\0')));
+    set_member(wanted.hello, "marked", mark.is_made());
     return PlaceLink::open(wanted, cancel);
   }
 };
@@ -38754,10 +38240,6 @@ UniqueFd copy_folder_at(const std::string& path) {
   return is_empty ? std::move(folder) : UniqueFd();
 }
 
-}  // namespace
-
-namespace {
-
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
   std::string ground(workspace);
   for (const Root& root : roots) {
@@ -38816,8 +38298,9 @@ int answer_question(std::string_view ground, int in, int out) {
 
 }  // namespace
 
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace) {
-  if (UniqueFd same = copy_folder_at(workspace))
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace,
+                                                                       bool is_marked) {
+  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
     return new_shared<const PrivateFolder>(workspace, std::move(same));
   const char* const home = std::getenv("HOME");
   const char* const cache = std::getenv("XDG_CACHE_HOME");
@@ -38852,10 +38335,6 @@ std::string start_of_process([[maybe_unused]] pid_t pid) {
 #endif
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 ProgramIdentity own_identity() {
   ProgramIdentity own;
@@ -38911,12 +38390,8 @@ std::chrono::seconds age_since(const std::string& time) {
   return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
 }
 
-}  // namespace
-
 // cluster/cluster_internal.hpp --------------------------------------------------------------------
 // What the parts of this room share: calls of the programs of a cluster, and pods.
-
-namespace {
 
 // Whether an option is written without `--`, as in "mem=4G".
 bool is_long_option(const std::string& word);
@@ -38978,12 +38453,8 @@ struct PodWatch {
 // What Kubernetes has warned of last, or nothing.
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name);
 
-}  // namespace
-
 // cluster/calls.cpp -------------------------------------------------------------------------------
 // Calls of the programs of a cluster.
-
-namespace {
 
 bool is_long_option(const std::string& word) {
   return !word.empty() && word[0] >= 'a' && word[0] <= 'z' && !has_nul(word);
@@ -39029,16 +38500,12 @@ void report_removed(const Function<void(std::string_view)>& on_progress,
           concat("%%, which a program that has ended had left", {removed, printable(place.name)}));
 }
 
-}  // namespace
-
 // cluster/slurm.cpp -------------------------------------------------------------------------------
 // Jobs of Slurm.
 //
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
-
-namespace {
 
 constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
@@ -39283,10 +38750,6 @@ Expected<Json> object_of(const KubernetesOptions& options) {
                              R"(}}}],"volumes":[{"name":"workspace",)", volume, "}}]}}"}));
 }
 
-}  // namespace
-
-namespace {
-
 std::string agent_label(std::string_view agent_id) {
   std::string label;
   for (const char c : in_lower_case(agent_id)) {
@@ -39321,12 +38784,8 @@ Expected<std::string> pod_object(const KubernetesOptions& options, const std::st
   return object->dump();
 }
 
-}  // namespace
-
 // cluster/pod_watch.cpp ---------------------------------------------------------------------------
 // Waiting for a pod, what its status says, and what to do about the errors of kubectl.
-
-namespace {
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
@@ -39406,10 +38865,6 @@ PodState state_of_claim(const Json& claim, std::string& why) {
     return pod_ended;
   return ready["status"sv].as_string() == "True" ? pod_ready : pod_waits;
 }
-
-}  // namespace
-
-namespace {
 
 std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
 
@@ -39492,8 +38947,6 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
   return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
-}  // namespace
-
 // cluster/kubernetes.cpp --------------------------------------------------------------------------
 // Pods of Kubernetes.
 //
@@ -39504,8 +38957,6 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
 //   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
 //     ^                 |  not ready in time: the pod stays, and the next command waits again
 //     +---- failed -----+
-
-namespace {
 
 // Arguments: the pod's name, its kind, kubectl and its options. It prints a line when the pod is
 // made. What could not be created is deleted as well, for an answer may be lost on its way.
@@ -40425,12 +39876,8 @@ std::string_view take_line(std::string_view& text);
 // The name that code gives itself in its first line; empty: none.
 std::string_view name_in_comment(std::string_view code, const std::string& extension);
 
-}  // namespace
-
 // code/markdown.cpp -------------------------------------------------------------------------------
 // Fenced code in Markdown.
-
-namespace {
 
 std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n\v\f";
@@ -40446,10 +39893,6 @@ std::string_view take_line(std::string_view& text) {
   if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n"sv) ? 2 : 1);
   return line;
 }
-
-}  // namespace
-
-namespace {
 
 // fenced code -------------------------------------------------------------------------------------
 
@@ -40904,10 +40347,6 @@ bool is_bare_path(std::string_view comment, const std::string& extension) {
   });
 }
 
-}  // namespace
-
-namespace {
-
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
   if (starts_with(line, "#!"sv)) line = take_line(code);
@@ -40916,10 +40355,6 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
-
-}  // namespace
-
-namespace {
 
 constexpr std::size_t longest_code_path = 4095;
 
@@ -41301,10 +40736,6 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
   return call;
 }
 
-}  // namespace
-
-namespace {
-
 // Words of engines and the advice for each, by the kind of error. The first that is found counts;
 // see help_in() for the form of the tables.
 struct EngineTroubles {
@@ -41351,10 +40782,6 @@ constexpr EngineTroubles engine_troubles[] = {
      "select device driver\tthe engine's machine needs the GPU's toolkit\n"
      "unknown flag\tthis needs docker 20.10 or podman 4\n"},
 };
-
-}  // namespace
-
-namespace {
 
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
@@ -41448,8 +40875,6 @@ const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
 }
 
-}  // namespace
-
 // docker/env_file.cpp -----------------------------------------------------------------------------
 // Files of variables (.env).
 //
@@ -41460,8 +40885,6 @@ const std::string& label_of(const Json& container, std::string_view label) {
 //   value:  blanks text [blank # comment]
 //           blanks 'text' [# comment]       may go over lines
 //           blanks "text" [# comment]       likewise, with the escapes \n \r \t \" \\ \$
-
-namespace {
 
 std::size_t end_of_name(std::string_view text, std::size_t at) {
   if (at == text.size() || !is_name_start(text[at])) return at;
@@ -41474,10 +40897,6 @@ std::string_view trim_blanks(std::string_view text) {
   while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
   return text;
 }
-
-}  // namespace
-
-namespace {
 
 // Goes through the text once. `at_` is the place of the reader, `end_` the end of its line. A
 // quoted value may move both to a later line. With `skipped`, an error leaves out the line it began
@@ -41863,10 +41282,6 @@ class JsonKeys {
   std::vector<std::string_view> seen_ = {};
   std::string error_ = {};
 };
-
-}  // namespace
-
-namespace {
 
 Expected<std::string> with_home(std::string_view path) {
   if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
@@ -42256,10 +41671,6 @@ Expected<void> complete_agent(ContainerOptions& options) {
 Expected<void> check_engine_of(ContainerOptions& options) {
   return check_engine_options(options.engine);
 }
-
-}  // namespace
-
-namespace {
 
 Expected<void> bad_option_value(std::string_view option, std::string_view value,
                                 std::string_view problem) {
@@ -44635,10 +44046,6 @@ void visit_all(const Json& value, FunctionRef<bool(const Json&, std::size_t)> vi
   }
 }
 
-}  // namespace
-
-namespace {
-
 bool served_legacy_version(std::string_view version) {
   return version == "2025-11-25"sv || version == "2025-06-18"sv || version == "2025-03-26"sv ||
          version == "2024-11-05"sv;
@@ -45357,10 +44764,6 @@ class Problems {
   std::string text_ = {};
 };
 
-}  // namespace
-
-namespace {
-
 bool is_numeric(ParameterType type) {
   return type == ParameterType::integer || type == ParameterType::number;
 }
@@ -45472,10 +44875,6 @@ std::string parameter_problem(const Parameter& parameter) {
   return problem.empty() ? problem : concat("has a default that %", {problem});
 }
 
-}  // namespace
-
-namespace {
-
 std::string tool_problem(const Tool& tool) {
   if (!is_tool_name(tool.name)) return "name must be 1 to 64 of A-Z a-z 0-9 _ - .";
   if (!tool.handler) return "handler is empty";
@@ -45493,10 +44892,6 @@ std::string tool_problem(const Tool& tool) {
   }
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 void append_bound(std::string& out, const char* name, const std::optional<double>& bound) {
   if (bound) append_all(out, ",\"%\":%", {name, Json(*bound).dump()});
@@ -45555,10 +44950,6 @@ std::string annotations_of(const Tool& tool) {
     if (hint) append_all(text, ",\"%\":%", {name, *hint ? "true" : "false"});
   return text;
 }
-
-}  // namespace
-
-namespace {
 
 std::string listing_of(const Tool& tool) {
   const bool raw_schema = !tool.input_schema.is_null();
@@ -46186,10 +45577,6 @@ void append_content(std::string& out, const ToolResult& result) {
   out += ']';
 }
 
-}  // namespace
-
-namespace {
-
 std::string reply_text(std::string_view id, std::string_view result) {
   return concat("{\"jsonrpc\":\"2.0\",\"id\":%,\"result\":%}", {id, result});
 }
@@ -46675,10 +46062,6 @@ Expected<Json> answer_of(const Json& sent, const Json& schema) {
   return Json::object({{"action", action}, {"content", content}});
 }
 
-}  // namespace
-
-namespace {
-
 // An empty capability means forms, as that of 2025-06-18 does.
 bool can_ask(const Json& capabilities) {
   const Json& elicitation = capabilities["elicitation"sv];
@@ -46974,10 +46357,6 @@ namespace {
 
 constexpr std::string_view cancelled_outcome = "cancelled";
 
-}  // namespace
-
-namespace {
-
 bool knows_tasks(const Json& capabilities) {
   return capabilities["extensions"sv][tasks_extension].is_object();
 }
@@ -47148,10 +46527,6 @@ std::string progress_text(std::string_view token, double progress, std::optional
   text += "}}\n";
   return text;
 }
-
-}  // namespace
-
-namespace {
 
 OpenCall::~OpenCall() {
   if (session) session->release(*this);
@@ -47795,10 +47170,6 @@ bool within_bounds(const Json& schema, double number) {
           number < schema["exclusiveMaximum"sv].as_number());
 }
 
-}  // namespace
-
-namespace {
-
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
   const Json* const types = schema.find("type"sv);
   if (types && !matches_type(*types, value))
@@ -47924,12 +47295,8 @@ class Transcript {
   std::atomic<bool> failed_{false};
 };
 
-}  // namespace
-
 // report/records.cpp ------------------------------------------------------------------------------
 // Reading audit logs: lines, the chain of hashes, records.
-
-namespace {
 
 Expected<void> AuditReader::open(const std::string& path) {
   path_ = path;
@@ -48036,8 +47403,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
   return concat("%%: %\n", {reader.findings(), path, reader.summary()});
 }
 
-}  // namespace
-
 // report/packed_internal.hpp ----------------------------------------------------------------------
 // Constant texts in half of their size: packed by the compiler, unpacked when they are used.
 //
@@ -48046,8 +47411,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
 //   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
 // pack_text() knows the last place of each three characters, by a hash, and nothing more: that is
 // quick enough for compilers, and better search makes the texts only a tenth smaller.
-
-namespace {
 
 template <std::size_t Size>
 struct PackedText {
@@ -48102,12 +47465,8 @@ constexpr PackedText<Size> pack(const char (&text)[Length]) {
   return packed;
 }
 
-}  // namespace
-
 // report/style.cpp --------------------------------------------------------------------------------
 // The style of the page of --report: light and dark, narrow and wide, on paper.
-
-namespace {
 
 constexpr char style_text[] = R"css(
 :root {
@@ -48224,18 +47583,10 @@ nav { display: flex; gap: .5rem; align-items: center; justify-content: center }
 constexpr auto packed_style =
     pack<pack_text(style_text, sizeof style_text - 1, nullptr)>(style_text);
 
-}  // namespace
-
-namespace {
-
 std::string page_style() { return packed_style.text(); }
-
-}  // namespace
 
 // report/body.cpp ---------------------------------------------------------------------------------
 // The frame of the page of --report, which its script fills.
-
-namespace {
 
 constexpr char body_text[] = R"html(<meta name="viewport" content="width=device-width">
 <title>Command report</title>
@@ -48290,13 +47641,7 @@ and right for pages.</small></p>
 
 constexpr auto packed_body = pack<pack_text(body_text, sizeof body_text - 1, nullptr)>(body_text);
 
-}  // namespace
-
-namespace {
-
 std::string page_body() { return packed_body.text(); }
-
-}  // namespace
 
 // report/script.cpp -------------------------------------------------------------------------------
 // The script of the page of --report.
@@ -48304,8 +47649,6 @@ std::string page_body() { return packed_body.text(); }
 //   records -> items -> filtered() -> lanes, plots, list
 //                          ^
 //                        state, which every control changes before show()
-
-namespace {
 
 constexpr char script_text[] = R"js('use strict';
 const $ = (id) => document.getElementById(id);
@@ -48699,13 +48042,7 @@ show();
 constexpr auto packed_script =
     pack<pack_text(script_text, sizeof script_text - 1, nullptr)>(script_text);
 
-}  // namespace
-
-namespace {
-
 std::string page_script() { return packed_script.text(); }
-
-}  // namespace
 
 // report/write.cpp --------------------------------------------------------------------------------
 // --report: the records of audit logs as data of a page.
@@ -48718,8 +48055,6 @@ std::string page_script() { return packed_script.text(); }
 //   - with long texts and lists cut; such a record has "cut":true.
 // Every `<` is escaped, so that no text can end its block or begin a comment. The script shows
 // texts as text only, and the page's content security policy lets nothing else run or be loaded.
-
-namespace {
 
 constexpr std::uint64_t most_records = 20000;  // in a page, which is read as a whole
 constexpr std::int64_t room_for_records = std::int64_t{7} << 20;
@@ -48901,10 +48236,6 @@ Expected<UniqueFd> open_page(const std::string& output, const std::vector<std::s
   return fd;
 }
 
-}  // namespace
-
-namespace {
-
 std::string unpacked(std::string_view packed) {
   std::string text;
   for (std::size_t at = 0; at < packed.size(); ++at) {
@@ -48966,12 +48297,8 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
                               : std::string()});
 }
 
-}  // namespace
-
 // report/transcript.cpp ---------------------------------------------------------------------------
 // --transcript: what happens, as Markdown.
-
-namespace {
 
 // Of each stream; a command may have longest_audited_text.
 constexpr std::size_t longest_shown_output = 2048;
@@ -49037,10 +48364,6 @@ std::string in_markdown(const AuditRecord& record) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 Expected<void> Transcript::open(const std::string& path) {
   path_ = path;
   file_.reset(above_standard_streams(::open(
@@ -49063,8 +48386,6 @@ std::string Transcript::add(const AuditRecord& record) {
                 {in_quotes(path_), errno_text(written < 0 ? errno : ENOSPC)});
 }
 
-}  // namespace
-
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
 // handlers.
@@ -49078,8 +48399,6 @@ std::string Transcript::add(const AuditRecord& record) {
 //               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
 //                                                 fit_output():  at most max_output of each stream
 //                                                 result_json(): at most the room of one reply
-
-namespace {
 
 // How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
@@ -49381,16 +48700,12 @@ int verify_audit(const std::string& path);
 int replay(const Executor& executor, const std::string& path, bool as_json,
            const CancelToken& stop);
 
-}  // namespace
-
 // tools/results.cpp -------------------------------------------------------------------------------
 // Results as JSON, within the bound of a reply.
 //
 // A reply holds a text twice, escaped once and twice (see bytes_in_reply), so that a text of n
 // bytes may take 13 n. fit() therefore measures texts as they will be written, and cuts the
 // longest.
-
-namespace {
 
 // A sign of life for a client that asked for progress; the official TypeScript client gives up
 // after 60 s without one.
@@ -49400,8 +48715,8 @@ constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds
 
 // Sends the output of a command as progress messages: each has the output since the one before, or
 // its end when that is much. While a command prints nothing, a message has the time and the last
-// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Used only by
-// the thread that drives the command.
+// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Only the
+// thread that drives the command uses it.
 class LiveOutput {
  public:
   LiveOutput(const mcp::Call& call, const Executor* executor) : call_(call), executor_(executor) {
@@ -49459,10 +48774,6 @@ class LiveOutput {
   std::string text_ = {};   // the end of the output
   std::size_t unsent_ = 0;  // bytes at its end that were in no message
 };
-
-}  // namespace
-
-namespace {
 
 int json_exit_code(const Result& result) {
   if (result.outcome == Outcome::exited) return result.exit_code;
@@ -49573,10 +48884,6 @@ std::size_t room_for_texts(std::size_t max_bytes) {
   return max_bytes - std::min(max_bytes, for_the_rest);
 }
 
-}  // namespace
-
-namespace {
-
 void fit(Result& result, std::size_t room) {
   shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
           [&result](const std::string& text, std::size_t omitted) {
@@ -49630,10 +48937,6 @@ Json json_of(const Result& result, bool full) {
   set_sandbox_fields(object, result);
   return object;
 }
-
-}  // namespace
-
-namespace {
 
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
@@ -49866,8 +49169,6 @@ bool is_session_id(std::string_view id) {
   return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
-}  // namespace
-
 // tools/ask.cpp -----------------------------------------------------------------------------------
 // Asks the person at the client whether a command may run.
 //
@@ -49878,8 +49179,6 @@ bool is_session_id(std::string_view id) {
 //   Command:
 //     | git commit -m 'x\u{202e}'
 //     | git push
-
-namespace {
 
 // What a question may have: more is not read.
 constexpr std::size_t longest_question = 8192;
@@ -49986,10 +49285,6 @@ class SignsOfLife {
   bool has_thread_ = false;
 };
 
-}  // namespace
-
-namespace {
-
 void ask_client(const mcp::Call& call, Approval& approval, std::chrono::milliseconds timeout,
                 const Executor* executor) {
   const auto no = [&approval](std::string problem) { approval.problem = std::move(problem); };
@@ -50035,8 +49330,6 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call) {
   };
 }
 
-}  // namespace
-
 // tools/execute_command.cpp -----------------------------------------------------------------------
 // The tool execute_command.
 //
@@ -50046,8 +49339,6 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call) {
 //   run() in the foreground        -> ended                    -> result_json()
 //   shells.run(), ended in time    -> as in the foreground     -> result_json()
 //   shells.run(), still running    -> a background command     -> running_json(), with its shell_id
-
-namespace {
 
 // The keys of a result for a command that still runs: its output so far, and success true.
 Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::size_t room) {
@@ -50093,10 +49384,6 @@ JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
   if (!run.id.empty()) know_id(run.id);
   return run;
 }
-
-}  // namespace
-
-namespace {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
@@ -50159,12 +49446,8 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-}  // namespace
-
 // tools/background.cpp ----------------------------------------------------------------------------
 // The tools of background shells.
-
-namespace {
 
 // Byte offsets in stdout and stderr, which a client gets as "OUT:ERR" in `next`.
 struct OutputOffsets {
@@ -50342,10 +49625,6 @@ void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& scree
   set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
 
-}  // namespace
-
-namespace {
-
 // A command that stays in the foreground gets no id, and may call `ended` twice.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
   const auto id = new_shared<std::string>();
@@ -50499,15 +49778,11 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-}  // namespace
-
 // tools/execute_code.cpp --------------------------------------------------------------------------
 // The tool execute_code: runs the blocks one by one until one fails.
 //
 // Blocks come from the fences of a Markdown text, or all of the text is one block. Each block is a
 // command of its own, with the whole timeout, and is counted by UseCounter.
-
-namespace {
 
 // No text that is meant to be run has more. It bounds the time and the size of an answer.
 constexpr std::size_t most_blocks = 100;
@@ -50591,10 +49866,6 @@ class BlockSum {
   std::size_t blocks_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
@@ -50646,15 +49917,11 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-}  // namespace
-
 // tools/file_tools.cpp ----------------------------------------------------------------------------
 // The tools that read, write and list files.
 //
 // Files checks each path by the rules of the executor. Secrets are masked in what a reply shows,
 // and each call is put on the audit log, like a command.
-
-namespace {
 
 // Puts a call of a file tool on the audit log, as a command line of its name and path.
 void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
@@ -50682,10 +49949,6 @@ void remember_read(const ToolSet& set, const FileContent& file) {
   const DeleteGuard* const guard = set.executor.delete_guard();
   if (guard && (!file.bytes.empty() || file.size == 0)) guard->mark_read(file.path);
 }
-
-}  // namespace
-
-namespace {
 
 mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
@@ -50823,15 +50086,11 @@ mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-}  // namespace
-
 // tools/user_tools.cpp ----------------------------------------------------------------------------
 // The tools of a user's container.
 //
 // The handlers translate between the arguments of a call and the members of UserContainers, which
 // do the work, check the arguments and write the audit log.
-
-namespace {
 
 mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
                              const mcp::Call& call) {
@@ -50960,10 +50219,6 @@ constexpr UserTool user_tools[] = {
      "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
      "name\trequired\tIts name, without a directory."}};
 
-}  // namespace
-
-namespace {
-
 std::string_view front_matter(std::string_view text, std::string_view key) {
   bool first = true;
   while (!text.empty()) {
@@ -51053,7 +50308,8 @@ constexpr ToolRow tool_rows[] = {
      "language\ttext\tOr markdown; default: guessed.\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
      "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
+     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
@@ -51062,7 +50318,8 @@ constexpr ToolRow tool_rows[] = {
      "timeout\tseconds\tSeconds; default: none.\n"
      "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
      "rows\tfrom 1\tOf it; default: 24.\n"
-     "cols\tfrom 1\tDefault: 80."},
+     "cols\tfrom 1\tDefault: 80.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
@@ -51161,10 +50418,6 @@ void set_kind(mcp::Parameter& parameter, std::string_view kind) {
   if (kind.find('|') == std::string_view::npos) return;
   while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
-
-}  // namespace
-
-namespace {
 
 mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
   const auto filled = [&](std::string_view form) {
@@ -51562,15 +50815,11 @@ int run_client_config(const Invocation& invocation);
 // The exit status of --places and --places-remove.
 int list_places(const ServerConfig& config, bool remove_left, bool as_json);
 
-}  // namespace
-
 // tools/option_table.cpp --------------------------------------------------------------------------
 // The table of options.
 //
 // A row has its texts, the places where the option has an effect, and the member of ServerConfig
 // that it sets, with the kind that its values are parsed as. The order is that of --help.
-
-namespace {
 
 // The kind of an option is that of the variable it sets, unless its row names another one.
 constexpr Option::Kind kind_for(std::string*) { return Option::text; }
@@ -51589,10 +50838,6 @@ constexpr Option::Kind kind_for(Choice*) {
   static_assert(sizeof(Choice) == sizeof(int), "set_choice() writes an int");
   return Option::choice;
 }
-
-}  // namespace
-
-namespace {
 
 // Where a row's value goes: a member of ServerConfig, or a member of a member.
 #define CODEEXEC_AS(kind, member) kind, offsetof(ServerConfig, member)
@@ -51851,16 +51096,12 @@ const Option Option::table[] = {
 
 const Option* Option::end() { return std::end(table); }
 
-}  // namespace
-
 // tools/option_setter.cpp -------------------------------------------------------------------------
 // From the words of a value to the member that the option sets.
 //
 // set_option() checks the number of words, then gives each word to the parser of the option's kind:
 // set_word() for texts, lists and flags, set_number(), set_choice() and set_json(). A parser
 // returns the words "is not ..." of its error, or null when it has set the member.
-
-namespace {
 
 std::string_view Option::part(Part wanted) const {
   std::string_view left = row;
@@ -51888,10 +51129,6 @@ SharedError bad_value(std::string_view option, std::string_view value, std::stri
   return make_error(ErrorCode::invalid_argument, "%: % is not %",
                     {option, in_quotes(value), expected});
 }
-
-}  // namespace
-
-namespace {
 
 // A plain decimal number such as 60, 0.5 or 1e3; independent of the locale.
 std::optional<double> parse_number(std::string_view text) {
@@ -52046,10 +51283,6 @@ const char* set_word(const std::string& word, const Option::Target& target) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // A flag may stand without a word. All other options need at least one, and only lists take more.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
                           const Option::Target& target) {
@@ -52070,15 +51303,11 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
   return {};
 }
 
-}  // namespace
-
 // tools/config_file.cpp ---------------------------------------------------------------------------
 // The configuration file: a JSON object with a key for each option.
 //
 // A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
 // have another key besides: those are the names that MassGen's configurations use.
-
-namespace {
 
 // A value of the configuration file as the words that the command line would have.
 Expected<std::vector<std::string>> config_words(std::string_view label, const Json& value) {
@@ -52171,10 +51400,6 @@ Expected<void> take_key(const std::string& path, const Json::Member& member, Ser
   return set_option(label, *words, option->target(config));
 }
 
-}  // namespace
-
-namespace {
-
 bool contains(const Options& options, const Option* option) {
   return find_in(options, option) != options.end();
 }
@@ -52195,8 +51420,6 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
   return {};
 }
 
-}  // namespace
-
 // tools/client_config.cpp -------------------------------------------------------------------------
 // --client-config: what a client's configuration needs to start this server, and --write.
 //
@@ -52207,8 +51430,6 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
 // The text is edited in place: other servers and unknown members keep their bytes. A file that is
 // not understood for certain (comments in JSON, YAML, unusual TOML) stays as it is, and what to
 // paste is printed. The formats are those that the clients documented in November 2026.
-
-namespace {
 
 enum class ClientFormat : char { json, typed_json, toml, yaml };  // typed: an entry has a "type"
 
@@ -52529,10 +51750,6 @@ std::string write_client_file(ClientEntry& entry, std::string& path, std::string
   return written.error().message;
 }
 
-}  // namespace
-
-namespace {
-
 // What to paste goes to standard output, or the difference; all else to standard error.
 int run_client_config(const Invocation& invocation) {
   const Client* client = clients;
@@ -52575,12 +51792,8 @@ int run_client_config(const Invocation& invocation) {
   return fail(invocation.write ? 1 : 0, message);
 }
 
-}  // namespace
-
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line and --help.
-
-namespace {
 
 // One option of the command line and the words that follow it, up to the next option.
 struct Argument {
@@ -52778,10 +51991,6 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 // The command line may hold an option of a single value once, and lists several times: their values
 // add up. The configuration file comes last, so that it knows which options are given already.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
@@ -52821,10 +52030,6 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   return invocation;
 }
 
-}  // namespace
-
-namespace {
-
 // The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string result;
@@ -52843,10 +52048,6 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   }
   return result;
 }
-
-}  // namespace
-
-namespace {
 
 // Help is laid out in two columns; the second begins at column 34, or two blanks behind a long
 // name.
@@ -52919,8 +52120,6 @@ std::string rules_text() {
   return text;
 }
 
-}  // namespace
-
 // tools/executors.cpp -----------------------------------------------------------------------------
 // From the options of the server to the executor of its commands.
 //
@@ -52932,8 +52131,6 @@ std::string rules_text() {
 //                                                     which may take its places from a pool
 //
 // Variables of this process that are defaults of options are read here, and nowhere in the library.
-
-namespace {
 
 // The directory that commands start in; empty: the current one. Clients start servers anywhere:
 // when commands may not work in the current directory, it is the first allowed path.
@@ -53038,10 +52235,6 @@ Expected<void> settle_users(ServerConfig& config) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 // Needed by --places and --doctor, too, which make no pod.
 KubernetesOptions kubernetes_options(const ServerConfig& config) {
   KubernetesOptions options = config.kubernetes;
@@ -53086,10 +52279,6 @@ Expected<void> settle_options(ServerConfig& config) {
   set_terminal(local.environment);
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 // The engine that makes places. An agent without a name is copied there.
 Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
@@ -53194,10 +52383,6 @@ std::unique_ptr<const Executor> owned(T&& executor) {
   return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
 }
 
-}  // namespace
-
-namespace {
-
 ContainerExecutorOptions container_executor_options(const ServerConfig& config) {
   return {ExecutorOptions(config.local), config.user.container, config.local.environment};
 }
@@ -53275,12 +52460,8 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
   return place;
 }
 
-}  // namespace
-
 // tools/check.cpp ---------------------------------------------------------------------------------
 // --check: judging without running; --verify-audit.
-
-namespace {
 
 // The command in a line of --check -.
 Expected<std::string> command_of_line(const InputLines& lines, std::size_t longest) {
@@ -53323,10 +52504,6 @@ int check_lines(const Executor& executor) {
   return status;
 }
 
-}  // namespace
-
-namespace {
-
 int verify_audit(const std::string& path) {
   bool is_whole = true;
   const auto text = verified_audit(path, is_whole);
@@ -53342,15 +52519,11 @@ int check(const Executor& executor, const std::string& script) {
   return status_after(0, judgement.verdict);
 }
 
-}  // namespace
-
 // tools/doctor.cpp --------------------------------------------------------------------------------
 // --doctor: checks that commands can run, and prints a line for each thing that they need.
 //
 // For a container a probe runs in it, and its output is compared with the options: an engine may
 // ignore bounds without an error.
-
-namespace {
 
 // Prints names and values of the surroundings of a command, one a line.
 constexpr char probe_script[] =
@@ -53472,10 +52645,6 @@ bool check_commands(const ContainerExecutor& executor, DoctorReport& report) {
       {seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time))});
 }
 
-}  // namespace
-
-namespace {
-
 bool DoctorReport::add(std::string_view subject, bool is_well, const char* form, Pieces values) {
   const std::string message = concat(form, values);
   all_is_well = all_is_well && is_well;
@@ -53536,8 +52705,6 @@ DoctorReport examine_place(const CommandPlace& place) {
   return report;
 }
 
-}  // namespace
-
 // tools/replay.cpp --------------------------------------------------------------------------------
 // --replay: runs the commands of an audit log again, and compares what they do.
 //
@@ -53549,8 +52716,6 @@ DoctorReport examine_place(const CommandPlace& place) {
 //   the log's record ----------------------------+--> difference_of(), a line for each command
 //
 // Policy, sandbox and limits are those of this server's options.
-
-namespace {
 
 // Why a record is not run again.
 enum class Skip { none, refused, unfinished, no_command, cut, input, secret };
@@ -53709,10 +52874,6 @@ class Replay {
   std::uint64_t skipped_[std::size(skip_texts)] = {};  // by the reason
 };
 
-}  // namespace
-
-namespace {
-
 int replay(const Executor& executor, const std::string& path, bool as_json,
            const CancelToken& stop) {
   AuditReader reader;
@@ -53733,12 +52894,8 @@ int replay(const Executor& executor, const std::string& path, bool as_json,
   return again.finish(findings.empty());
 }
 
-}  // namespace
-
 // tools/places.cpp --------------------------------------------------------------------------------
 // --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
-
-namespace {
 
 Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
   if (config.use == Option::slurm) return slurm_places(remove_left);
@@ -53803,18 +52960,12 @@ std::string table_text(const std::vector<FoundPlace>& places) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
   const auto places = places_of(config, remove_left);
   if (!places) return fail(1, in_our_words(places.error(), true).error().message);
   const std::string text = as_json ? json_text(*places) : table_text(*places);
   return print(text) ? 0 : fail(1, "cannot write to standard output");
 }
-
-}  // namespace
 
 // tools/server.cpp --------------------------------------------------------------------------------
 // The server program.
@@ -53829,8 +52980,6 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
 //                                         --run, --replay or serve()
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
-
-namespace {
 
 // Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
 // hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
@@ -53886,10 +53035,6 @@ class TerminationSignals {
   int error_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
@@ -53899,10 +53044,6 @@ int fail(int status, const std::string& message) {
   warn(message);
   return status;
 }
-
-}  // namespace
-
-namespace {
 
 // Removes the variables of this process that commands do not see; the server needs no others. They
 // are overwritten in their memory, which /proc/PID/environ shows to commands of root. Call it
@@ -54288,10 +53429,6 @@ bool shows_as_it_is(std::string_view text) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 std::string as_on_terminal(std::string_view text) {
   if (shows_as_it_is(text)) return std::string(text);
   std::string shown;
@@ -54330,15 +53467,11 @@ std::size_t unfinished_escape(std::string_view text) {
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 
-}  // namespace
-
 // tools/output.cpp --------------------------------------------------------------------------------
 // How much of an output an answer has, and where the rest is.
 //
 // The executor has cut an output to its max_output before, and keeps the whole in a file if it may.
 // Here it is cut once more for the answer, and a note names the file.
-
-namespace {
 
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call) {
   const Json& asked = call.argument("max_output"sv);

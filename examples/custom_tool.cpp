@@ -1,4 +1,4 @@
-// An MCP server with a tool of one's own beside the execution tools.
+// An MCP server that offers a tool of your own beside the execution tools.
 //
 //   c++ -std=c++17 -I. examples/custom_tool.cpp -o custom_tool -pthread
 //
@@ -26,7 +26,7 @@ int main() {
   options.name = "custom-tool";
   mcp::Server server(options);
 
-  // The schema that clients see and the check of every call are made from this one description.
+  // This one description makes the schema that clients see and the check of every call.
   mcp::Parameter text;
   text.name = "text";
   text.description = "The text whose words are counted.";

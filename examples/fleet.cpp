@@ -1,15 +1,20 @@
-// Many agents at once, each in a place of its own: their results as they come, then one table.
+// Runs many agents at once, each in a place of its own. Prints their results as they come, then one
+// table.
 //
 //   c++ -std=c++17 -I. examples/fleet.cpp -o fleet -pthread
-//   ./fleet command codeexec-mcp --place          agents on this host, or where the words lead to
-//   ./fleet ssh box                               on another machine that sees this folder, too
+//   ./fleet command codeexec-mcp --place          wherever this command starts a codeexec-mcp
+//   ./fleet ssh box                               another machine, which also sees this folder
 //   ./fleet container codeexec/runtime:latest     a container for each
 //   ./fleet slurm mem=1G partition=debug          a job of Slurm for each
 //   ./fleet kubernetes IMAGE namespace=agents     a pod of Kubernetes for each
 //
-// Before the kind of place: --agents N (32), --pool N places kept ready (slurm, kubernetes),
-// --program PATH of codeexec-mcp in the place, or --bring FILE, a static codeexec-mcp that is
-// copied there. The exit status is 1 when a command has failed.
+// Options stand before the kind of place:
+//   --agents N       how many agents (32)
+//   --pool N         how many places are kept ready (0), with slurm and kubernetes
+//   --program PATH   of codeexec-mcp in the place
+//   --bring FILE     a static codeexec-mcp, which is copied into the place
+//
+// The exit status is 1 if a command has failed, and 2 if the command line is wrong.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
@@ -30,12 +35,12 @@ const char* const commands[] = {"uname -n", "echo $((6 * 7))", "seq 100000 | sor
 struct Fleet {
   std::string kind = {};
   std::vector<std::string> words = {};   // after the kind
-  std::string program = "codeexec-mcp";  // empty: it is brought
+  std::string program = "codeexec-mcp";  // empty: `bring` is copied there
   std::string bring = {};
   std::optional<codeexec::PlacePool> pool = {};
 };
 
-// A line of the table.
+// One line of the table.
 struct Row {
   std::string place = "-";
   int ran = 0;
@@ -50,7 +55,7 @@ void settle(Options& options, const Fleet& fleet, const std::string& agent) {
   options.start_timeout = std::chrono::minutes(10);
 }
 
-// What makes a job or a pod.
+// Makes jobs or pods; null after printing why it cannot.
 std::shared_ptr<codeexec::PlaceEngine> engine_for(const Fleet& fleet, const std::string& agent) {
   codeexec::SlurmOptions slurm;
   settle(slurm, fleet, agent);
@@ -76,7 +81,7 @@ std::unique_ptr<codeexec::Executor> kept(const codeexec::Expected<T>& made) {
   return nullptr;
 }
 
-// An executor whose commands have a place of their own.
+// Returns an executor with a place of its own; null after printing why there is none.
 std::unique_ptr<codeexec::Executor> executor_for(const Fleet& fleet, const std::string& agent) {
   if (fleet.kind == "container") {
     codeexec::ContainerExecutorOptions options;
@@ -105,7 +110,7 @@ std::unique_ptr<codeexec::Executor> executor_for(const Fleet& fleet, const std::
   return kept(codeexec::PlaceExecutor::create(options));
 }
 
-// What one agent does. Another program would ask a model for each command.
+// The work of one agent. A real program would ask a model for each command.
 void work(const Fleet& fleet, const std::string& agent, Row& row, std::mutex& printing) {
   const auto begin = std::chrono::steady_clock::now();
   const std::unique_ptr<codeexec::Executor> place = executor_for(fleet, agent);
@@ -132,10 +137,16 @@ int main(int argc, char** argv) {
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
     const std::string option = argv[at];
-    if (option == "--agents") agents = std::strtoul(argv[at + 1], nullptr, 10);
-    if (option == "--pool") ready = std::strtoul(argv[at + 1], nullptr, 10);
-    if (option == "--program") fleet.program = argv[at + 1];
-    if (option == "--bring") fleet.bring = argv[at + 1], fleet.program.clear();
+    if (option == "--agents")
+      agents = std::strtoul(argv[at + 1], nullptr, 10);
+    else if (option == "--pool")
+      ready = std::strtoul(argv[at + 1], nullptr, 10);
+    else if (option == "--program")
+      fleet.program = argv[at + 1];
+    else if (option == "--bring")
+      fleet.bring = argv[at + 1], fleet.program.clear();
+    else
+      break;  // not a kind of place either, which is reported below
   }
   if (at < argc) fleet.kind = argv[at++];
   fleet.words.assign(argv + at, argv + argc);

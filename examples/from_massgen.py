@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A MassGen configuration becomes a configuration of codeexec-mcp:
+"""Converts a MassGen configuration to one of codeexec-mcp:
 
     python3 examples/from_massgen.py agents.yaml > codeexec.json
     python3 examples/from_massgen.py agents.yaml --agent coder > coder.json
     codeexec-mcp --config codeexec.json --check true
 
-What an agent's commands may do goes to standard output, as JSON. What has no place there goes to
-standard error, one line each with the reason. Relative paths become absolute ones, from the current
-folder. Reads YAML with PyYAML and, without it, JSON. The exit status is 0; 1 when the file makes no
-configuration; 2 for a wrong command line or when PyYAML is missing.
+Prints the configuration as JSON to standard output. Prints each key that it leaves out to standard
+error, with the reason. Relative paths become absolute ones, from the current folder. Reads YAML
+with PyYAML and, without it, JSON. The exit status is 0; 1 if the file cannot be converted; 2 if the
+command line is wrong or PyYAML is missing.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ import os
 import sys
 
 LONGEST_FILE = 1 << 20  # bytes
-MOST_VALUES = 10000  # in what is written; aliases of YAML can stand for many more
+MOST_VALUES = 10000  # after aliases of YAML, which can stand for many values, are expanded
 DEEPEST = 20
 
 # Keys of an agent's backend that mean the same here, after an optional command_line_.
@@ -34,7 +34,8 @@ LEFT_OUT = {
     "enable_mcp_command_line": "set it to false, and name this server in mcp_servers: see "
                                "codeexec-mcp --client-config massgen --config FILE",
     "docker_run_mcp_inside": "the server always runs outside, where no command reaches it",
-    "srt_network_allowed_domains": "the sandbox knows no names of hosts; the network is off",
+    "srt_network_allowed_domains": "the network is off; to allow these hosts, set network to allow "
+                                   "and name them in allow_domains",
     "srt_deny_read": "only what is allowed, and what programs need of the system, can be read",
     "srt_allow_unix_sockets": "unix_sockets allows all of them or none; set it if you need it",
     "agent_temporary_workspace": "name the folder in read_only if commands shall read it",
@@ -42,11 +43,11 @@ LEFT_OUT = {
 
 
 class Unusable(Exception):
-    """The file makes no configuration; the text says why."""
+    """The file cannot be converted; the text says why."""
 
 
 def shown(value):
-    """A hostile text for one line of a terminal."""
+    """The text in quotes, escaped and cut, so that it is safe on a terminal."""
     return json.dumps(str(value)[:80])
 
 
@@ -73,7 +74,7 @@ def load(path):
             sys.exit(2)
 
     class Loader(yaml.SafeLoader):
-        """Makes no objects, and refuses a key that occurs twice and merge keys that explode."""
+        """Makes plain values only. Refuses duplicate keys, and merge keys with too many values."""
         pairs = 0
 
         def construct_mapping(self, node, deep=False):
@@ -99,7 +100,7 @@ def load(path):
 
 
 def agents_of(config):
-    """The agents, of which each has a dict as its backend."""
+    """Returns the agents, after a check that each has a dict as its backend."""
     if not isinstance(config, dict):
         raise Unusable("not an object at the top")
     agents = config.get("agents", config.get("agent"))
@@ -114,7 +115,7 @@ def agents_of(config):
 
 
 def check(value, where, count, depth=0):
-    """Refuses what JSON has not, and more than a configuration can have."""
+    """Refuses values that JSON does not have, and too many of them."""
     count[0] += 1
     if depth > DEEPEST or count[0] > MOST_VALUES:
         raise Unusable(f"{where}: nested too deep, or more than {MOST_VALUES} values")
@@ -141,7 +142,7 @@ def absolute(path):
 
 
 class Conversion:
-    """One agent's backend, on its way to the options of codeexec-mcp in `out`."""
+    """Converts one agent's backend to options of codeexec-mcp, in `out`."""
 
     def __init__(self):
         self.out = {}
@@ -196,7 +197,7 @@ class Conversion:
         role = str(role.get("role", "")).lower() if isinstance(role, dict) else ""
         if role in ("read-only", "researcher") or backend.get("command_line_srt_read_only") is True:
             readable, writable = writable + readable, []
-        # A path may not be in both lists: the weaker right counts.
+        # A path may not be in both lists. If MassGen names it in both, it is read-only here.
         writable = [path for path in dict.fromkeys(writable) if path not in readable]
         for key, paths in (("allowed_paths", writable), ("read_only", dict.fromkeys(readable))):
             if paths:
@@ -212,7 +213,7 @@ class Conversion:
         if name in ("allowed_commands", "blocked_commands"):
             if not value:
                 return self.leave_out(key, "an empty list is an error here; it allowed all there")
-            # There a pattern need only match the beginning of a command, and here the whole of it.
+            # In MassGen a pattern needs to match the start of a command only, here all of it.
             if name == "blocked_commands":
                 value = [p if p.endswith(".*") and "|" not in p else f"(?:{p}).*" for p in value]
             elif not all(p.endswith(".*") for p in value):

@@ -1,10 +1,10 @@
-// Embedding the library: run a command under limits and a policy, watch another one live, cancel it
-// from elsewhere, and look at what happened.
+// The library inside a program: runs commands under limits and a policy, streams the output of one,
+// cancels it, and lets another run in the background.
 //
 //   c++ -std=c++17 -I. examples/in_process.cpp -o in_process -pthread
 //
-// Prints what was run and refused, the ticks as they come, that the ticker was cancelled, and what
-// a job in the background printed.
+// Prints each result and its audit record, the live output until the cancel, and the output of the
+// job in the background.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
@@ -29,7 +29,7 @@ int main() {
   // Run to the end. What a command can cause is data, not an error.
   for (const char* script : {"pwd; echo oops >&2; exit 3", "git push --force", "cd / && kill $$"}) {
     const codeexec::Result result = here->run(script);
-    std::printf("$ %s\n%s\n%s%s", script, result.summary().c_str(), result.out.c_str(),
+    std::printf("> %s\n%s\n%s%s", script, result.summary().c_str(), result.out.c_str(),
                 result.err.c_str());
   }
 
@@ -64,8 +64,8 @@ int main() {
   const codeexec::Result result = running.wait();
   std::printf("%s\n", result.summary().c_str());
 
-  // In the background: a server, a training. Nothing has to wait for it; it ends with `jobs`
-  // at the latest.
+  // A job, such as a server or a training, runs in the background. It ends with `jobs` at the
+  // latest.
   codeexec::Jobs jobs(*here);
   const auto job = jobs.start(
       codeexec::Command::shell("for i in 1 2 3; do echo epoch $i; sleep 0.1; done; sleep 600"));

@@ -2,7 +2,7 @@
 //
 //   c++ -std=c++17 -O2 -I. examples/mcp_server.cpp -o codeexec-mcp -pthread
 //
-// Run it from an MCP client, or by hand: codeexec-mcp --run 'echo hello'
+// An MCP client starts it. Without a client, codeexec-mcp --run 'echo hello' runs one command.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 

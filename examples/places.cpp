@@ -1,10 +1,11 @@
 // The same commands on this host and in places elsewhere, side by side.
 //
 //   c++ -std=c++17 -I. examples/places.cpp -o places -pthread
-//   ./places ssh -T box codeexec-mcp --place      a machine that sees this folder, too
+//   ./places ssh -T box codeexec-mcp --place      another machine, which also sees this folder
 //   ./places codeexec-mcp --place                 an agent on this host
 //
-// Prints of each command what it printed, where it ran and how it ended.
+// The words are the command that starts the agent in the other place. Prints for each command where
+// it ran, its output and how it ended.
 #define CODEEXEC_IMPLEMENTATION
 #include "codeexec.hpp"
 
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
   if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
   places.push_back(std::make_unique<codeexec::LocalExecutor>(*here));
 
-  // The words of the command line lead to the agent. It is reached now, and again when it is lost.
+  // create() starts the agent. If the connection is lost, the next command starts it again.
   if (argc > 1) {
     codeexec::PlaceOptions options;
     options.transport.assign(argv + 1, argv + argc);
@@ -35,8 +36,8 @@ int main(int argc, char** argv) {
                              "sleep 60 & echo the rest is ended with it"}) {
     for (const auto& place : places) {
       const codeexec::Result result = place->run(script);
-      std::printf("%s$ %s\n%s%s%s\n", result.place.c_str(), script, result.out.c_str(),
-                  result.err.c_str(), result.summary().c_str());
+      std::printf("%s$ %s\n%s%s%s\n", result.place.empty() ? "here" : result.place.c_str(), script,
+                  result.out.c_str(), result.err.c_str(), result.summary().c_str());
     }
   }
 }

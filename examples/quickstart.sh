@@ -4,8 +4,8 @@
 #
 #   sh examples/quickstart.sh [where to put codeexec-mcp]
 #
-# The sections in src/ are compiled side by side, as many as there are processors. What is made
-# stays in build/quickstart/, so that the next time only what has changed is compiled.
+# Compiles the sections in src/ side by side, one for each processor. Keeps the objects in
+# build/quickstart/, so that the next run compiles only what has changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,11 +21,11 @@ fi
 out=${CODEEXEC_BUILD_DIR:-build}/quickstart
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-making=$(mktemp -d "$out/making.XXXXXX") # what is made gets its name when it is whole
+making=$(mktemp -d "$out/making.XXXXXX") # files move from here to $out when they are complete
 work=$(mktemp -d)
 builder=
 pid=
-# All that the process $1 has started, and what these have.
+# Lists the processes that $1 has started, their children, and so on.
 descendants() {
   ps -A -o pid= -o ppid= | awk -v top="$1" '
     { parent[$1] = $2 }
@@ -40,7 +40,8 @@ finish() {
   trap '' HUP INT TERM
   [ -z "$pid" ] || kill "$pid" 2> /dev/null || true
   [ -z "$builder" ] || kill "$builder" $(descendants "$builder") 2> /dev/null || true
-  rm -rf "$work" "$making" 2> /dev/null || rm -rf "$making" # a compiler may have made one more file
+  # A compiler that is just ending may add a file while rm runs.
+  rm -rf "$work" "$making" 2> /dev/null || rm -rf "$making"
 }
 trap finish EXIT
 trap 'exit 129' HUP
@@ -53,14 +54,14 @@ flags="-std=c++17 -O2"
 version=$("$compiler" --version)
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
-# What is compiled by itself: each section of src/frame.hpp, and the program.
+# The pieces are compiled separately: each section that src/frame.hpp lists, and the program.
 if [ -f src/frame.hpp ]; then
   parts=$(grep '^#include "[a-z]*/[a-z0-9_]*\.cpp"$' src/frame.hpp)
   pieces="$(echo "$parts" | sed 's|^#include "||; s|/.*||' | uniq) program"
 else
   pieces=whole
 fi
-# The longest first, so that they are done in the least time.
+# The longest come first, so that no processor is idle at the end.
 by_size() {
   for piece in $1; do
     [ ! -d "src/$piece" ] || echo "$(cat "src/$piece"/*.cpp | wc -c) $piece"
@@ -75,14 +76,15 @@ text_of() {
   esac
 }
 made_of() { printf '%s\n' "$version" "$compiler $flags" && text_of "$1"; }
-# The object of the piece is there, and none of the files that it was made of has changed since.
+# True if the object of the piece exists and is newer than all files that it was made of.
 is_current() {
   [ -f "$out/$1.o" ] && made_of "$1" | cmp -s - "$out/$1.made-of" || return 1
   files=$(tr -s ' \\' '\n\n' < "$out/$1.d" |
     grep -E '^(\./)?(src/|examples/|codeexec\.hpp)') || return 1
   newer=$(find $files -newer "$out/$1.o" 2> /dev/null) && [ -z "$newer" ]
 }
-# An object is as old as the start of its compilation: what changes meanwhile is newer.
+# The object gets the time at which its compilation began, so that a file that changes meanwhile is
+# newer.
 compile() {
   made_of "$1" > "$making/$1.made-of"
   text_of "$1" | "$compiler" $flags -I. -Isrc -MMD -MF "$making/$1.d" -x c++ -c - \
@@ -99,7 +101,7 @@ worker() {
     if compile "$piece"; then echo "compiled $piece"; else echo "failed $piece"; fi
   done
 }
-# A line per piece that is done, and one after each 10 seconds in which something runs.
+# Prints a line for each piece that is done, and one every 10 seconds.
 build() {
   (while sleep 10; do echo "seconds 10"; done) &
   ticker=$!
@@ -166,6 +168,7 @@ echo "$version $pieces" > "$making/codeexec-mcp.made-of"
 if [ "$count" != 0 ] || [ ! -f "$server" ] ||
   ! cmp -s "$making/codeexec-mcp.made-of" "$server.made-of"; then
   rm -f "$server.made-of"
+  echo "== linking it"
   (cd "$out" && "$compiler" $flags $(printf '%s.o ' $pieces) -o "$making/codeexec-mcp" -pthread)
   mv "$making/codeexec-mcp" "$server"
   mv "$making/codeexec-mcp.made-of" "$server.made-of"
@@ -191,7 +194,7 @@ mkfifo "$work/to_server" "$work/from_server"
 pid=$!
 exec 3> "$work/to_server" 4< "$work/from_server"
 
-# ask REQUEST: sends it and shows it with the reply, which stays in $reply.
+# ask REQUEST: sends it, prints it and the reply, and sets $reply.
 ask() {
   printf 'client: %s\n' "$1"
   printf '%s\n' "$1" >&3
@@ -203,7 +206,7 @@ call() {
   params="{\"name\":\"execute_command\",\"arguments\":$arguments}"
   ask "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"tools/call\",\"params\":$params}"
 }
-# expect WORDS MEANING: the reply has these words in it.
+# expect WORDS MEANING: ends this script unless the reply has these words in it.
 expect() {
   case $reply in
     *"$1"*) ;;
@@ -226,6 +229,13 @@ status=0
 wait "$pid" || status=$?
 pid=
 [ "$status" = 0 ] || { echo "quickstart: the server ended with status $status" >&2 && exit 1; }
-echo "== it works. A client starts it with this command line:"
-echo "   codeexec-mcp --allowed-paths /path/to/your/project"
-echo "   The program is $server."
+
+# Quotes for the shell, if the path needs them.
+case $server in
+  *[!A-Za-z0-9/._-]*) server="'$(printf '%s' "$server" | sed "s/'/'\\\\''/g")'" ;;
+esac
+echo "== it works. To add it to a client, type this in the folder of your project:"
+options='--workspace "$PWD" --allowed-paths "$PWD"'
+printf '   %s --client-config claude-code %s --write\n' "$server" "$options"
+echo "   Other clients: claude-desktop, cursor, vscode, codex, gemini; massgen without --write."
+echo "   Without --write it prints what to paste, and changes no file."

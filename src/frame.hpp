@@ -25,7 +25,7 @@
 //   examples/places.cpp       the same commands here and on another machine
 //   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
 //   examples/custom_tool.cpp  an MCP server with a tool of your own
-//   README.md                 by task; the server's options and clients; when it does not start
+//   README.md                 what it is; docs/README.md has the pages, by task
 //
 // WHAT YOU CAN RELY ON
 //   A run returns: at the latest its timeout plus kill_grace plus 3 seconds after its start, even

@@ -227,6 +227,7 @@ find_missing() {
   want gdb has gdb
   want tmux has tmux
   want dash has dash
+  want libasio-dev has_header asio.hpp  # for examples/event_loop.cpp
   want openssh-client has ssh-keygen
   want openssh-server has_for_root sshd
   if [ $fuzz != no ]; then

@@ -31,7 +31,7 @@ struct RpcError {
   std::optional<Json> data = {};
 };
 
-// What a tool has to say. `is_error` tells the model that the tool failed; the content says why.
+// The answer of a tool. `is_error` shows the model that the tool failed; the content says why.
 struct ToolResult {
   // Blocks, made as above or objects of any other kind. Text in them that is not UTF-8 is repaired
   // with U+FFFD when it is sent.
@@ -155,7 +155,7 @@ struct ServerOptions {
   std::string version = "0.1.0";
   std::string website = {};
   std::string instructions = {};  // the model gets them at the start
-  std::string announced = {};     // how the URIs of Call::announce() begin; empty: there are none
+  std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.

@@ -58,7 +58,7 @@ class PlaceAgent {
   Expected<void> settle(const Json& hello, Json& answer);
   Expected<void> settle_ground(const Json& hello, std::string& ground);
   Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
-  Expected<void> make_copy(std::string& ground);
+  Expected<void> make_copy(bool is_marked, std::string& ground);
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
@@ -66,6 +66,7 @@ class PlaceAgent {
   void watch_input(Running& command);
   Running* find(std::uint32_t id);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void stay_heard();  // sends what waits, and something where that is due
   void flush();
   void end(const char* why);
 
@@ -148,6 +149,7 @@ void PlaceAgent::loop() {
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
+    const Clock::time_point woke = Clock::now();
     if (set[0].revents) receive();
     std::size_t left = polled;
     for (auto at = commands_.begin(); left > 0; --left) {
@@ -169,11 +171,11 @@ void PlaceAgent::loop() {
       send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
-    const Clock::time_point now = Clock::now();
     if (ending_) continue;
-    if (now >= later(last_heard_, keep_alive_)) end("nothing was heard for the time of keep_alive");
-    if (now >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
-    flush();
+    // What has come since the wait is not read yet.
+    if (woke >= later(last_heard_, keep_alive_))
+      end("nothing was heard for the time of keep_alive");
+    stay_heard();
   }
 }
 
@@ -192,8 +194,11 @@ void PlaceAgent::receive() {
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
   last_heard_ = Clock::now();
-  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)},
-                   [this](const Frame& frame) { return !ending_ && take(frame); }))
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
+        // Many that come at once may take long to start.
+        if (frame.kind == FrameKind::start) stay_heard();
+        return !ending_ && take(frame);
+      }))
     end("what came in is not of this protocol");
 }
 
@@ -311,7 +316,7 @@ Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground)
   if (is_remote_ && !hello["found"sv].as_bool())
     if (auto ok = find_ground(ground); !ok) return ok;
   if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(ground); !ok) return ok;
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
     ground_ = copy_ground(ground, *copy).dump();
   } else {
     ground_ = Json(ground).dump();
@@ -361,11 +366,11 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> PlaceAgent::make_copy(std::string& ground) {
+Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
   std::string workspace;
   std::vector<Root> roots = roots_in(ground, workspace);
   const std::string there = workspace;
-  auto folder = PrivateFolder::for_copy(workspace);
+  auto folder = PrivateFolder::for_copy(workspace, is_marked);
   if (!folder) return folder.failure();
   copy_ = std::move(*folder);
   for (Root& root : roots)
@@ -502,6 +507,11 @@ void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
   if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
+}
+
+void PlaceAgent::stay_heard() {
+  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+  flush();
 }
 
 void PlaceAgent::flush() {

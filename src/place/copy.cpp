@@ -176,6 +176,18 @@ bool CopyWire::get(void* bytes, std::size_t size) {
   return true;
 }
 
+CopyMark::CopyMark(const std::string& workspace) {
+  auto folder = open_canonical_directory(workspace);
+  if (!folder) return;
+  const UniqueFd file(::openat(folder->get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file) folder_ = std::move(*folder);
+}
+
+CopyMark::~CopyMark() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
 Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
                                                      const std::string& workspace,
                                                      const PathRules& paths, const Json& options) {

@@ -231,6 +231,23 @@ class CopyTree {
   std::string parent_path_ = {};
 };
 
+// A file in the workspace while the other side chooses a folder for the copy: where it is in the
+// folder of the same path there, too, both are one, which must not become its own copy. No copy has
+// files of such names. Without a workspace there is none.
+class CopyMark {
+ public:
+  explicit CopyMark(const std::string& workspace);
+  CopyMark(const CopyMark&) = delete;
+  CopyMark& operator=(const CopyMark&) = delete;
+  ~CopyMark();
+
+  bool is_made() const { return static_cast<bool>(folder_); }
+
+ private:
+  UniqueFd folder_ = UniqueFd();
+  const std::string name_ = concat({CopyTree::partial, random_hex(8)});
+};
+
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
 class PlaceCopy {
  public:

@@ -104,8 +104,9 @@ int answer_question(std::string_view ground, int in, int out) {
 
 }  // namespace inner
 
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace) {
-  if (UniqueFd same = copy_folder_at(workspace))
+Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace,
+                                                                       bool is_marked) {
+  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
     return new_shared<const PrivateFolder>(workspace, std::move(same));
   const char* const home = std::getenv("HOME");
   const char* const cache = std::getenv("XDG_CACHE_HOME");

@@ -282,6 +282,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
     watch(set, watched, deadline);
   }
   wait_for_events(set, deadline);
+  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
   std::unique_lock<std::mutex> lock(mutex_);
   if (closing_) return false;
   char few[4096];
@@ -304,7 +305,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
     else
       command.flow(watched[i].channel).write(!command.running_);
   }
-  check_life(Clock::now());
+  check_life(woke);
   if (lost() && !settled_.cancelled()) settle(lock);
   return true;
 }

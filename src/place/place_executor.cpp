@@ -151,6 +151,10 @@ struct PlaceExecutor::Place final : FilesElsewhere {
       wanted.account = std::move(way->account);
     }
     wanted.transport.environment = own_variables();
+    if (mode != PlaceWorkspace::copy) return PlaceLink::open(wanted, cancel);
+    std::string_view ground = wanted.hello["ground"sv].as_string();
+    const CopyMark mark(std::string(take_part(ground, '\0')));
+    set_member(wanted.hello, "marked", mark.is_made());
     return PlaceLink::open(wanted, cancel);
   }
 };

@@ -14,6 +14,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+#if defined(__linux__)
+
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of
 // an address.
 struct Destination {
@@ -30,8 +32,6 @@ inline namespace inner {
 Destination destination_of(std::string_view text, unsigned usual_port = 0);
 
 }  // namespace inner
-
-#if defined(__linux__)
 
 // An address of a host and its port.
 union SocketAddress {

@@ -111,8 +111,8 @@ struct SandboxReport {
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
-// with Network::host everything the network reaches. The README has the list, with an answer to
-// each.
+// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
+// to each.
 class Sandbox {
  public:
   // No sandbox and no limits.

@@ -32,12 +32,17 @@ struct CloneArguments {
   std::uint64_t tls = 0;
 };
 
-// clone3 with a function for the child, which libc does not offer: the child returns from the
-// system call on an empty stack. A pid or a negative errno; -ENOSYS for other processors.
-CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(void*),
-                                   void* argument) {
+// clone3 or clone, each with a number and the words that the kernel takes. The child returns from
+// the call on an empty stack, which no function of C++ can do, and calls `function`. libc's clone()
+// is not used: musl's refuses CLONE_CHILD_CLEARTID, and ThreadSanitizer replaces it. A pid or a
+// negative errno.
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
+  // clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS,
+  // and child_tid, which is words[3]. Their order is the processor's.
 #if defined(__x86_64__) && !defined(__ILP32__)
-  long result = 435;
+  long result = number;
+  register std::uintptr_t child_tid asm("r10") = words[3];
   register int (*child_function)(void*) asm("r8") = function;
   register void* child_argument asm("r9") = argument;
   asm volatile(
@@ -50,34 +55,65 @@ CODEEXEC_IN_CHILD long clone3_call(CloneArguments* arguments, int (*function)(vo
       "hlt\n"
       "1:"
       : "+a"(result)
-      : "D"(arguments), "S"(sizeof *arguments), "r"(child_function), "r"(child_argument)
+      : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(child_tid), "r"(child_function),
+        "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
   return result;
+#elif defined(__i386__)
+  (void)argument;  // lies on the child's stack
+  long result = number;
+  asm volatile(
+      "int $0x80\n\t"
+      "testl %%eax, %%eax\n\t"
+      "jnz 1f\n\t"
+      "xorl %%ebp, %%ebp\n\t"
+      "call *%%esi\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "b"(words[0]), "c"(words[1]), "d"(words[2]), "S"(function), "D"(words[3])
+      : "memory", "cc");
+  return result;
 #elif defined(__aarch64__)
-  register long result asm("x0") = reinterpret_cast<long>(arguments);
-  register long size asm("x1") = sizeof *arguments;
-  register int (*child_function)(void*) asm("x2") = function;
-  register void* child_argument asm("x3") = argument;
-  register long number asm("x8") = 435;
+  register std::uintptr_t result asm("x0") = words[0];
+  register std::uintptr_t second asm("x1") = words[1];
+  register std::uintptr_t third asm("x2") = words[2];
+  register std::uintptr_t child_tid asm("x4") = words[3];
+  register int (*child_function)(void*) asm("x5") = function;
+  register void* child_argument asm("x6") = argument;
+  register long call asm("x8") = number;
   asm volatile(
       "svc #0\n\t"
       "cbnz x0, 1f\n\t"
       "mov x29, #0\n\t"
       "mov x30, #0\n\t"
-      "mov x0, x3\n\t"
-      "blr x2\n\t"
+      "mov x0, x6\n\t"
+      "blr x5\n\t"
       "brk #0\n"
       "1:"
       : "+r"(result)
-      : "r"(size), "r"(child_function), "r"(child_argument), "r"(number)
+      : "r"(second), "r"(third), "r"(child_tid), "r"(child_function), "r"(child_argument), "r"(call)
       : "memory", "cc");
-  return result;
+  return static_cast<long>(result);
 #else
-  (void)arguments;
-  (void)function;
-  (void)argument;
-  return -ENOSYS;
+  // Other processors have no sandbox, and only its supervisor looks at what is cleared at the end.
+  if (number != SYS_clone) return -ENOSYS;
+  const int pid = ::clone(function, reinterpret_cast<void*>(words[1]),
+                          static_cast<int>(words[0]) & ~CLONE_CHILD_CLEARTID, argument,
+                          reinterpret_cast<int*>(words[2]));
+  return pid < 0 ? -errno : pid;
 #endif
+}
+
+// The older call. Kernels before Linux 5.3 know no clone3, nor does qemu-user, and a container's
+// filter may refuse it, as it cannot look into its arguments.
+CODEEXEC_IN_CHILD long old_clone(const CloneRequest& request, std::uint64_t flags, char* top,
+                                 int* pidfd) {
+  const std::uintptr_t words[4] = {
+      static_cast<std::uintptr_t>(flags) | static_cast<std::uintptr_t>(request.exit_signal),
+      reinterpret_cast<std::uintptr_t>(top), reinterpret_cast<std::uintptr_t>(pidfd),
+      reinterpret_cast<std::uintptr_t>(request.cleared_at_end)};
+  return call_with_child(SYS_clone, words, request.function, request.argument);
 }
 
 }  // namespace
@@ -94,23 +130,23 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   arguments.pidfd = reinterpret_cast<std::uintptr_t>(request.pidfd);
   arguments.child_tid = reinterpret_cast<std::uintptr_t>(request.cleared_at_end);
   arguments.exit_signal = static_cast<std::uint64_t>(request.exit_signal);
+  char* top = request.stack + request.stack_size;
+#if defined(__i386__)  // takes the argument of a function from the stack
+  top -= 16;
+  *reinterpret_cast<void**>(top) = request.argument;
+#endif
   arguments.stack = reinterpret_cast<std::uintptr_t>(request.stack);
-  arguments.stack_size = request.stack_size;
+  arguments.stack_size = static_cast<std::uint64_t>(top - request.stack);
   cleared = true;
-  long pid = clone3_call(&arguments, request.function, request.argument);
-  // An old kernel, or a container's filter, which cannot look into clone3's arguments.
-  if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-    cleared = false;
-    char* const top = request.stack + request.stack_size;
-    const int old_flags = static_cast<int>(flags) | request.exit_signal;
-    pid = ::clone(request.function, top, old_flags, request.argument, request.pidfd, nullptr,
-                  request.cleared_at_end);
-    // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
-    if (pid < 0 && errno == EINVAL && request.pidfd)
-      pid = ::clone(request.function, top, old_flags & ~CLONE_PIDFD, request.argument, nullptr,
-                    nullptr, request.cleared_at_end);
-    if (pid < 0) pid = -errno;
-  }
+  constexpr long clone3_number = 435;  // the same on every architecture
+  const std::uintptr_t words[4] = {reinterpret_cast<std::uintptr_t>(&arguments), sizeof arguments};
+  long pid = call_with_child(clone3_number, words, request.function, request.argument);
+  if (pid != -ENOSYS && pid != -EPERM && pid != -EINVAL) return pid;
+  cleared = false;
+  pid = old_clone(request, flags, top, request.pidfd);
+  // An emulator (qemu-user) knows no CLONE_PIDFD; the caller then has no pidfd from here.
+  if (pid == -EINVAL && request.pidfd)
+    pid = old_clone(request, flags & ~std::uint64_t{CLONE_PIDFD}, top, nullptr);
   return pid;
 }
 

@@ -49,7 +49,8 @@ constexpr ToolRow tool_rows[] = {
      "language\ttext\tOr markdown; default: guessed.\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
      "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
+     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
@@ -58,7 +59,8 @@ constexpr ToolRow tool_rows[] = {
      "timeout\tseconds\tSeconds; default: none.\n"
      "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
      "rows\tfrom 1\tOf it; default: 24.\n"
-     "cols\tfrom 1\tDefault: 80."},
+     "cols\tfrom 1\tDefault: 80.\n"
+     "idle_timeout\tseconds\tSeconds of silence that end it."},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"

@@ -30,8 +30,8 @@ constexpr std::chrono::milliseconds message_interval = std::chrono::milliseconds
 
 // Sends the output of a command as progress messages: each has the output since the one before, or
 // its end when that is much. While a command prints nothing, a message has the time and the last
-// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Used only by
-// the thread that drives the command.
+// line: "12 s: Compiling foo.c". The progress is the number of seconds since the start. Only the
+// thread that drives the command uses it.
 class LiveOutput {
  public:
   LiveOutput(const mcp::Call& call, const Executor* executor) : call_(call), executor_(executor) {

@@ -77,7 +77,7 @@ struct ToolOptions {
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
 //     not used for the longest.
-//   start_background_shell(command, work_dir?, timeout?)
+//   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
 //   get_background_shell_output(shell_id, since?, tail?, wait_for?, timeout?, max_output?)
@@ -94,7 +94,7 @@ struct ToolOptions {
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
-//   execute_code(code, language?, timeout?, work_dir?, max_output?)
+//   execute_code(code, language?, timeout?, work_dir?, max_output?, idle_timeout?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
 //     be 100). Without a language it is inferred; what does not look like code is taken for
 //     Markdown, as with the language "markdown", when it has fenced blocks.

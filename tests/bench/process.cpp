@@ -22,6 +22,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,7 +165,7 @@ void compare_runs(const std::string& title, const Argv& argv, const char* comman
     skipped(what, python_name, "there is no python3");
 }
 
-// The program that README.md begins with, and what it says that its command takes.
+// The program that README.md shows, and what it says that its command takes.
 void measure_hello(int runs) {
   const auto here = codeexec::LocalExecutor::create({});
   if (!here) fail("LocalExecutor", here.error().message);
@@ -403,6 +404,7 @@ std::vector<Executed> executed_ways() {
   std::vector<Executed> ways;
   ways.push_back({"Executor::run() of `true`", "plain", 1.20, 128});
   ways.push_back({"Executor::run() of `true` with an audit log", "audit", 1.25, 132});
+  ways.push_back({"Executor::run() of `true` with a secret to mask", "secret", 1.25, 128});
   ways.push_back({"Executor::start() and wait() of `true`", "start", 1.40, 168});
   ways.push_back(
       {"Executor::run() of `true` in the sandbox, with an audit log", "sandbox", 1.45, 152});
@@ -416,6 +418,10 @@ bool make_executor(Executed& way, const ScratchDirectory& scratch) {
   const std::string how = way.how;
   if (how == "audit" || how == "sandbox") options.audit_file = "/dev/null";
   if (how == "sandbox") options.sandbox = full_sandbox(scratch);
+  if (how == "secret") {
+    options.environment.set = {{"TOKEN", "sk-ant-REDACTED"}};
+    options.environment.secret = {"TOKEN"};
+  }
   auto made = codeexec::LocalExecutor::create(options);
   if (made) way.executor.emplace(std::move(*made));
   if (!made) skipped(way.name, floor_name, made.error().message);
@@ -443,6 +449,35 @@ void compare_executor(int runs) {
     if (way.executor)
       report(way.name, "us", way.samples, floor_name, floor,
              {"<=", way.limit, best_ratio(way.samples, floor)});
+}
+
+// Runs `work` in each of `count` threads at once.
+template <class Work>
+void at_once(int count, const Work& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+}
+
+void compare_burst(int rounds) {
+  constexpr int count = 64;
+  const codeexec::Command command = codeexec::Command::shell("true");
+  const ScratchDirectory scratch;
+  Executed plain = executed_ways()[0];
+  if (!make_executor(plain, scratch)) return;
+  Samples ours;
+  Samples floor;
+  for (int round = 0; round < rounds; ++round) {
+    floor.add(microseconds([&] { at_once(count, [&] { run_floor(shell_true); }); }));
+    ours.add(microseconds([&] {
+      at_once(count, [&] {
+        if (!plain.executor->run(command).succeeded()) fail("a command of a burst");
+      });
+    }));
+  }
+  report("64 calls of Executor::run() of `true` at once", "us", ours,
+         "64 times at once: " + std::string(floor_name), floor,
+         {"<=", 1.25, best_ratio(ours, floor)});
 }
 
 // What this program does under strace: so many runs, `how`.
@@ -498,6 +533,7 @@ int main(int argc, char** argv) {
                  1.08);
     measure_hello(runs / 2);
     compare_executor(runs / 2);
+    compare_burst(runs / 20);
     compare_calls();
     compare_big_host(quick ? 1 : 3);
   }

@@ -1,15 +1,15 @@
-"""Makes the report of a run of the benchmarks, and keeps README.md true to it. run.sh calls it:
+"""Makes the report of a run of the benchmarks, and keeps the pages true to it. run.sh calls it:
 
   report.py FOLDER [key=value...] [--check | --readme] [--repository DIR]
 
 FOLDER/rows.jsonl holds what the benchmarks have written. From it come FOLDER/results.json and
 FOLDER/results.md, and the table is printed. Then:
 
-  (always)   numbers in README.md and in the manual of codeexec.hpp that look measured stand in
-             claims.txt, and what that names is there
-  --check    each row of the table in README.md is one that the benchmarks have printed, and the
-             rows of claims.txt say what the texts say
-  --readme   the same, and the table is written anew with the numbers of this run
+  (always)   numbers in README.md, in docs/numbers.md and in the manual of codeexec.hpp that look
+             measured stand in claims.txt, and what that names is there
+  --check    each row of the tables in docs/numbers.md and README.md is one that the benchmarks have
+             printed, and the rows of claims.txt say what the texts say
+  --readme   the same, and both tables are written anew with the numbers of this run
 
 Each problem is a line "FAILED: ...", and the exit status is 1.
 """
@@ -23,6 +23,7 @@ import sys
 
 BEGIN = "<!-- numbers: begin; `sh tests/bench/run.sh --docker --readme` writes what follows -->"
 END = "<!-- numbers: end -->"
+TABLES = ("docs/numbers.md", "README.md")  # the second has an extract of the first
 problems = []
 
 
@@ -125,7 +126,7 @@ def escaped(text):
 
 
 def cells_of(row):
-    """What README and results.md have in common: name, ours, rival's, ratio."""
+    """What the pages and results.md have in common: name, ours, rival's, ratio."""
     theirs = ""
     if row.get("rival"):
         theirs = f"{shown(row['theirs'], row['unit'])}: {escaped(row['rival'])}"
@@ -187,20 +188,22 @@ def machine_line(facts):
             f"{facts['date'].split()[0]}")
 
 
-# README and the manual ----------------------------------------------------------------------------
+# the pages and the manual -------------------------------------------------------------------------
 
 
-def split_readme(text):
+def split_page(repository, page):
     """Before the table, the lines of the table, and after it."""
+    with open(os.path.join(repository, page), encoding="utf-8") as file:
+        text = file.read()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        failed("README.md does not have both markers of the table of numbers, once each")
+        failed(f"{page} does not have both markers of the table of numbers, once each")
         return None
     before, rest = text.split(BEGIN)
     inside, after = rest.split(END)
     return before, inside.strip("\n").split("\n"), after
 
 
-def readme_names(lines):
+def names_in(page, lines):
     names = []
     for line in lines:
         if not line.startswith("|") or line.startswith(("| what |", "|---")):
@@ -208,7 +211,7 @@ def readme_names(lines):
         cells = [cell.strip().replace("\\|", "|").replace("\\*", "*")
                  for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) != 4:
-            failed(f"README.md: not four cells: {line}")
+            failed(f"{page}: not four cells: {line}")
             continue
         rival = cells[2]
         if ": " in rival:
@@ -223,44 +226,44 @@ def written_table(names, by_name, facts):
     return lines + ["| " + " | ".join(cells_of(by_name[name])) + " |" for name in names]
 
 
-def handle_readme(path, rows, facts, write):
-    with open(path, encoding="utf-8") as file:
-        parts = split_readme(file.read())
+def handle_page(repository, page, rows, facts, write):
+    parts = split_page(repository, page)
     if not parts:
         return
     before, lines, after = parts
-    names = readme_names(lines)
+    names = names_in(page, lines)
     by_name = {key(row): row for row in rows}
     good = True
     if not names:
-        failed("README.md: the table of numbers is empty")
+        failed(f"{page}: the table of numbers is empty")
         good = False
     for name in names:
         row = by_name.get(name)
         if row is None:
-            failed(f"README.md has a row that no benchmark has printed: {named(name)}")
+            failed(f"{page} has a row that no benchmark has printed: {named(name)}")
             good = False
         elif "skipped" in row:
-            failed(f"README.md has a row that was skipped: {named(name)}: {row['skipped']}")
+            failed(f"{page} has a row that was skipped: {named(name)}: {row['skipped']}")
             good = False
     if not write or not good:
         return
     table = written_table(names, by_name, facts)
-    with open(path, "w", encoding="utf-8") as file:
+    with open(os.path.join(repository, page), "w", encoding="utf-8") as file:
         file.write(before + BEGIN + "\n" + "\n".join(table) + "\n" + END + after)
-    print(f"{path}: wrote {len(names)} rows")
+    print(f"{page}: wrote {len(names)} rows")
 
 
 def texts(repository):
-    """Of each file what is meant to be read: README without the table, the manual of the header."""
-    with open(os.path.join(repository, "README.md"), encoding="utf-8") as file:
-        parts = split_readme(file.read())
-    readme = parts[0] + parts[2] if parts else ""
+    """Of each file what is meant to be read: pages without the table, the manual of the header."""
+    found = {}
+    for page in TABLES:
+        parts = split_page(repository, page)
+        found[page] = parts[0] + parts[2] if parts else ""
     with open(os.path.join(repository, "codeexec.hpp"), encoding="utf-8") as file:
         manual = file.read().split("#ifndef CODEEXEC_HPP")[0]
     manual = re.sub(r"^// ?", "", manual, flags=re.M)
-    return {name: re.sub(r"\s+", " ", text)
-            for name, text in (("README.md", readme), ("codeexec.hpp", manual))}
+    found["codeexec.hpp"] = manual
+    return {name: re.sub(r"\s+", " ", text) for name, text in found.items()}
 
 
 # What is stated as measured: bounds and defaults are written in whole seconds and in KiB, MiB, GiB.
@@ -322,7 +325,8 @@ def main():
     complete = options.check or options.readme
     check_claims(options.repository, rows if complete else None)
     if complete:
-        handle_readme(os.path.join(options.repository, "README.md"), rows, facts, options.readme)
+        for page in TABLES:
+            handle_page(options.repository, page, rows, facts, options.readme)
     return 1 if problems else 0
 
 

@@ -5,8 +5,9 @@
 #              the tests, and `building`
 #   --docker   with an engine of its own for the numbers of containers (helpers/engine.sh, as root),
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
-#   --check    fails when README.md names a number that this run has not printed (report.py)
-#   --readme   the same, and writes the table in README.md anew; not with --quick
+#   --check    fails when README.md or docs/numbers.md names a number that this run has not
+#              printed (report.py)
+#   --readme   the same, and writes the tables in these pages anew; not with --quick
 # Names: building cost docker jobs json mcp place process regex sections shell, or all of them.
 # Nothing else should be running. It ends with one table of all rows, which is also $OUT/results.md;
 # $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
@@ -43,7 +44,7 @@ for argument; do
   esac
 done
 if [ -n "$quick" ] && [ "$readme" = --readme ]; then
-  echo "tests/bench/run.sh: numbers of --quick are not for README.md" >&2
+  echo "tests/bench/run.sh: numbers of --quick are not for the pages" >&2
   exit 2
 fi
 if [ -z "$names" ]; then
@@ -265,7 +266,7 @@ stop_engine
 
 if ! has python3; then
   echo "SKIPPED: the table: there is no python3; the rows are in $BENCH_ROWS"
-  [ -z "$readme" ] || failed "README.md was not looked at"
+  [ -z "$readme" ] || failed "the pages were not looked at"
   exit $status
 fi
 compiler=$("$CXX" --version | head -n 1)

@@ -4,7 +4,7 @@
 #   [CXX=g++] sh tests/bench/sections.sh [option...]
 #   --gates      without what is only reported: compiles nothing
 #   --rounds N   the best of so many rounds, in which the headers take turns (2)
-#   --markdown   ends with the table of README.md
+#   --markdown   ends with the table of docs/embed.md
 . "$(dirname "$0")/rows.sh"
 gates=no rounds=2 markdown=no
 while [ $# -gt 0 ]; do

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""What README.md shows and promises, tried:
+"""What README.md and the pages in docs/ show and promise, tried:
 
     CODEEXEC_MCP=build/codeexec-mcp [IMPLEMENTATION=impl.o] [CXX=c++] [OUT=build/docs] \
         python3 tests/docs/check.py
 
 Each C++ snippet is compiled and run, each command run where that can be done here, each
-configuration read by the server, and what they print compared with what is shown. Links lead
-somewhere, names exist, each error at the start is told in the troubleshooting, and each name of the
-reference systems (reference_names.txt) in the table that leads here from there.
+configuration read by the server, and what they print compared with what is shown. Links and their
+anchors lead somewhere, names exist, the picture is what its script draws, each error at the start
+is in the troubleshooting, and each name of the reference systems (reference_names.txt) in the
+tables of docs/from-massgen.md.
 
-In README.md: a ```cpp block with a main() is a program, another one stands in the main() of one,
-where `here` is an executor; a ```text block after it is what it prints. In a ```console block the
-lines after "$ command" are what it prints. "..." stands for anything, alone on a line for any
-lines.
+In a page: a ```cpp block with a main() is a program, another one stands in the main() of one, where
+`here` is an executor; a ```text block after it is what it prints. In a ```console block the lines
+after "$ command" are what it prints; a command goes on after a backslash. A ```json block is a
+configuration, or calls of tools with a line each, which are made, and the block after it is the
+last answer. "..." stands for anything, alone on a line for any lines.
 """
 import ast
+import glob
 import json
 import os
 import re
@@ -25,7 +28,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OUT = os.path.abspath(os.environ.get("OUT", os.path.join(ROOT, "build", "docs")))
-CXX = os.environ.get("CXX", "c++")
+CXX = shutil.which(os.environ.get("CXX", "c++"))  # by its path: BIN has another c++
 MCP = os.path.abspath(os.environ.get("CODEEXEC_MCP", os.path.join(ROOT, "build", "codeexec-mcp")))
 IMPLEMENTATION = os.environ.get("IMPLEMENTATION", "")
 failures = 0
@@ -58,7 +61,7 @@ def run(words, **more):
 
 
 def as_pattern(shown):
-    """The regular expression of an output as README shows it."""
+    """The regular expression of an output as a page shows it."""
     pattern = ""
     for line in shown.splitlines():
         if line == "...":
@@ -69,50 +72,117 @@ def as_pattern(shown):
     return pattern
 
 
-# the parts of README -----------------------------------------------------------------------------
+# pages -------------------------------------------------------------------------------------------
 
-README = read("README.md")
 HEADER = read("codeexec.hpp")
 VERSION = ".".join(re.search(rf"^#define CODEEXEC_VERSION_{part} (\d+)$", HEADER, re.M).group(1)
                    for part in ("MAJOR", "MINOR", "PATCH"))
 DECLARATIONS = HEADER[: HEADER.index("#endif  // CODEEXEC_HPP")]
+# Pages that a program makes and checks, or that show nothing to try: their links are followed.
+WITHOUT_EXAMPLES = {"docs/" + name + ".md" for name in (
+    "CHANGELOG", "README", "api", "attacks", "fuzzing", "gallery", "options", "releasing")}
+TRIED = {"cpp", "console", "json", "toml", "yaml", "python", "cmake"}
 
 
 class Block:
-    def __init__(self, kind, line, text):
-        self.kind, self.line, self.text = kind, line, text
-        self.where = f"README.md:{line}"
+    def __init__(self, page, kind, line):
+        self.page, self.kind, self.line, self.text = page, kind, line, ""
+        self.where = f"{page}:{line}"
+        self.after = ""  # the text of the block after it, where that is what this one prints
 
 
-def blocks_of(text):
-    found, inside = [], None
-    for number, line in enumerate(text.splitlines(), 1):
-        if inside is None and line.startswith("```"):
-            inside = Block(line[3:].strip(), number + 1, "")
-        elif inside is not None and line.startswith("```"):
-            found.append(inside)
-            inside = None
-        elif inside is not None:
-            inside.text += line + "\n"
-    return found
+class Page:
+    """Of a page of Markdown its blocks, and its lines outside of them by number."""
+
+    def __init__(self, path):
+        self.path, self.text = path, read(path)
+        self.blocks, self.lines, inside = [], [], None
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if inside is None and line.startswith("```"):
+                inside = Block(path, line[3:].strip(), number + 1)
+            elif inside is not None and line.startswith("```"):
+                self.blocks.append(inside)
+                inside = None
+            elif inside is not None:
+                inside.text += line + "\n"
+            else:
+                self.lines.append((number, line))
+        for block, after in zip(self.blocks, self.blocks[1:]):
+            if (block.kind, after.kind) in {("cpp", "text"), ("json", "json")}:
+                block.after = after.text
+        titles = [re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-")
+                  for title in re.findall(r"^#+ (.*)", "\n".join(l for _, l in self.lines), re.M)]
+        self.anchors = {title + (f"-{titles[:at].count(title)}" if title in titles[:at] else "")
+                        for at, title in enumerate(titles)}
 
 
-def section(title):
-    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.M | re.S).group(1)
+def pages_in(*patterns):
+    found = {os.path.relpath(path, ROOT) for pattern in patterns
+             for path in glob.glob(os.path.join(ROOT, pattern), recursive=True)}
+    return {path: Page(path) for path in sorted(found)}
 
 
-BLOCKS = blocks_of(README)
+PAGES = pages_in("README.md", "docs/*.md")
+SHOWN = [page for path, page in PAGES.items() if path not in WITHOUT_EXAMPLES]
+TROUBLESHOOTING = "docs/troubleshooting.md"
+MIGRATION = "docs/from-massgen.md"
+
+
+def check_pages():
+    lines = len(PAGES["README.md"].text.splitlines())
+    report(f"README.md has {lines} lines", "" if lines <= 300 else "more than 300")
+    for page in SHOWN:
+        opening = page.text.split("\n## ")[0]
+        kinds = set(re.findall(r"^```(\w+)", opening, re.M))
+        problem = ""
+        if page.path != "README.md" and "\n\nAfter this page you " not in opening:
+            problem = "does not begin with what the reader can do after it: After this page you ..."
+        elif page.path != "README.md" and not kinds & TRIED:
+            problem = "has no example before its first section"
+        report(f"{page.path}:1: the page opens with what it is for, and an example", problem)
+        odd = [f"{b.where} {b.kind}" for b in page.blocks if b.kind not in TRIED | {"text"}]
+        odd += [f"{page.path}:{number} {line}" for number, line in page.lines
+                if line.startswith("    $ ")]
+        report(f"{page.path}: each block is of a kind that is tried", "; ".join(odd))
+    missing = [path for path in PAGES if path.startswith("docs/") and path != "docs/README.md"
+               and f"]({path[5:]})" not in PAGES["docs/README.md"].text]
+    report("docs/README.md leads to each page", ", ".join(missing))
+
+
+def check_picture():
+    drawn = subprocess.run([sys.executable, os.path.join(HERE, "drawing.py")], check=True,
+                           stdout=subprocess.PIPE).stdout.decode()
+    report("docs/command.svg is what tests/docs/drawing.py draws",
+           "" if drawn == read("docs/command.svg") else "draw it again")
+
 
 # where things are tried --------------------------------------------------------------------------
 
-WORK = os.path.join(OUT, "work")
+HOME = os.path.join(OUT, "home")
+WORK = os.path.join(HOME, "project")
 PROJECT = os.path.join(OUT, "project")
 BIN = os.path.join(OUT, "bin")
-HOME = os.path.join(OUT, "home")
-PLACES = {"/path/to/project": PROJECT, "/path/to/workspace": PROJECT,
+PLACES = {"/path/to/project": PROJECT, "/path/to/workspace": PROJECT, "/home/me": HOME,
           "${workspaceFolder}": PROJECT, "/usr/local/bin/codeexec-mcp": MCP}
 ENVIRONMENT = {"PATH": BIN + ":" + os.environ["PATH"], "HOME": HOME, "LC_ALL": "C.UTF-8",
                "DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+# What lies in the folder where commands run, or, by ~, in the home.
+FILES = {
+    ".env": "GITHUB_TOKEN=put-yours-here\n", "mine.json": "{}\n", "commands.jsonl": '"ls"\n',
+    "my_program.cpp": "#include <codeexec.hpp>\nint main() {}\n",
+    "agents.yaml": json.dumps({"agents": [{"id": "coder", "backend": {
+        "type": "openai", "model": "x", "cwd": ".", "enable_mcp_command_line": True,
+        "command_line_blocked_commands": ["git push"]}}]}),
+    "~/.cursor/mcp.json": """{
+  "mcpServers": {
+    "github": {
+      "command": "npx",
+      "args": ["-y", "github-mcp"]
+    }
+  }
+}
+""",
+}
 
 
 def script(name, text):
@@ -122,27 +192,30 @@ def script(name, text):
     os.chmod(path, 0o755)
 
 
-def prepare():
-    global IMPLEMENTATION
-    for path in (WORK, PROJECT, BIN, HOME):
+def fresh():
+    """A home and a folder in it as they are before the first command of a page."""
+    for path in (HOME, PROJECT):
         shutil.rmtree(path, ignore_errors=True)
-        os.makedirs(path)
-    os.mkdir(os.path.join(HOME, "certs"))
-    os.mkdir(os.path.join(HOME, ".ssh"))
-    os.mkdir(os.path.join(HOME, "bin"))
-    os.mkdir(os.path.join(PROJECT, "part"))
+    for path in ("certs", ".ssh", "bin", ".cursor", "project/build/quickstart"):
+        os.makedirs(os.path.join(HOME, path))
+    os.makedirs(os.path.join(PROJECT, "part"))
     for name in ("codeexec.hpp", "src", "examples", "docker", "tests"):
         os.symlink(os.path.join(ROOT, name), os.path.join(WORK, name))
-    for name, text in ((".env", "GITHUB_TOKEN=put-yours-here\n"), ("mine.json", "{}\n"),
-                       ("commands.jsonl", '"ls"\n'),
-                       ("my_program.cpp", "#include <codeexec.hpp>\nint main() {}\n")):
-        with open(os.path.join(WORK, name), "w", encoding="utf-8") as file:
+    os.symlink(MCP, os.path.join(WORK, "build/quickstart/codeexec-mcp"))
+    for name, text in FILES.items():
+        with open(os.path.join(WORK, name.replace("~", HOME)), "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def prepare():
+    global IMPLEMENTATION
+    os.makedirs(BIN, exist_ok=True)
+    fresh()
     if not IMPLEMENTATION:
         IMPLEMENTATION = os.path.join(OUT, "implementation.o")
         run([CXX, "-std=c++17", "-O0", "-I" + ROOT, "-o", IMPLEMENTATION,
              "-c", os.path.join(ROOT, "tests/helpers/impl.cpp")])
-    # The commands of README with the compiler of the build, and an implementation that is there.
+    # The commands of pages with the compiler of the build, and an implementation that is there.
     script("c++", f'exec "{CXX}" "$@" -O0 -DCODEEXEC_IMPLEMENTED "{IMPLEMENTATION}"\n')
     script("codeexec-mcp", f'exec "{MCP}" "$@"\n')
     script("pkg-config", f'echo "-I{ROOT} -pthread"\n')
@@ -151,67 +224,79 @@ def prepare():
 
 # C++ ---------------------------------------------------------------------------------------------
 
-BEGIN = ("int snippet_{0}() {{\n"
+PIECE = ("int snippet_{number}() {{\n"
          "auto here = codeexec::LocalExecutor::create({{}});\n"
          "if (!here) return 2;\n"
-         "#line {0} \"README.md\"\n")
-PICK = "int main(int, char** argv) {\n  switch (std::atoi(argv[1])) {\n"
+         "{{\n"
+         "#line {line} \"{page}\"\n"
+         "{text}}}\nreturn 0;\n}}\n")
+
+
+def compiled(name, source, where):
+    """The program, or None."""
+    path = os.path.join(OUT, name)
+    with open(path + ".cpp", "w", encoding="utf-8") as file:
+        file.write(source)
+    status, told = run([CXX, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror",
+                        "-DCODEEXEC_IMPLEMENTED", "-I" + ROOT, path + ".cpp",
+                        IMPLEMENTATION, "-o", path, "-pthread"])
+    report(f"{where}: the C++ compiles", told[:3000] if status else "")
+    return None if status else path
 
 
 def check_cpp():
-    shown = {b.line: BLOCKS[i + 1].text if BLOCKS[i + 1].kind == "text" else ""
-             for i, b in enumerate(BLOCKS) if b.kind == "cpp"}
-    code = [b for b in BLOCKS if b.kind == "cpp"]
-    pieces = [b for b in code if "int main" not in b.text]
-    text = '#include "codeexec.hpp"\n#include <cstdio>\n#include <cstdlib>\n'
-    for piece in pieces:
-        text += BEGIN.format(piece.line) + piece.text + "return 0;\n}\n"
-    text += PICK + "".join(f"case {p.line}: return snippet_{p.line}();\n" for p in pieces)
-    text += "}\nreturn 3;\n}\n"
-    programs = {"pieces": text}
-    for block in code:
-        if block not in pieces:
-            programs[f"program_{block.line}"] = f'#line {block.line} "README.md"\n' + block.text
-    built = {}
-    for name, source in programs.items():
-        path = os.path.join(OUT, name)
-        with open(path + ".cpp", "w", encoding="utf-8") as file:
-            file.write(source)
-        built[name], told = run([CXX, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror",
-                                 "-DCODEEXEC_IMPLEMENTED", "-I" + ROOT, path + ".cpp",
-                                 IMPLEMENTATION, "-o", path, "-pthread"])
-        report(f"C++ of README.md compiles ({name})", told[:3000] if built[name] else "")
-    for block in code:
-        name = "pieces" if block in pieces else f"program_{block.line}"
-        if built[name]:
+    code = [block for page in SHOWN for block in page.blocks if block.kind == "cpp"]
+    pieces = [block for block in code if "int main" not in block.text]
+    source = '#include "codeexec.hpp"\n#include <cstdio>\n#include <cstdlib>\n'
+    for number, piece in enumerate(pieces):
+        source += PIECE.format(number=number, line=piece.line, page=piece.page, text=piece.text)
+    source += "int main(int, char** argv) {\n  switch (std::atoi(argv[1])) {\n"
+    source += "".join(f"case {n}: return snippet_{n}();\n" for n in range(len(pieces)))
+    source += "}\nreturn 3;\n}\n"
+    program = compiled("pieces", source, "all pages, what stands in a main()")
+    programs = {}  # by their text: a page may show the program of another one
+    for number, block in enumerate(code):
+        if block in pieces:
+            words = [program, str(pieces.index(block))]
+        else:
+            if block.text not in programs:
+                source = f'#line {block.line} "{block.page}"\n' + block.text
+                programs[block.text] = compiled(f"program_{number}", source, block.where)
+            words = [programs[block.text]]
+        if not words[0]:
             continue
         # Without a home directory: /tmp, which the snippets share with a container, may hold ours.
-        done = subprocess.run([os.path.join(OUT, name), str(block.line)], cwd=WORK, timeout=60,
-                              env=dict(ENVIRONMENT, HOME="/nonexistent"), check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE)
+        done = subprocess.run(words, cwd=WORK, timeout=60, check=False,
+                              env=dict(ENVIRONMENT, HOME="/nonexistent"), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         printed = done.stdout.decode()
-        expected = shown[block.line]
         problem = ""
         if done.returncode:
             problem = f"exit status {done.returncode}: {done.stderr.decode()}"
-        elif expected and not re.fullmatch(as_pattern(expected), printed):
+        elif block.after and not re.fullmatch(as_pattern(block.after), printed):
             problem = "it prints\n" + printed
-        elif name == "pieces" and not expected and printed:
-            problem = "README does not show what it prints:\n" + printed
-        report(f"{block.where}: the C++ works" + (" as shown" if expected else ""), problem)
+        elif block in pieces and not block.after and printed:
+            problem = "the page does not show what it prints:\n" + printed
+        shown = " as shown" if block.after else ""
+        report(f"{block.where}: the C++ works{shown}", problem)
 
 
 # commands ----------------------------------------------------------------------------------------
 
-# Those that are not run here, and what has tried them. None stands for: the file is there.
+# Those that are not run here, and what has tried them.
 ELSEWHERE = {
     "cmake -S . -B build -DCODEEXEC_BUILD_TESTS=OFF": "tests/hygiene/consumer.sh",
     "cmake --build build --target codeexec-mcp": "tests/hygiene/consumer.sh",
     "cmake --install build --prefix /usr/local --strip": "tests/hygiene/consumer.sh",
     "conan create tests/packaging/conan": "tests/packaging/run.sh",
     "vcpkg install codeexec --overlay-ports=tests/packaging/vcpkg": "tests/packaging/run.sh",
+    "cmake --build build --target codeexec-place-static": "tests/hygiene/static.sh",
     "sh examples/quickstart.sh": "tests/hygiene/examples.sh",
+    "./fleet slurm mem=1G": "tests/hygiene/examples.sh",
+    "kubectl apply -f examples/kubernetes/namespace.yaml -f examples/kubernetes/rbac.yaml":
+        "tests/unit/cluster/kubernetes.cpp",
+    "codeexec-mcp --allowed-paths \"$PWD\" --network allow --allow-domains python example.org "
+    "--run 'pip download six'": "tests/unit/proxy/clients.cpp",
     "docker ps -a --filter label=codeexec.managed=1": "tests/unit/docker/containers.cpp",
     "docker rm -f $(docker ps -aq --filter label=codeexec.kind=persistent)":
         "tests/unit/docker/containers.cpp",
@@ -220,14 +305,26 @@ ELSEWHERE = {
 }
 
 
+# Of commands in places that are not here, the options alone are tried.
+ELSEWHERE_MODE = re.compile(r"--execution-mode (ssh|slurm|kubernetes|command)\b")
+ACTIONS = re.compile(r" --(run ('[^']*'|\S+)|places-remove|places|doctor|json)(?= |$)")
+
+
 def commands_of(block):
-    """Pairs of a command and its output."""
-    found = []
-    for line in block.text.splitlines():
-        if line.startswith("$ "):
-            found.append([line[2:], ""])
+    """Triples of a line, a command and its output."""
+    found, goes_on = [], False
+    for number, line in enumerate(block.text.splitlines(), block.line):
+        if goes_on:
+            found[-1][1] += line.strip()
+        elif line.startswith("$ "):
+            found.append([f"{block.page}:{number}", line[2:], ""])
+        elif not found:
+            return [[block.where, "false", "a console block begins with $"]]
         else:
-            found[-1][1] += line + "\n"
+            found[-1][2] += line + "\n"
+            continue
+        goes_on = found[-1][1].endswith("\\")
+        found[-1][1] = found[-1][1].rstrip("\\")
     return found
 
 
@@ -252,100 +349,178 @@ def check_command(where, command, shown):
         text = read(build.group(1))
         missing = [o for o in re.findall(r"--[a-z-]+", build.group(2)) if o not in text]
         return report(f"{what} (is there, with these options)", f"no {missing}" if missing else "")
+    if ELSEWHERE_MODE.search(bare):
+        status, printed = run(["sh", "-c", with_places(ACTIONS.sub("", bare)) +
+                               " --client-config vscode"])
+        return report(f"{what} (has these options)", printed if status else "")
     status, printed = run(["sh", "-c", with_places(bare)])
-    allowed = {0, 1} if re.search("--(doctor|sandbox-report|run|check|verify-audit)", bare) else {0}
+    judges = re.search("--(doctor|sandbox-report|run|check|verify-audit|replay)", bare)
+    allowed = {0, 1, 125} if judges else {0}
+    if "--ask-commands" in bare:
+        allowed.add(3)
     problem = ""
     if status not in allowed:
         problem = f"exit status {status}: {printed[:1000]}"
-    elif shown and not re.fullmatch(as_pattern(shown), printed):
+    elif shown and not re.fullmatch(as_pattern(with_places(shown)), printed):
         problem = "it prints\n" + printed[:1000]
     return report(what, problem)
 
 
 def check_commands():
-    for block in BLOCKS:
-        if block.kind == "console":
-            for command, shown in commands_of(block):
-                check_command(block.where, command, shown)
-    indented = re.findall(r"^    \$ .*", README, re.M)
-    report("commands stand in console blocks", "; ".join(indented))
-    known = {"cpp", "text", "console", "json", "toml", "yaml", "python", "cmake"}
-    odd = [f"{b.where} {b.kind}" for b in BLOCKS if b.kind not in known]
-    report("each block is of a kind that is tried", "; ".join(odd))
+    for page in SHOWN:
+        fresh()
+        for block in page.blocks:
+            if block.kind == "console":
+                for where, command, shown in commands_of(block):
+                    check_command(where, command, shown)
 
 
 # configurations ----------------------------------------------------------------------------------
 
 
 def accepts(where, words):
-    status, printed = run(words + ["--check", "true"])
+    elsewhere = ELSEWHERE_MODE.search(" ".join(words))
+    status, printed = run(words + (["--client-config", "vscode"] if elsewhere
+                                   else ["--check", "true"]))
     report(f"{where}: the server takes it", printed if status else "")
 
 
-def check_configurations():
-    for block in BLOCKS:
-        text = with_places(block.text)
-        if block.kind == "json":
-            value = json.loads(text)
-            servers = value.get("mcpServers") or value.get("servers")
-            if servers:
-                for server in servers.values():
-                    accepts(block.where, [server["command"]] + server["args"])
-                continue
+def answers(calls):
+    """The answer to the last of these calls of tools, as text."""
+    server = subprocess.Popen([MCP, "--workspace", WORK], cwd=WORK, env=ENVIRONMENT,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(method, parameters):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+        server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        return json.loads(server.stdout.readline())["result"]
+
+    try:
+        ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {},
+                           "clientInfo": {"name": "check", "version": "1"}})
+        shell = ""
+        for call in calls:
+            if "shell_id" in call["arguments"]:
+                call["arguments"]["shell_id"] = shell
+            text = ask("tools/call", call)["content"][0]["text"]
+            shell = json.loads(text).get("shell_id", shell)
+        return text
+    finally:
+        server.stdin.close()
+        server.wait(60)
+
+
+def packed(text):
+    """JSON without the blanks that only people want."""
+    return re.sub(r'(?<=[:,{]) (?=["{\[\d.tfn])', "", text)
+
+
+def check_json(block):
+    try:
+        values = [json.loads(with_places(block.text))]
+    except ValueError:
+        values = [json.loads(line) for line in with_places(block.text).splitlines()]
+    if all({"name", "arguments"} <= set(value) for value in values):
+        missing = [value["arguments"]["command"].split()[0] for value in values
+                   if "command" in value["arguments"]
+                   and not shutil.which(value["arguments"]["command"].split()[0])]
+        if missing:
+            print(f"SKIPPED: {block.where}: there is no {missing[0]}")
+            return
+        printed = packed(answers(values))
+        good = re.fullmatch(as_pattern(packed(block.after)), printed + "\n")
+        report(f"{block.where}: the last call has the answer that is shown",
+               "" if good else printed)
+        return
+    for value in values:
+        servers = value.get("mcpServers") or value.get("servers")
+        if servers:
+            for server in servers.values():
+                words = [server["command"].replace("codeexec-mcp", MCP, 1)
+                         if server["command"] == "codeexec-mcp" else server["command"]]
+                accepts(block.where, words + server["args"])
+        elif "verdict" in value:
+            report(f"{block.where}: is a record")
+        else:
             path = os.path.join(WORK, "config.json")
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+                json.dump(value, file)
             accepts(block.where, [MCP, "--config", path])
-        elif block.kind in ("toml", "yaml"):
-            try:
-                import tomllib
-                if block.kind == "toml":
-                    tomllib.loads(block.text)
-            except ImportError:
-                pass
-            command = re.search(r"command\s*[:=]\s*\"?([^\s\"]+)", text).group(1)
-            args = json.loads(re.search(r"args\s*[:=]\s*(\[.*?\])", text, re.S).group(1))
-            accepts(block.where, [command] + args)
-        elif block.kind == "python":
-            calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)
-                     and {"command", "args"} <= {k.arg for k in node.keywords}]
-            for call in calls:
-                value = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
-                accepts(block.where, [value["command"]] + value["args"])
-            report(f"{block.where}: the Python starts a server", "" if calls else "no call")
-        elif block.kind == "cmake":
-            versions = re.findall(r"(?:codeexec |GIT_TAG v)(\d+[\d.]*)", block.text)
-            wrong = [v for v in versions if not (VERSION + ".").startswith(v + ".")]
-            targets = set(re.findall(r"codeexec::\w+", block.text)) - {"codeexec::impl"}
-            report(f"{block.where}: the CMake names version {VERSION}",
-                   f"{wrong} {targets}" if wrong or targets else "")
+
+
+def check_manifest(block):
+    """A resource of Kubernetes, of which an example has each line."""
+    lines = {line.strip() for path in glob.glob(os.path.join(ROOT, "examples/kubernetes/*.yaml"))
+             for line in read(path).splitlines()}
+    odd = [line for line in block.text.splitlines() if line.strip() not in lines]
+    report(f"{block.where}: examples/kubernetes has each line", "; ".join(odd))
+
+
+def check_configuration(block):
+    text = with_places(block.text)
+    if block.kind == "json":
+        check_json(block)
+    elif block.kind == "yaml" and "apiVersion:" in text:
+        check_manifest(block)
+    elif block.kind in ("toml", "yaml"):
+        if block.kind == "toml" and sys.version_info >= (3, 11):
+            import tomllib
+            tomllib.loads(block.text)
+        command = re.search(r"command\s*[:=]\s*\"?([^\s\"]+)", text).group(1)
+        args = json.loads(re.search(r"args\s*[:=]\s*(\[.*?\])", text, re.S).group(1))
+        accepts(block.where, [command] + args)
+    elif block.kind == "python":
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)
+                 and {"command", "args"} <= {k.arg for k in node.keywords}]
+        for call in calls:
+            value = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+            accepts(block.where, [value["command"]] + value["args"])
+        report(f"{block.where}: the Python starts a server", "" if calls else "no call")
+    elif block.kind == "cmake":
+        versions = re.findall(r"(?:codeexec |GIT_TAG v)(\d+[\d.]*)", block.text)
+        wrong = [v for v in versions if not (VERSION + ".").startswith(v + ".")]
+        targets = set(re.findall(r"codeexec::\w+", block.text)) - {"codeexec::impl"}
+        report(f"{block.where}: the CMake names version {VERSION}",
+               f"{wrong} {targets}" if wrong or targets else "")
+
+
+def check_configurations():
+    for page in SHOWN:
+        fresh()
+        answer = ""
+        for block in page.blocks:
+            if block.text != answer:
+                try:
+                    check_configuration(block)
+                except (AttributeError, KeyError, ValueError) as error:
+                    report(f"{block.where}: the {block.kind} can be read", repr(error))
+            answer = block.after if '"arguments":' in block.text else ""
 
 
 # names and links ---------------------------------------------------------------------------------
 
 
-def anchor(title):
-    return re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-")
-
-
 def check_links():
-    outside = re.sub(r"^```.*?^```", "", README, flags=re.M | re.S)
-    titles = re.findall(r"^#{2,3} (.*)", outside, re.M)
-    anchors = {anchor(title) for title in titles} | {"platforms"}
-    wrong = []
-    for link in re.findall(r"\]\(([^)]+)\)", outside):
-        if link.startswith("#"):
-            if link[1:] not in anchors:
-                wrong.append(link)
-        elif not os.path.exists(os.path.join(ROOT, link)):
-            wrong.append(link)
-    report("links lead to what is there", ", ".join(wrong))
-    contents = README[: README.index("\n## ")]
-    sections = re.findall(r"^## (.*)", outside, re.M)
-    missing = [title for title in sections if f"(#{anchor(title)})" not in contents]
-    report("the contents have each section", ", ".join(missing))
-    double = sorted({t for t in titles if titles.count(t) > 1})
-    report("no two sections have one title", ", ".join(double))
+    every = dict(PAGES)
+    every.update(pages_in("src/**/*.md", "tests/*.md", "examples/**/*.md", ".github/**/*.md"))
+    wrong, count = [], 0
+    for page in every.values():
+        for number, line in page.lines:
+            for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"",
+                                   re.sub(r"`[^`]*`", "", line)):
+                link = link[0] or link[1]
+                count += 1
+                if re.match(r"https?://", link):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = os.path.normpath(os.path.join(os.path.dirname(page.path), path)
+                                          if path else page.path)
+                if not os.path.exists(os.path.join(ROOT, target)):
+                    wrong.append(f"{page.path}:{number}: {link}: there is no {target}")
+                elif anchor and (target not in every or anchor not in every[target].anchors):
+                    wrong.append(f"{page.path}:{number}: {link}: no title there has this anchor")
+    report(f"{count} links lead to what is there", "\n".join(wrong))
 
 
 def members(name):
@@ -364,30 +539,42 @@ def members(name):
     return text
 
 
+# Options of other programs that pages name: of docker, podman, ssh, kubectl, salloc, our scripts.
+FOREIGN = {"--userns", "--all", "--overlap", "--docker", "--sudo", "--tag", "--name"}
+
+
 def check_names():
+    named = SHOWN + [PAGES["docs/CHANGELOG.md"], PAGES["docs/options.md"]]
     wrong = []
-    for name, member in sorted(set(re.findall(r"\b([A-Z]\w+)::(\w+)", README))):
-        if not re.search(rf"\b{member}\b", members(name)):
-            wrong.append(f"{name}::{member}")
-    report("each Class::member is in the header", ", ".join(wrong))
-    status, told = run([MCP, "--help"])
-    options = set(re.findall(r"--[a-z][a-z-]+", told))
-    migration = section("From MassGen, DockerExecutionClient and AG2")
-    here = "\n".join(line.rsplit(" | ", 1)[-1] for line in migration.splitlines())
-    here += section("When it does not start")
-    wrong = sorted(set(re.findall(r"`(--[a-z][a-z-]+)", here)) - options
-                   - {"--sudo", "--tag", "--name"})
-    report("each option in the tables for newcomers is one", ", ".join(wrong) or
-           (told if status else ""))
+    for page in named:
+        for number, line in enumerate(page.text.splitlines(), 1):
+            for name, member in re.findall(r"\b([A-Z]\w+)::(\w+)", line):
+                if not re.search(rf"\b{member}\b", members(name)):
+                    wrong.append(f"{page.path}:{number}: {name}::{member}")
+    report("each Class::member is in the header", "\n".join(wrong))
+    status, told = run([MCP, "--help-all"])
+    if status:
+        status, told = run([MCP, "--help"])
+    options = set(re.findall(r"--[a-z][a-z-]+", told)) | FOREIGN
+    # The first column of the tables of docs/from-massgen.md has the names of others.
+    wrong = []
+    for page in named:
+        for number, line in page.lines:
+            if page.path == MIGRATION:
+                line = line.rsplit(" | ", 1)[-1]
+            wrong += [f"{page.path}:{number}: {option}"
+                      for option in re.findall(r"`(--[a-z][a-z-]+)", line) if option not in options]
+    report("each option is one", "\n".join(wrong) or (told if status else ""))
     # In the first column, or, where there is none here, named beside the reason.
     names = [line for line in read("tests/docs/reference_names.txt").splitlines()
              if line and not line.startswith("#")]
-    there = "\n".join(line.rsplit(" | ", 1)[0] for line in migration.splitlines()
-                      if line.startswith("| "))
+    rows = [line for _, line in PAGES[MIGRATION].lines if line.startswith("| ")]
+    there = "\n".join(row.rsplit(" | ", 1)[0] for row in rows)
     missing = [n for n in names if not re.search(rf"(?<![\w-]){re.escape(n)}(?![\w-])", there)]
-    report(f"each of {len(names)} names of the reference systems is told", ", ".join(missing))
-    empty = [line for line in migration.splitlines()
-             if line.startswith("| `") and len(line.rsplit(" | ", 1)[-1].strip(" |")) < 3]
+    report(f"{MIGRATION} has each of {len(names)} names of the reference systems",
+           ", ".join(missing))
+    empty = [row for row in rows
+             if row.startswith("| `") and len(row.rsplit(" | ", 1)[-1].strip(" |")) < 3]
     report("each has an answer", "; ".join(empty))
 
 
@@ -468,7 +655,7 @@ WRONG = [
      "/bin/true"],
     ["--place", "--run", "ls"],
 ]
-# Told only where something is missing, of a race, or not by way of the command line.
+# Only where something is missing, in a race, or not by way of the command line.
 NOT_HERE = {
     "the agent in ... speaks protocol ...", "the agent in ... said: ...",
     "workspace: ... is not the same folder in ...", "Kubernetes pod ... does not start: ...",
@@ -485,11 +672,12 @@ OF_THE_LIBRARY = {"must be more than zero", "timeouts of a container", " cannot 
 
 
 def check_errors():
-    rows = [line.split(" | ")[0] for line in section("When it does not start")
-            .split("What is wrong with the engine")[0].splitlines() if line.startswith("| ")]
+    texts = PAGES[TROUBLESHOOTING].text
+    rows = [line.split(" | ")[0] for line in texts.split("\n## The engine")[0].splitlines()
+            if line.startswith("| ")]
     patterns = {p: re.compile(".*".join(re.escape(part) for part in p.split("...")))
                 for row in rows for p in re.findall(r"`([^`]+)`", row)
-                if p != "--sandbox strict"}
+                if p not in ("--sandbox strict", "--check 'COMMAND'")}
     seen = set()
     untold = []
     not_here = set(NOT_HERE)
@@ -508,7 +696,6 @@ def check_errors():
             untold.append(f"{words}: {printed.strip()[:200]}")
     # As the header has them, by the functions that make errors of options alone.
     definitions = HEADER[len(DECLARATIONS):]
-    texts = section("When it does not start")
     absent = []
     for call in re.findall(r"(?:bad_option|environment_error|credential_error)\((.*?)\);",
                            definitions, re.S):
@@ -527,8 +714,8 @@ if not os.path.exists(MCP):
     print(f"FAILED: there is no {MCP}: set CODEEXEC_MCP")
     sys.exit(1)
 prepare()
-for check in (check_cpp, check_commands, check_configurations, check_links, check_names,
-              check_errors):
+for check in (check_pages, check_picture, check_links, check_names, check_errors,
+              check_configurations, check_commands, check_cpp):
     check()
 if failures:
     print(f"docs: {failures} failed")

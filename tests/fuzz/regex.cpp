@@ -97,6 +97,7 @@ void compare_built(std::string_view input) {
     return;
   }
   expect_sound(*compiled, text);
+  if (generator.has_case_in_alternation()) return;
   expect_alike(ours, with_text_end(pattern, "\\z"), text,
                generator.repeats_empty() ? Alike::found : Alike::span);
 }

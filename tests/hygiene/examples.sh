@@ -1,7 +1,10 @@
 # What the examples and the README promise a newcomer: each example is built by the one command in
-# its first comment, in a copy of the repository, and works; examples/quickstart.sh works there. The
+# its first comment, in a copy of the repository, works, and prints what docs/gallery.md shows; the
+# local configurations do what their README says; examples/quickstart.sh works there. The
 # first example compiles the implementation as it says, with all warnings; the others take it from
 # the build ($IMPLEMENTATION), as they all compile the same text. Without that each compiles it.
+#   CODEEXEC_TEST_DOCKER=1: $DOCKER_HOST is an engine with the images of helpers/engine.sh.
+#   CODEEXEC_STATIC: a static codeexec-mcp for its containers.
 . "$(dirname "$0")/lib.sh"
 
 rm -rf "$OUT/copy"
@@ -20,6 +23,8 @@ if [ -n "\${KNOWN:-}" ]; then
     *) set -- "\$@" -DCODEEXEC_IMPLEMENTED "\$KNOWN" ;;
   esac
 fi
+# A compiler that is ccache looks for the real one in PATH, and must not find this script.
+PATH=\${PATH#"$OUT/bin:"}
 exec "$compiler" "\$@" -O0 $WARNINGS
 SCRIPT
 chmod +x "$OUT/bin/c++"
@@ -64,6 +69,36 @@ expect "examples/custom_tool.cpp: works" sh -c "{
   echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\
 \"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}'
   echo '$request'; } | ./custom_tool | grep -q '\"words\":2'"
+expect "examples/sessions.cpp: works" sh -c "./sessions | grep -qx 'test in /usr/bin'"
+expect "examples/judge_only.cpp: works" sh -c "echo sudo ls | ./judge_only | grep -q '^  sudo, '"
+expect "examples/event_loop.cpp: works" \
+  sh -c "test \"\$(./event_loop | sed -n 2,3p | tr '\n' .)\" = '  first.  then first.'"
+expect "examples/containers.cpp: says that there is no engine" sh -c \
+  "! DOCKER_HOST=unix:///nowhere/docker.sock ./containers 2>&1 | grep -v '^no container: '"
+
+# Outputs that not every machine can have, for docs/gallery.md.
+EVENT_LOOP=$OUT/event_loop.log
+./event_loop | sed -n '/^asio/,$p' > "$EVENT_LOOP"
+grep -qx asio: "$EVENT_LOOP" || {
+  skip "the headers of Asio are not installed"
+  EVENT_LOOP=
+}
+CONTAINERS=
+if [ -n "${CODEEXEC_TEST_DOCKER:-}" ] && [ -n "${CODEEXEC_STATIC:-}" ]; then
+  CONTAINERS=$OUT/containers.log
+  expect "examples/containers.cpp: works" sh -c \
+    './containers codeexec-test/busybox:latest "$1" > "$2"' sh "$CODEEXEC_STATIC" "$CONTAINERS"
+else
+  skip "no container engine for tests, or no static server"
+fi
+export EVENT_LOOP CONTAINERS
+if command -v python3 > "$OUT/which"; then
+  # Prints its own results.
+  OUT=$OUT CODEEXEC_MCP=$PWD/codeexec-mcp python3 -B "$here/configs.py" ||
+    failures=$((failures + 1))
+else
+  skip "python3 is not installed: the local configurations"
+fi
 
 # examples/quickstart.sh --------------------------------------------------------------------------
 
@@ -91,6 +126,18 @@ sections=$(sed -n 's|^#include "\([a-z]*\)/[a-z0-9_]*\.cpp"$|\1|p' src/frame.hpp
 says "has compiled $sections sections and the program" '^   compiled ' $((sections + 1))
 quickstart "works again"
 says "compiles nothing the second time" '^   compiled ' 0
+if command -v python3 > "$OUT/which"; then
+  ln -sf "$PWD/codeexec-mcp" "$OUT/bin/codeexec-mcp"
+  python3 -B "$here/gallery.py" "$OUT/quickstart.log" || failures=$((failures + 1))
+else
+  skip "python3 is not installed: docs/gallery.md"
+fi
+# The last thing it says is what to type next.
+command=$(sed -n 's/^   \(.* --client-config .*\)$/\1/p' "$OUT/quickstart.log")
+mkdir -p "$OUT/home"
+expect "examples/quickstart.sh: the command that it ends with works" \
+  sh -c 'HOME=$1 sh -c "$2" && grep -q quickstart/codeexec-mcp "$1/.claude.json"' \
+  sh "$OUT/home" "$command"
 touch src/base/glob.cpp
 quickstart "works after a change"
 says "compiles one section after it" '^   compiled ' 1

@@ -32,6 +32,10 @@ class Generator {
   // them, and may end a match elsewhere.
   bool repeats_empty() const { return repeats_empty_; }
 
+  // Whether an alternation has a group with another case than the pattern. RE2 10 (Debian 12) takes
+  // out the prefix that branches share, and loses their case: a|(?i:a) does not match A.
+  bool has_case_in_alternation() const { return has_case_in_alternation_; }
+
   // The next piece of a text for the pattern. RE2 looks at \B byte by byte, and finds it inside of
   // a character, too.
   std::string text_piece() {
@@ -54,11 +58,16 @@ class Generator {
 
   Part alternatives(std::size_t depth) {
     Part result = sequence(depth);
-    for (std::size_t more = choices_.below(6); more > 3; --more) {
+    std::size_t more = choices_.below(6);
+    const bool is_alternation = more > 3;
+    for (; more > 3; --more) {
       const Part other = sequence(depth);
       result.text += "|" + other.text;
       result.may_be_empty = result.may_be_empty || other.may_be_empty;
     }
+    // Of (?i: and (?-i:
+    if (is_alternation && result.text.find("i:") != std::string::npos)
+      has_case_in_alternation_ = true;
     return result;
   }
 
@@ -130,6 +139,7 @@ class Generator {
   std::size_t pieces_left_;
   bool multi_line_ = false;
   bool repeats_empty_ = false;
+  bool has_case_in_alternation_ = false;
   bool has_not_boundary_ = false;
 };
 

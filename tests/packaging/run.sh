@@ -13,7 +13,8 @@ OUT=$(cd "$OUT" && pwd)
 CMAKE=${CMAKE:-cmake}
 version=$(version_of MAJOR).$(version_of MINOR).$(version_of PATCH)
 
-expect "the README tells what is new in $version" grep -q "^### $version, " "$ROOT/README.md"
+expect "the changelog says what is new in $version" \
+  grep -qE "^#+ \[?$version(\]|,| )" "$ROOT/docs/CHANGELOG.md"
 for file in "$here/conan/conanfile.py" "$here/conan/test_package/conanfile.py"; do
   expect "${file#"$ROOT"/} is Python" \
     python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file"

@@ -295,7 +295,7 @@ else
     -f "$ROOT/docker/Dockerfile.server" "$unpacked"
   # The user of the image is another one than the owner of this folder.
   chmod 777 "$workspace"
-  talk "image" docker run -i --rm -v "$workspace:/workspace" $image
+  talk "image" env DOCKER_HOST="$DOCKER_HOST" docker run -i --rm -v "$workspace:/workspace" $image
   expect "image: commands have the workspace and are not root" sh -c "docker run --rm \
     -v '$workspace:/workspace' $image --run 'touch made; id -u' | grep -F '\"stdout\":\"1000'"
   expect "image: what they make is here" test -f "$workspace/made"

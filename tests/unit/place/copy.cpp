@@ -2,6 +2,8 @@
 
 #include "copy_helpers.hpp"
 
+#include <thread>
+
 using codeexec::Command;
 using codeexec::ErrorCode;
 using codeexec::Outcome;
@@ -389,6 +391,51 @@ TEST_CASE("copy: a folder of the same path is taken where it is not there yet") 
   CHECK(r.out == place.workspace() + "\nx\n");
   CHECK(there.facts().workspace == "");
   CHECK(read_file(place.here("new")) == "new\n");
+}
+
+TEST_CASE("copy: an empty workspace is not its own copy") {
+  Copied place;
+  ::unlink(place.here(".keep").c_str());
+  SUBCASE("that of one project") {
+    {
+      const PlaceExecutor there = make_place(place.options);
+      const Result r = there.run("pwd; ls -A; echo result > file");
+      CHECK_MESSAGE(r.succeeded(), describe(r));
+      CHECK(there.facts().workspace != "");
+      CHECK(r.out == there.facts().workspace + "\n");
+      CHECK(notes_of(r) == "");
+    }
+    CHECK(read_file(place.here("file")) == "result\n");
+  }
+  SUBCASE("that of two at the same moment") {
+    // The mark of the other project is in the workspace until its agent begins.
+    const PlaceExecutor there = make_place(place.options);
+    codeexec::PlaceOptions other = place.options;
+    const std::string seen = place.folder / "seen";
+    const std::string go = place.folder / "go";
+    other.transport = {
+        "sh",
+        "-c",
+        "ls -A \"$0\" > \"$1\"; : > \"$1.done\"; until [ -e \"$2\" ]; do sleep 0.01; "
+        "done; shift 2; exec \"$@\"",
+        place.workspace(),
+        seen,
+        go};
+    for (const std::string& word : place.options.transport) other.transport.push_back(word);
+    std::thread connecting([&other] { CHECK(make_place(other).run("ls -A").out == ""); });
+    const Stopwatch watch;
+    while (!exists(seen + ".done") && watch.soon()) ::poll(nullptr, 0, 2);
+    CHECK(has(read_file(seen), ".codeexec-part-"));
+    const Result r = there.run("ls -A; echo result > file");
+    CHECK_MESSAGE(r.out == "", describe(r));
+    CHECK(notes_of(r) == "");
+    ::unlink(place.here("file").c_str());
+    write_file(go, "");
+    connecting.join();
+    CHECK(there.run("ls -A").out == "");
+  }
+  CHECK(exists(place.workspace()));
+  CHECK(tree_of(place.cache()) == "");
 }
 
 TEST_CASE("copy: a disk that is full is one clear line, and leaves whole files") {

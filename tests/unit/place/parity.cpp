@@ -292,9 +292,12 @@ TEST_CASE("place: one that nobody reads holds up no other, and takes bounded mem
 TEST_CASE("place: 200 commands at once, none starved") {
   const Both both;
   std::vector<codeexec::Execution> all;
-  for (int i = 0; i < 200; ++i)
-    all.push_back(both.there.start(
-        Command::shell("echo " + std::to_string(i) + "; head -c 200000 /dev/zero; exit 3")));
+  for (int i = 0; i < 200; ++i) {
+    Command command =
+        Command::shell("echo " + std::to_string(i) + "; head -c 200000 /dev/zero; exit 3");
+    command.timeout = 10 * safety;  // each waits for the others
+    all.push_back(both.there.start(command));
+  }
   for (int i = 0; i < 200; ++i) {
     const Result r = all[static_cast<std::size_t>(i)].wait();
     CHECK_MESSAGE(r.exit_code == 3, describe(r));

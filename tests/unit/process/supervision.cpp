@@ -38,7 +38,6 @@ using support::safety;
 using support::shell;
 using support::Stopwatch;
 using support::supervised;
-using support::thread_sanitizer;
 using support::wide_sandbox;
 
 TEST_CASE("W-09: after a timeout nobody is left, wherever the processes of the run went") {
@@ -463,10 +462,6 @@ TEST_CASE("where there can be no supervisor, only a sandbox is refused") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.denied);
-    if (thread_sanitizer && support::begins(c.denied, "clone3")) {
-      MESSAGE("SKIPPED: ThreadSanitizer's clone() and a child on the same memory do not get along");
-      continue;
-    }
     ProcessOptions options;
     options.argv = {CODEEXEC_TEST_DENY,
                     c.denied,

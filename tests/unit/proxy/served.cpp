@@ -277,14 +277,17 @@ TEST_CASE("what is no request gets no connection") {
 TEST_CASE("a connection carries one request, whatever follows it") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
-  // Takes all that comes, whatever it says, and answers at the end.
+  // Takes all that comes, whatever it says, tells each time how much of it was body so far, and
+  // the body itself at the end.
   const PythonServer server(
       "import socket\n"
       "s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1])\n"
       "while True:\n"
       "  c = s.accept()[0]; got = b''\n"
-      "  while data := c.recv(65536): got += data\n"
-      "  c.sendall(repr(got.split(b'\\r\\n\\r\\n', 1)[1]).encode()); c.close()\n");
+      "  while data := c.recv(65536):\n"
+      "    got += data; head, end, body = got.partition(b'\\r\\n\\r\\n')\n"
+      "    if end: c.sendall(b'%d\\n' % len(body))\n"
+      "  c.sendall(repr(body).encode()); c.close()\n");
   const LocalExecutor executor = make(allowing(place, {server.address()}));
   const Result r = run_python(
       executor,
@@ -292,11 +295,13 @@ TEST_CASE("a connection carries one request, whatever follows it") {
           "'\n"
           "post = f'POST http://{to}/ HTTP/1.1\\r\\nContent-Length: 4\\r\\n\\r\\n'.encode()\n"
           "get = b'GET / HTTP/1.1\\r\\nHost: evil\\r\\n\\r\\n'\n"
-          "for pieces in [post + b'body' + get], [post, b'body', get], [post + b'bo', b'dy' + "
-          "get]:\n"
-          "  c = proxy()\n"
-          "  for piece in pieces: c.sendall(piece); time.sleep(0.1)\n"
-          "  c.shutdown(socket.SHUT_WR); print(all_of(c))\n");
+          "for pieces in ([(post + b'body' + get, 4)], [(post, 0), (b'body', 4), (get, 4)],\n"
+          "               [(post + b'bo', 2), (b'dy' + get, 4)]):\n"
+          "  c = proxy(); told = c.makefile('rb'); there = -1\n"
+          "  for piece, body in pieces:\n"
+          "    c.sendall(piece)\n"
+          "    while there != body: there = int(told.readline())\n"
+          "  c.shutdown(socket.SHUT_WR); print(told.read())\n");
   CHECK_MESSAGE(r.out == "b\"b'body'\"\nb\"b'body'\"\nb\"b'body'\"\n", describe(r));
   CHECK(verdicts(r) == Strings(3, server.address() + " allowed"));
 }

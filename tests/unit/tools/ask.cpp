@@ -143,14 +143,15 @@ TEST_CASE("ask: answers that are none do not let a command run") {
       {R"({"action":"decline","content":{"answer":"once"}})", ""},
       {R"({"content":{"answer":"once"}})", ""},
       {"[]", ""}};
-  for (const auto& [answer, says] : answers) {
-    CAPTURE(std::string(answer));
+  for (const auto& entry : answers) {
+    const std::string answer = entry.first;
+    CAPTURE(answer);
     client.call(command("touch made"));
     REQUIRE(!client.question.is_null());
     client.answer(answer);
     const Json object = Server::object_of(client.server.receive()["result"]);
     CHECK(object["rule"] == Json("ask-commands"));
-    CHECK(has(object["stderr"].as_string(), says));
+    CHECK(has(object["stderr"].as_string(), entry.second));
     CHECK(!support::exists(place / "made"));
   }
   // A second answer comes too late.
@@ -331,6 +332,32 @@ TEST_CASE("idle_timeout: of a call, of the server, of a background command and i
   }
 }
 
+TEST_CASE("idle_timeout: of code, and of a command that begins in the background") {
+  Server server;
+  const Json code =
+      server.use("execute_code",
+                 parsed(R"({"code":"echo x; exec sleep 300","language":"sh","idle_timeout":0.3})"));
+  CHECK(code["stderr"] == Json("Command timed out: no output for 0.3 seconds"));
+  CHECK(code["stdout"] == Json("x\n"));
+  CHECK(code["outcome"] == Json("timed_out"));
+  const Json shell = server.use("start_background_shell",
+                                parsed(R"({"command":"echo x; sleep 300","idle_timeout":0.3})"));
+  Json id = Json::object({{"shell_id", shell["shell_id"]}});
+  const Json status = id;
+  id.set("wait_for", Json("exit"));
+  CHECK(server.use("get_background_shell_output", id)["wait"] == Json("ended"));
+  const Json told = server.use("get_background_shell_status", status);
+  CHECK(told["status"] == Json("failed"));
+  CHECK(told["outcome"] == Json("timed_out"));
+  CHECK(told["notes"] == parsed(R"(["Command timed out: no output for 0.3 seconds"])"));
+  CHECK(has(server.error_of("execute_code", parsed(R"({"code":"true","idle_timeout":0})")),
+            "idle_timeout"));
+  CHECK(has(
+      server.error_of("start_background_shell", parsed(R"({"command":"true","idle_timeout":0})")),
+      "idle_timeout"));
+  CHECK(server.finish().empty());
+}
+
 TEST_CASE(
     "progress of a silent command shows the time and the last line, cleaned, cut and masked") {
   const TempDir place;
@@ -341,7 +368,8 @@ TEST_CASE(
   Server server(options);
   const auto last_of = [&](const std::string& script, const std::string& wanted) {
     static int id = 0;
-    server.send(Server::call_line(++id, command(script + "; read x < " + go.path()),
+    ++id;
+    server.send(Server::call_line(id, command(script + "; read x < " + go.path()),
                                   Json::object({{"progressToken", id}})));
     std::string text;
     while (!has(text, " s: ") || !has(text, wanted))
