@@ -91,7 +91,8 @@ if ! cmp -s "$here/requirements.txt" "$tools/requirements.txt"; then
   echo "== installing the compiler and the other tools from PyPI"
   quietly tools install_tools
 fi
-ZIG_GLOBAL_CACHE_DIR=$out/zig-cache ZIG_LOCAL_CACHE_DIR=$out/zig-cache
+# Zig's own libraries, which it compiles first, and what is compiled here.
+ZIG_GLOBAL_CACHE_DIR=${ZIG_GLOBAL_CACHE_DIR:-$out/zig-cache} ZIG_LOCAL_CACHE_DIR=$out/zig-cache
 export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
 
 # the binaries -------------------------------------------------------------------------------------
