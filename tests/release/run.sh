@@ -69,8 +69,9 @@ if [ -z "${RELEASE_BUILT:-}" ] || [ ! -f "$dist/SHA256SUMS" ]; then
 fi
 [ -f "$dist/SHA256SUMS" ] || finish
 
-# Once more, in another folder, with another copy of the compiler, umask and time zone; zig's own libraries are
-# not compiled again, as that takes longer than all else. It goes on beside the other tests.
+# Once more, in another folder, with another copy of the compiler, another umask and time zone. Zig's
+# own libraries are not compiled again, as that takes longer than all else. It goes on beside the
+# other tests.
 second="$OUT/another place"
 begin_second_build() {
   rm -rf "$second"
@@ -187,13 +188,11 @@ binary=$OUT/x86_64/codeexec-mcp-$VERSION-linux-x86_64/codeexec-mcp
 counted env CODEEXEC_MCP="$binary" OUT="$INTEROP" sh "$ROOT/tests/interop/run.sh" python_v1 ts_v1
 cp "$here/client.mjs" "$INTEROP/node/"
 if [ -n "${CODEEXEC_MCP:-}" ]; then
-  for server in "$binary" "$CODEEXEC_MCP"; do
-    "$server" --allowed-paths "$workspace" --sandbox-report > "$OUT/report.${server##*/}" 2>&1 ||
-      fail "$server --sandbox-report: $(cat "$OUT/report.${server##*/}")"
-    mv "$OUT/report.${server##*/}" "$OUT/report.$([ "$server" = "$binary" ] || echo ordinary)"
-  done
-  same "the sandbox of the static program is that of the ordinary one" "$OUT/report." \
-    "$OUT/report.ordinary"
+  report() { "$1" --allowed-paths "$workspace" --sandbox-report > "$OUT/report.$2" 2>&1 || true; }
+  report "$binary" static
+  report "$CODEEXEC_MCP" ordinary
+  expect "the static program reports its sandbox" grep '"enforced":' "$OUT/report.static"
+  same "it is that of the ordinary one" "$OUT/report.static" "$OUT/report.ordinary"
 else
   skip "the sandbox is compared with none (CODEEXEC_MCP is not set)"
 fi
@@ -301,14 +300,10 @@ else
   expect "image: commands have the workspace and are not root" sh -c "docker run --rm \
     -v '$workspace:/workspace' $image --run 'touch made; id -u' | grep -F '\"stdout\":\"1000'"
   expect "image: what they make is here" test -f "$workspace/made"
-  docker create --name codeexec-release-deb codeexec-test/base:latest sh -c \
-    "dpkg -i /tmp/package.deb && codeexec-mcp --version && dpkg -r codeexec-mcp &&
-     test ! -e /usr/bin/codeexec-mcp" > "$OUT/created"
-  docker cp "$dist/codeexec-mcp_${VERSION}_amd64.deb" codeexec-release-deb:/tmp/package.deb \
-    > "$OUT/copied" 2>&1
-  expect "Debian: dpkg installs and removes it" docker start -a codeexec-release-deb
+  expect "Debian: dpkg installs and removes it" docker run --rm -v "$dist:/dist:ro" \
+    codeexec-test/base:latest sh -c "dpkg -i /dist/codeexec-mcp_${VERSION}_amd64.deb &&
+      codeexec-mcp --version && dpkg -r codeexec-mcp && test ! -e /usr/bin/codeexec-mcp"
   has "Debian: the installed program" "$OUT/expect.log" "codeexec-mcp $VERSION"
-  docker rm -f codeexec-release-deb > "$OUT/removed"
 fi
 
 end_second_build
