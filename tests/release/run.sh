@@ -69,9 +69,9 @@ if [ -z "${RELEASE_BUILT:-}" ] || [ ! -f "$dist/SHA256SUMS" ]; then
 fi
 [ -f "$dist/SHA256SUMS" ] || finish
 
-# Once more, in another folder, with another copy of the compiler, another umask and time zone. Zig's
-# own libraries are not compiled again, as that takes longer than all else. It goes on beside the
-# other tests.
+# Once more, in another folder, with another copy of the compiler, another umask and time zone.
+# Zig's own libraries are not compiled again, as that takes longer than all else. It goes on beside
+# the other tests.
 second="$OUT/another place"
 begin_second_build() {
   rm -rf "$second"
