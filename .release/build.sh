@@ -98,7 +98,7 @@ export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
 # the binaries -------------------------------------------------------------------------------------
 
 # Paths are relative to the root, so that none of this machine gets into the file. -target without
-# a CPU means the oldest one of that kind.
+# a CPU means the oldest one of that kind. The -f options save 13 KB of 2 MB.
 compile() {
   mkdir -p "$out/bin/$1"
   (cd "$root" && "$tools/bin/python" -m ziglang c++ -target "$1-linux-musl" -std=c++17 -Os -static \
