@@ -69,13 +69,14 @@ if [ -z "${RELEASE_BUILT:-}" ] || [ ! -f "$dist/SHA256SUMS" ]; then
 fi
 [ -f "$dist/SHA256SUMS" ] || finish
 
-# Once more, in another folder, with another copy of the compiler, another umask and time zone.
-# Zig's own libraries are not compiled again, as that takes longer than all else. It goes on beside
-# the other tests.
+# Once more, in another folder, with another cache, umask and time zone, and with the same compiler
+# and its libraries, as these take longer to compile than all else. It goes on beside the other
+# tests.
 second="$OUT/another place"
 begin_second_build() {
   rm -rf "$second"
-  mkdir -p "$second/examples" "$second/docs"
+  mkdir -p "$second/examples" "$second/docs" "$second/out"
+  ln -s "$OUT/first/tools" "$second/out/tools"
   for part in codeexec.hpp LICENSE examples/mcp_server.cpp docs/codeexec-mcp.1 docs/completions \
     .release; do
     [ ! -e "$ROOT/$part" ] || cp -R "$ROOT/$part" "$second/$part"
