@@ -1151,6 +1151,8 @@ struct SandboxOptions {
   // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
   Limits limits = {};
+  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
+  bool explain = false;
 };
 
 // What is in force. Each name stands in exactly one of the two lists when the mode is not off:
@@ -1173,6 +1175,10 @@ struct SandboxReport {
   int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
+  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
+  // one name follow each other. Empty: nothing is enforced.
+  std::vector<std::string> rules = {};
 };
 
 // A policy, compiled once and applied in each child between clone and exec; the host itself is
@@ -21887,6 +21893,10 @@ struct FilterOptions {
 // Any thread may install it, after no_new_privs: it holds nothing but numbers.
 std::vector<sock_filter> build_filter(const FilterOptions& options);
 
+// What that filter refuses, from the same code, a line each: the error, the system calls, and after
+// a colon which of them or why. A call that is in no line is allowed.
+std::vector<std::string> explain_filter(const FilterOptions& options);
+
 }  // namespace
 
 #endif  // CODEEXEC_HAS_FILTER
@@ -21937,47 +21947,90 @@ constexpr unsigned call_kexec_file_load = SYS_kexec_file_load;
 constexpr unsigned call_kexec_file_load = 294;  // Linux 5.0
 #endif
 
+// A system call by its number and name.
+struct NamedCall {
+  unsigned number;
+  char name[20];
+};
+#define CODEEXEC_CALL(name) \
+  { SYS_##name, #name }
+
 // Refused with EPERM, as to a user without the right.
 // The memory, descriptors and system calls of other processes.
-constexpr unsigned process_calls[] = {
-    SYS_ptrace,       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
-    call_pidfd_getfd, call_process_madvise, call_process_mrelease};
+constexpr NamedCall process_calls[] = {CODEEXEC_CALL(ptrace),
+                                       CODEEXEC_CALL(process_vm_readv),
+                                       CODEEXEC_CALL(process_vm_writev),
+                                       CODEEXEC_CALL(kcmp),
+                                       {call_pidfd_getfd, "pidfd_getfd"},
+                                       {call_process_madvise, "process_madvise"},
+                                       {call_process_mrelease, "process_mrelease"}};
 // These make system calls, sockets among them, that no filter sees.
-constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
-                                   call_io_uring_register};
+constexpr NamedCall ring_calls[] = {{call_io_uring_setup, "io_uring_setup"},
+                                    {call_io_uring_enter, "io_uring_enter"},
+                                    {call_io_uring_register, "io_uring_register"}};
 // Large parts of the kernel that a command does not need.
-constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
-                                     SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
-                                     SYS_request_key};
+constexpr NamedCall kernel_calls[] = {CODEEXEC_CALL(bpf),         CODEEXEC_CALL(perf_event_open),
+                                      CODEEXEC_CALL(userfaultfd), CODEEXEC_CALL(fanotify_init),
+                                      CODEEXEC_CALL(keyctl),      CODEEXEC_CALL(add_key),
+                                      CODEEXEC_CALL(request_key)};
 // Mounts and namespaces, and files opened by a handle, which looks at no directory on the way.
-constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
-                                    SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
-                                    call_open_tree,     call_move_mount,    call_fsopen,
-                                    call_fsconfig,      call_fsmount,       call_fspick,
-                                    call_mount_setattr, call_open_tree_attr};
+constexpr NamedCall mount_calls[] = {CODEEXEC_CALL(mount),
+                                     CODEEXEC_CALL(umount2),
+                                     CODEEXEC_CALL(pivot_root),
+                                     CODEEXEC_CALL(chroot),
+                                     CODEEXEC_CALL(setns),
+                                     CODEEXEC_CALL(open_by_handle_at),
+                                     {call_open_tree, "open_tree"},
+                                     {call_move_mount, "move_mount"},
+                                     {call_fsopen, "fsopen"},
+                                     {call_fsconfig, "fsconfig"},
+                                     {call_fsmount, "fsmount"},
+                                     {call_fspick, "fspick"},
+                                     {call_mount_setattr, "mount_setattr"},
+                                     {call_open_tree_attr, "open_tree_attr"}};
 // The machine. The kernel asks for capabilities as well, which a command does not have.
-constexpr unsigned machine_calls[] = {
-    SYS_init_module,  SYS_finit_module,  SYS_delete_module, SYS_kexec_load,    call_kexec_file_load,
-    SYS_reboot,       SYS_swapon,        SYS_swapoff,       SYS_acct,          SYS_quotactl,
-    call_quotactl_fd, SYS_settimeofday,  SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
-    SYS_sethostname,  SYS_setdomainname, SYS_syslog,        SYS_vhangup,       SYS_lookup_dcookie};
+constexpr NamedCall machine_calls[] = {CODEEXEC_CALL(init_module),
+                                       CODEEXEC_CALL(finit_module),
+                                       CODEEXEC_CALL(delete_module),
+                                       CODEEXEC_CALL(kexec_load),
+                                       {call_kexec_file_load, "kexec_file_load"},
+                                       CODEEXEC_CALL(reboot),
+                                       CODEEXEC_CALL(swapon),
+                                       CODEEXEC_CALL(swapoff),
+                                       CODEEXEC_CALL(acct),
+                                       CODEEXEC_CALL(quotactl),
+                                       {call_quotactl_fd, "quotactl_fd"},
+                                       CODEEXEC_CALL(settimeofday),
+                                       CODEEXEC_CALL(clock_settime),
+                                       CODEEXEC_CALL(clock_adjtime),
+                                       CODEEXEC_CALL(adjtimex),
+                                       CODEEXEC_CALL(sethostname),
+                                       CODEEXEC_CALL(setdomainname),
+                                       CODEEXEC_CALL(syslog),
+                                       CODEEXEC_CALL(vhangup),
+                                       CODEEXEC_CALL(lookup_dcookie)};
 
 #if defined(__x86_64__)
-constexpr unsigned x86_calls[] = {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS__sysctl};
+constexpr NamedCall x86_calls[] = {CODEEXEC_CALL(iopl), CODEEXEC_CALL(ioperm),
+                                   CODEEXEC_CALL(modify_ldt), CODEEXEC_CALL(uselib),
+                                   CODEEXEC_CALL(_sysctl)};
 #endif
 
 // ENOSYS: programs then take an older way, which can be looked at.
 // The flags of clone3 are in memory; C libraries go on with clone. file_setattr changes a file
 // anywhere by its path; the ioctl that does the same needs the file opened.
-constexpr unsigned absent_calls[] = {call_clone3, call_file_setattr};
+constexpr NamedCall absent_calls[] = {{call_clone3, "clone3"}, {call_file_setattr, "file_setattr"}};
 
 // ENOSYS, as of a kernel built without them: memory, semaphores and messages that are shared with
 // all of the IPC namespace. They go by numbers, or by names that are no paths: Landlock holds back
 // neither shared memory nor the removal of a queue.
-constexpr unsigned ipc_calls[] = {
-    SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_shmdt,  SYS_semget, SYS_semop,   SYS_semtimedop,
-    SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
-};
+constexpr NamedCall ipc_calls[] = {
+    CODEEXEC_CALL(shmget),     CODEEXEC_CALL(shmat),    CODEEXEC_CALL(shmctl),
+    CODEEXEC_CALL(shmdt),      CODEEXEC_CALL(semget),   CODEEXEC_CALL(semop),
+    CODEEXEC_CALL(semtimedop), CODEEXEC_CALL(semctl),   CODEEXEC_CALL(msgget),
+    CODEEXEC_CALL(msgsnd),     CODEEXEC_CALL(msgrcv),   CODEEXEC_CALL(msgctl),
+    CODEEXEC_CALL(mq_open),    CODEEXEC_CALL(mq_unlink)};
+#undef CODEEXEC_CALL
 
 // For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
 // CLONE_PARENT would make the new process a child of the supervisor, which watches the command.
@@ -21997,39 +22050,42 @@ constexpr std::uint32_t netlink_route = 0;
 constexpr std::uint32_t socket_type_bits = 15;      // the others are SOCK_CLOEXEC and the like
 constexpr std::uint32_t type_obsolete_packet = 10;  // turns AF_INET into AF_PACKET
 
-// Builds one filter: the answers, the looks at arguments, and the tree that leads to them.
+// Builds one filter: the answers, the looks at arguments, and the tree that leads to them. With
+// `rules` it describes them there as well: see explain_filter().
 class FilterBuilder {
  public:
-  explicit FilterBuilder(const FilterOptions& options) : options_(options) {}
+  FilterBuilder(const FilterOptions& options, std::vector<std::string>* rules)
+      : options_(options), rules_(rules) {}
 
   std::vector<sock_filter> build() {
     answers_.fill(allow_);
-    answer_all(process_calls, not_permitted_);
-    answer_all(ring_calls, not_permitted_);
-    answer_all(kernel_calls, not_permitted_);
-    answer_all(mount_calls, not_permitted_);
-    answer_all(machine_calls, not_permitted_);
+    note("KILL all: of another architecture, such as i386 by int 0x80");
+    answer_all(process_calls, not_permitted_, "memory, descriptors, calls of other processes");
+    answer_all(ring_calls, not_permitted_, "they make system calls that no filter sees");
+    answer_all(kernel_calls, not_permitted_, "parts of the kernel that no command needs");
+    answer_all(mount_calls, not_permitted_, "mounts, namespaces, files by a handle");
+    answer_all(machine_calls, not_permitted_, "the machine");
 #if defined(__x86_64__)
-    answer_all(x86_calls, not_permitted_);
+    answer_all(x86_calls, not_permitted_, "ports and tables of the processor");
 #endif
-    answer_all(absent_calls, absent_);
-    if (!options_.own_ipc) answer_all(ipc_calls, absent_);
+    answer_all(absent_calls, absent_, "programs take an older call, which can be looked at");
+    if (!options_.own_ipc)
+      answer_all(ipc_calls, absent_, "shared with others of this IPC namespace");
     const auto first = answers_.begin();
     std::fill(first + first_free_call, first + first_common_call, absent_);
     answers_[first_unknown_call] = absent_;
-    // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
-    // their own keeps them to the command's own processes.
-    if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
-    answers_[SYS_unshare] = look_at_unshare();
-    answers_[SYS_clone] = look_at_clone();
-    answers_[SYS_ioctl] = look_at_ioctl();
-    answers_[SYS_fcntl] = look_at_fcntl();
-    answers_[SYS_socket] = look_at_socket();
-    answers_[SYS_socketpair] = look_at_socketpair();
-    if (options_.network == Network::none && !options_.unix_sockets)
-      answers_[SYS_bind] = no_access_;
-    if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
-    if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
+    if (rules_)
+      note(concat("ENOSYS %-%, % and more: unknown numbers",
+                  {first_free_call, first_common_call - 1, first_unknown_call}));
+    answer(SYS_unshare, look_at_unshare(), "EPERM unshare: flags that make namespaces");
+    answer(SYS_clone, look_at_clone(), "EPERM clone: flags that make namespaces, CLONE_PARENT");
+    answer(SYS_ioctl, look_at_ioctl(), "EPERM ioctl: TIOCSTI, TIOCLINUX, TIOCSETD");
+    answer(SYS_fcntl, look_at_fcntl(), "EPERM fcntl: F_SETLEASE, F_SETDELEG");
+    answer_sockets();
+    if (!options_.own_processes)
+      answer(SYS_prlimit64, look_at_prlimit(), "EPERM prlimit64: to set limits of another process");
+    if (!options_.own_processes && options_.landlock_abi < 6)
+      answer(SYS_kill, look_at_kill(), "EPERM kill: of -1, which is everybody");
     if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
 
     tree(0, answers_.size());
@@ -22040,9 +22096,54 @@ class FilterBuilder {
   }
 
  private:
+  void note(std::string_view rule) {
+    if (rules_) add_words(*rules_, {rule});
+  }
+
+  void answer(unsigned call, FilterLabel label, std::string_view rule) {
+    answers_[call] = label;
+    note(rule);
+  }
+
   template <std::size_t N>
-  void answer_all(const unsigned (&calls)[N], FilterLabel answer) {
-    for (const unsigned call : calls) answers_[call] = answer;
+  void answer_all(const NamedCall (&calls)[N], FilterLabel label, const char* why) {
+    answer_all(calls, calls + N, label, why);
+  }
+
+  void answer_all(const NamedCall* call, const NamedCall* end, FilterLabel label, const char* why) {
+    std::string rule = label == absent_ ? "ENOSYS" : "EPERM";
+    for (; call != end; ++call) {
+      // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
+      // their own keeps them to the command's own processes.
+      if (call->number == SYS_ptrace && (options_.landlock_abi > 0 || options_.own_processes))
+        continue;
+      answers_[call->number] = label;
+      if (rules_) append_all(rule, {" ", call->name});
+    }
+    if (rules_) note(concat("%: %", {rule, why}));
+  }
+
+  bool has_unix_sockets() const {
+    return options_.network == Network::host || options_.unix_sockets;
+  }
+
+  void answer_sockets() {
+    const bool host = options_.network == Network::host;
+    const bool none = options_.network == Network::none;
+    const std::string_view refused = host ? "EAFNOSUPPORT" : "EACCES";
+    const std::string_view families = host   ? " but AF_UNIX AF_INET AF_INET6 AF_NETLINK"
+                                      : none ? ""
+                                             : " but AF_INET AF_INET6, AF_NETLINK for routes";
+    const bool more = !host && has_unix_sockets();
+    answers_[SYS_socket] = look_at_socket();
+    answers_[SYS_socketpair] = look_at_socketpair();
+    if (none && !has_unix_sockets()) answer(SYS_bind, no_access_, "EACCES bind: all");
+    if (!rules_) return;
+    note(concat("% socket: all families%%%%",
+                {refused, families, more ? none ? " but" : "," : "", more ? " AF_UNIX" : "",
+                 none ? "" : "; AF_INET of SOCK_PACKET"}));
+    note(concat("% socketpair: all but AF_UNIX%",
+                {refused, has_unix_sockets() ? "" : " of SOCK_STREAM and SOCK_SEQPACKET"}));
   }
 
   // The lower half of an argument, which is all of it where the kernel takes an int.
@@ -22086,7 +22187,7 @@ class FilterBuilder {
   // that use pairs of connected sockets. build() refuses bind() there, as half of a pair could be
   // bound and take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
-    const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
+    const bool unix_sockets = has_unix_sockets();
     if (options_.network == Network::none && !unix_sockets) return no_socket();
 
     FilterLabel next = no_socket();
@@ -22153,11 +22254,11 @@ class FilterBuilder {
   // Below ABI 3 Landlock asks for no right to write when a file is truncated without being opened
   // for writing.
   void keep_files_from_truncation() {
-    answers_[SYS_truncate] = no_access_;
-    answers_[call_openat2] = absent_;  // its flags are in memory
-    answers_[SYS_openat] = look_at_open_flags(2);
+    answer(SYS_truncate, no_access_, "EACCES truncate: all");
+    answer(call_openat2, absent_, "ENOSYS openat2: all");  // its flags are in memory
+    answer(SYS_openat, look_at_open_flags(2), "EACCES openat: O_TRUNC of files not to be written");
 #if defined(__x86_64__)
-    answers_[SYS_open] = look_at_open_flags(1);
+    answer(SYS_open, look_at_open_flags(1), "EACCES open: O_TRUNC of files not to be written");
 #endif
   }
 
@@ -22190,6 +22291,7 @@ class FilterBuilder {
   }
 
   FilterOptions options_;
+  std::vector<std::string>* rules_;  // or null
   FilterProgram program_ = {};
   FilterLabel allow_ = program_.answer(SECCOMP_RET_ALLOW);
   FilterLabel not_permitted_ = program_.answer(SECCOMP_RET_ERRNO | EPERM);
@@ -22202,7 +22304,13 @@ class FilterBuilder {
 };
 
 std::vector<sock_filter> build_filter(const FilterOptions& options) {
-  return FilterBuilder(options).build();
+  return FilterBuilder(options, nullptr).build();
+}
+
+std::vector<std::string> explain_filter(const FilterOptions& options) {
+  std::vector<std::string> rules;
+  FilterBuilder(options, &rules).build();
+  return rules;
 }
 
 }  // namespace
@@ -22432,6 +22540,12 @@ inline constexpr int truncate_abi = 3;
 inline constexpr int ioctl_abi = 5;
 inline constexpr int scope_abi = 6;
 
+// What a rule grants, and where.
+struct NamedRule {
+  std::uint64_t rights;
+  std::string path;
+};
+
 // A ruleset while it is built.
 class Ruleset {
  public:
@@ -22441,8 +22555,11 @@ class Ruleset {
   // Keep the files of all rules open, for a second ruleset.
   void keep_files() { keep_ = true; }
 
-  // False and errno when there can be no such rule.
-  bool add(UniqueFd file, mode_t mode, std::uint64_t rights);
+  // Keep the paths of all rules.
+  void keep_names() { keep_names_ = true; }
+
+  // False and errno when there can be no such rule. `path` is that of the file.
+  bool add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::string& path);
 
   // The file that a path leads to, but not through a link at its end when `flags` is O_NOFOLLOW;
   // what is missing needs no rule.
@@ -22456,6 +22573,7 @@ class Ruleset {
 
   std::vector<LandlockRule> rules = {};
   std::list<UniqueFd> files = {};
+  std::vector<NamedRule> named = {};
 
  private:
   UniqueFd fd_ = UniqueFd();
@@ -22463,6 +22581,7 @@ class Ruleset {
   std::size_t size_ = 0;
   int error_ = 0;
   bool keep_ = false;
+  bool keep_names_ = false;
 };
 
 // The paths of what a directory holds, at most so many.
@@ -22760,7 +22879,7 @@ bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   return static_cast<bool>(fd_);
 }
 
-bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights) {
+bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::string& path) {
   if (!S_ISDIR(mode)) rights &= file_rights;
   LandlockRule rule;
   rule.rights = rights & attributes_.handled_fs;
@@ -22771,6 +22890,7 @@ bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights) {
     error_ = errno;
     return false;
   }
+  if (keep_names_) named.push_back({rule.rights, path});
   if (keep_) {
     rules.push_back(rule);
     files.push_back(std::move(file));
@@ -22782,7 +22902,7 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
   UniqueFd file(above_standard_streams(::open(path.c_str(), O_PATH | O_CLOEXEC | flags)));
   struct stat status {};
   if (file && ::fstat(file.get(), &status) == 0 && !S_ISLNK(status.st_mode))
-    add(std::move(file), status.st_mode, rights);
+    add(std::move(file), status.st_mode, rights, path);
 }
 
 }  // namespace
@@ -23508,6 +23628,8 @@ class SandboxPlanner {
   void drop_all(const char* why);
   // Closes the files of the rules, which are kept for a second ruleset only.
   void forget_rules();
+  // Adds the rules of the plan to the report, once it is settled.
+  void explain();
 
   // What is still wanted.
   Network network;
@@ -23525,12 +23647,14 @@ class SandboxPlanner {
   Expected<void> build_ruleset();
   Expected<void> add_grants(Ruleset& ruleset);
   void choose_namespaces(bool user_namespace);
+  FilterOptions filter_options() const;
   void build_program();
   void prepare_mounts();
   void add_writable(const std::string& path, dev_t device, ino_t inode);
 
   SandboxState& state_;
   SandboxGaps& gaps_;
+  std::vector<NamedRule> granted_ = {};  // to be explained
 };
 
 // Tries plans until one holds, and reports what a child of the trial got around.
@@ -23733,6 +23857,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
     return {};
   }
   if (state_.options.pid_namespace) ruleset.keep_files();
+  if (state_.options.explain) ruleset.keep_names();
   TreeGrants trees(ruleset);
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
@@ -23745,6 +23870,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
   SandboxPlan& plan = state_.plan;
   plan.attributes = ruleset.attributes();
   plan.attributes_size = ruleset.size();
+  granted_ = std::move(ruleset.named);
   state_.rules = std::move(ruleset.rules);
   state_.rule_files = std::move(ruleset.files);
   plan.rules = state_.rules.data();
@@ -23758,7 +23884,7 @@ Expected<void> SandboxPlanner::add_grants(Ruleset& ruleset) {
   for (const SandboxGrant& grant : state_.grants) {
     UniqueFd file(above_standard_streams(::fcntl(grant.file.get(), F_DUPFD_CLOEXEC, 3)));
     const std::uint64_t rights = grant.writable ? writable_rights : readable_rights;
-    if (file && ruleset.add(std::move(file), grant.mode, rights)) continue;
+    if (file && ruleset.add(std::move(file), grant.mode, rights, grant.path)) continue;
     auto error = system_error(errno, "grants: %", {in_quotes(grant.given)});
     if (state_.options.mode == SandboxMode::strict) return error;
     state_.report.missing.push_back(error.error().message);
@@ -23792,19 +23918,23 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   plan.gid_map = state_.gid_map.c_str();
 }
 
-void SandboxPlanner::build_program() {
-  if (!filter) {
-    state_.plan.filter = nullptr;
-    state_.plan.filter_size = 0;
-    return;
-  }
+FilterOptions SandboxPlanner::filter_options() const {
   FilterOptions options;
   options.network = network;
   options.unix_sockets = state_.options.unix_sockets;
   options.landlock_abi = landlock_abi;
   options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
   options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
-  state_.filter = build_filter(options);
+  return options;
+}
+
+void SandboxPlanner::build_program() {
+  if (!filter) {
+    state_.plan.filter = nullptr;
+    state_.plan.filter_size = 0;
+    return;
+  }
+  state_.filter = build_filter(filter_options());
   state_.plan.filter = state_.filter.data();
   state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
 }
@@ -24094,10 +24224,9 @@ void write_report(SandboxReport& report, SandboxGaps& gaps,
   }
 }
 
-Expected<void> build_plan(SandboxState& state, SandboxGaps& gaps,
+Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxGaps& gaps,
                           std::vector<std::string>& features) {
   const bool sandboxed = state.options.mode != SandboxMode::off;
-  SandboxPlanner planner(state, gaps);
   state.plan.supervised = sandboxed;
   if (sandboxed)
     if (auto opened = planner.open_grants(); !opened) return opened;
@@ -24115,8 +24244,10 @@ Expected<void> build_plan(SandboxState& state, SandboxGaps& gaps,
 Expected<void> build(SandboxState& state) {
   SandboxGaps gaps;
   std::vector<std::string> features = features_of(state.options);
-  if (auto built = build_plan(state, gaps, features); !built) return built;
+  SandboxPlanner planner(state, gaps);
+  if (auto built = build_plan(state, planner, gaps, features); !built) return built;
   write_report(state.report, gaps, features);
+  if (state.options.explain) planner.explain();
   if (state.options.mode != SandboxMode::strict || state.report.missing.empty()) return {};
   std::string text;
   for (const std::string& entry : state.report.missing)
@@ -24193,6 +24324,150 @@ Expected<void> Sandbox::check_grants() const {
   }
   return {};
 }
+
+// sandbox/explain.cpp -----------------------------------------------------------------------------
+// SandboxOptions::explain: the rules of a plan as lines for people, from what the plan holds.
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+// A bit or a number, and the kernel's name of it.
+struct NamedFlag {
+  std::uint64_t value;
+  char name[14];
+};
+
+constexpr NamedFlag right_names[] = {{right_read_file, "read_file"},
+                                     {right_read_dir, "read_dir"},
+                                     {right_execute, "execute"},
+                                     {right_write_file, "write_file"},
+                                     {right_truncate, "truncate"},
+                                     {right_make_reg, "make_reg"},
+                                     {right_make_dir, "make_dir"},
+                                     {right_make_sym, "make_sym"},
+                                     {right_make_fifo, "make_fifo"},
+                                     {right_make_sock, "make_sock"},
+                                     {1u << 6, "make_char"},
+                                     {1u << 11, "make_block"},
+                                     {right_remove_file, "remove_file"},
+                                     {right_remove_dir, "remove_dir"},
+                                     {right_refer, "refer"},
+                                     {right_ioctl_dev, "ioctl_dev"},
+                                     {right_resolve_unix, "resolve_unix"}};
+
+constexpr NamedFlag namespace_names[] = {{CLONE_NEWUSER, "user"},
+                                         {CLONE_NEWNS, "mount"},
+                                         {CLONE_NEWNET, "network"},
+                                         {CLONE_NEWPID, "pid"},
+                                         {CLONE_NEWIPC, "ipc"}};
+
+constexpr NamedFlag rlimit_names[] = {
+    {RLIMIT_CPU, "RLIMIT_CPU"},     {RLIMIT_AS, "RLIMIT_AS"},     {RLIMIT_NOFILE, "RLIMIT_NOFILE"},
+    {RLIMIT_FSIZE, "RLIMIT_FSIZE"}, {RLIMIT_DATA, "RLIMIT_DATA"}, {RLIMIT_NPROC, "RLIMIT_NPROC"}};
+
+std::string names_of(const NamedFlag* flags, const NamedFlag* end, std::uint64_t set) {
+  std::string names;
+  for (; flags != end; ++flags)
+    if (set & flags->value) append_all(names, {names.empty() ? "" : " ", flags->name});
+  return names;
+}
+
+std::string names_of_rights(std::uint64_t rights) {
+  return names_of(std::begin(right_names), std::end(right_names), rights);
+}
+
+// Adds a line for each set of rights and directory with what is granted in it: in /etc there may be
+// a rule for each entry.
+void explain_files(const std::vector<NamedRule>& granted, std::vector<std::string>& rules) {
+  for (const NamedRule& rule : granted) {
+    const std::size_t slash = rule.path.rfind('/');
+    const std::string line =
+        concat("filesystem: % in %/:",
+               {names_of_rights(rule.rights), printable(rule.path.substr(0, slash))});
+    const auto known =
+        find_where(rules, [&](const std::string& other) { return starts_with(other, line); });
+    std::string& target = known != rules.end() ? *known : rules.emplace_back(line);
+    append_all(target, {" ", printable(rule.path.substr(slash + 1))});
+  }
+}
+
+void explain_limits(const SandboxState& state, std::vector<std::string>& rules) {
+  for (std::size_t i = 0; i < state.plan.rlimit_count; ++i) {
+    const SandboxRlimit& limit = state.rlimits[i];
+    for (const NamedFlag& known : rlimit_names)
+      if (known.value == static_cast<std::uint64_t>(limit.resource))
+        rules.push_back(concat("limits: % of each process: %, at most %",
+                               {known.name, limit.soft, limit.hard}));
+  }
+  const Limits& limits = state.options.limits;
+  if (!state.memory_base.directory.empty())
+    rules.push_back(concat("limits: % bytes of memory in a cgroup of %",
+                           {limits.memory, printable(state.memory_base.directory)}));
+  if (!state.process_base.directory.empty())
+    rules.push_back(concat("limits: % processes in a cgroup of %",
+                           {limits.processes, printable(state.process_base.directory)}));
+  if (!state.disk_roots.empty())
+    rules.push_back(
+        concat("limits: % bytes more on each disk that can be written to: this program "
+               "looks four times a second",
+               {limits.disk}));
+}
+
+void explain_mounts(const SandboxPlan& plan, std::vector<std::string>& rules) {
+  if (!plan.read_only) return;
+  std::string writable = "metadata: mounted read-only is everything but";
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    append_all(writable, {" ", printable(plan.writable[i].path)});
+  rules.push_back(std::move(writable));
+  for (const char* path = plan.guarded; *path != '\0'; path += std::strlen(path) + 1) {
+    const bool stays = ends_with(std::string_view(path), "/"sv);
+    rules.push_back(concat("protected_paths: % in each of these: %",
+                           {stays ? "cannot be moved away" : "read-only", printable(path)}));
+  }
+}
+
+void SandboxPlanner::explain() {
+  const SandboxPlan& plan = state_.plan;
+  std::vector<std::string>& rules = state_.report.rules;
+  explain_limits(state_, rules);
+  if (!plan.supervised) return;
+  if (plan.ruleset >= 0) {
+    rules.push_back(concat("filesystem: EACCES but for what follows: % (Landlock)",
+                           {names_of_rights(plan.attributes.handled_fs)}));
+    explain_files(granted_, rules);
+    if (plan.attributes.scoped != 0) {
+      add_words(rules, {"signals: EPERM to processes that are not of the command (Landlock)"});
+      add_words(rules, {"abstract_sockets: EPERM to those that are not of the command (Landlock)"});
+    }
+  }
+  if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
+    add_words(rules, {"network: EACCES bind connect: of TCP, to all ports (Landlock)"});
+  rules.push_back(
+      concat("network: %%", {plan.loopback ? "a namespace that has lo alone"
+                             : network == Network::none && plan.filter
+                                 ? "no socket of a network can be made, see system_calls"
+                                 : "that of this program",
+                             plan.proxied ? ", and a proxy to the allowed names" : ""}));
+  if (plan.filter)
+    for (const std::string& rule : explain_filter(filter_options()))
+      rules.push_back(concat("system_calls: %", {rule}));
+  if (plan.no_new_privs)
+    add_words(rules, {"privileges: no_new_privs: no program gives any, sudo and su neither"});
+  if (plan.drop_capabilities)
+    add_words(rules, {"privileges: no capabilities, of root's commands neither"});
+  const std::string namespaces =
+      names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
+  rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
+  explain_mounts(plan, rules);
+  add_words(rules,
+            {"containment: a supervisor kills all that is left when a command ends, and when this "
+             "program does"});
+}
+
+}  // namespace
+
+#endif
 
 // terminal/terminal_internal.hpp ------------------------------------------------------------------
 // The emulator of a terminal: VT100 and what xterm has beyond it, as far as text shows it.
@@ -34468,7 +34743,8 @@ struct SandboxFlag {
 constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
                                          {"shared_memory", &SandboxOptions::shared_memory},
                                          {"terminals", &SandboxOptions::terminals},
-                                         {"pid_namespace", &SandboxOptions::pid_namespace}};
+                                         {"pid_namespace", &SandboxOptions::pid_namespace},
+                                         {"explain", &SandboxOptions::explain}};
 
 struct SandboxLimit {
   const char* name;
@@ -34659,6 +34935,7 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  set_member(object, "rules", list_of(report.rules));
   return object;
 }
 
@@ -34670,6 +34947,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
   report.enforced = texts_in(object["enforced"sv]);
   report.missing = texts_in(object["missing"sv]);
+  report.rules = texts_in(object["rules"sv]);
   return report;
 }
 
@@ -50584,8 +50862,8 @@ std::string describe(const UserContainers& containers) {
 //                                                           v   variables of this process give
 //                                          create_place() or create_user_containers()
 //
-// The command line is read first, and wins. --help prints the same table, and a test compares it
-// with the README.
+// The command line is read first, and wins. --help prints the same table; docs/options.md, the man
+// page and the completions of shells are made from it by docs/options.py.
 
 namespace {
 
@@ -50683,6 +50961,20 @@ struct Option {
     agents = containers | places,
     all = commands | users
   };
+  // What help lists an option under: the headings of groups in help.cpp, in their order.
+  enum Group : unsigned char {
+    location,
+    policy,
+    confinement,
+    limits,
+    environment,
+    background,
+    records,
+    contained,
+    elsewhere,
+    command_line  // on the command line only: `specials`
+  };
+  static constexpr bool often = true;
   // A variable that a value is written to, and how.
   struct Target {
     Kind kind;
@@ -50694,20 +50986,24 @@ struct Option {
   enum Part {
     name,       // of the command line; the configuration's key has `_` for `-`
     value,      // its name in --help; empty: it has none
-    help,       // for --help
+    usual,      // the default, in words
+    help,       // the first sentence for --help, all of it for --help-all
     other_key,  // of the configuration, that means the same
-    detail      // see Kind
+    detail      // see Kind; of a text: the values that there are, for the completions of shells
   };
-  std::string_view part(Part wanted) const;
+  std::string_view part(Part wanted) const { return part(row, wanted); }
+  static std::string_view part(std::string_view row, Part wanted);
   std::string key() const;
   Target target(ServerConfig& config) const;
 
   const char* row;
+  Group group;
   Where use;
   Kind kind;
-  std::uint16_t offset;  // in ServerConfig
+  std::uint16_t offset;          // in ServerConfig
+  bool is_often_needed = false;  // stands in --help
 
-  static const Option table[];  // in the order of --help
+  static const Option table[];  // in the order of help, group by group
   static const Option* end();   // of the table
 };
 
@@ -50732,6 +51028,7 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
 // The words of the command line that are not options of the table.
 struct Invocation {
   bool help = false;
+  bool help_all = false;
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
@@ -50742,6 +51039,7 @@ struct Invocation {
   std::optional<std::string> output = {};
   std::optional<std::string> replay = {};
   bool sandbox_report = false;
+  bool explain = false;
   bool doctor = false;
   bool places = false;
   bool places_remove = false;
@@ -50755,12 +51053,77 @@ struct Invocation {
   std::vector<std::string> words = {};
 };
 
+// An option that is no setting of the server, and where it goes: one of the last three.
+struct Special {
+  const char* row;  // as in Option
+  bool Invocation::*flag;
+  std::optional<std::string> Invocation::*text = nullptr;
+  std::vector<std::string> Invocation::*texts = nullptr;
+};
+
+inline constexpr Special specials[] = {
+    {"config\nFILE\n\nread options from a JSON object; the command line wins", nullptr,
+     &Invocation::config},
+    {"run\nCOMMAND\n\nrun one command instead of serving, and print its result as JSON. Exit "
+     "status 0: it succeeded; 1: it failed; 125: it was refused or not started",
+     nullptr, &Invocation::run},
+    {"check\nCOMMAND\n\nprint whether a command would be refused, and why, without running it. - "
+     "reads JSON strings from standard input, one per line. Exit status 0: allowed; 1: refused; 3: "
+     "a person must approve it",
+     nullptr, &Invocation::check},
+    {"client-config\nNAME\n\nprint what this MCP client needs to start this server with the "
+     "options beside it, and into which file that goes. NAME is claude-code, claude-desktop, "
+     "cursor, vscode, codex, gemini or massgen\n\n"
+     "claude-code, claude-desktop, cursor, vscode, codex, gemini, massgen",
+     nullptr, &Invocation::client_config},
+    {"write\n[FILE]\nthe client's own file\nput it there, or into FILE, and show the difference",
+     nullptr, &Invocation::write},
+    {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
+     "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
+     &Invocation::doctor},
+    {"sandbox-report\n\n\nprint as JSON what the sandbox enforces here and what is missing. Exit "
+     "status 0: nothing is missing; 1: something is",
+     &Invocation::sandbox_report},
+    {"explain\n\n\nwith --sandbox-report: print each rule of the sandbox. What commands may read "
+     "and write, which system calls are refused and with what error, namespaces and limits",
+     &Invocation::explain},
+    {"list-rules\n\n\nprint what the sanitizer's rules refuse", &Invocation::list_rules},
+    {"list-domains\n\n\nprint the sets of names for --allow-domains", &Invocation::list_domains},
+    {"verify-audit\nFILE\n\nprint the lines of an audit log that are not as they were written",
+     nullptr, &Invocation::verify_audit},
+    {"report\nFILE...\n\nshow audit logs as one page of HTML", nullptr, nullptr,
+     &Invocation::report},
+    {"output\nFILE\nstandard output\nwhere that page goes", nullptr, &Invocation::output},
+    {"replay\nFILE\n\nrun the commands of an audit log again, and print what differs", nullptr,
+     &Invocation::replay},
+    {"places\n\n\nlist our jobs, pods or containers that are in the engine", &Invocation::places},
+    {"places-remove\n\n\nthe same, and remove those of servers that are gone",
+     &Invocation::places_remove},
+    {"json\n\n\nprint these lists as JSON. So do --replay, --help-all and --sandbox-report "
+     "--explain",
+     &Invocation::json},
+    {"place\n\n\ntake orders on standard input, as the far end of a place. Modes ssh and command "
+     "start it",
+     &Invocation::place},
+    {"help\n\n\nprint the options that are needed most often", &Invocation::help},
+    {"help-all\n\n\nprint all options", &Invocation::help_all},
+    {"version\n\n\nprint the version", &Invocation::version},
+};
+
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
 
-std::string help_text();
+// --help, and --help-all.
+std::string help_text(bool all);
+
+// All options as JSON, one object for each, in the order of --help-all.
+std::string help_json();
 
 std::string rules_text();
+
+// Adds the words of a text to that of a list, and ends the line. Lines are broken before column 80;
+// those that follow begin after `indent` blanks.
+void add_wrapped(std::string& list, std::string_view text, std::size_t indent);
 
 // Replaces the library's name of an option, with which an error begins, by that of the program.
 // `container`: the error may be of ContainerOptions.
@@ -50818,8 +51181,10 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json);
 // tools/option_table.cpp --------------------------------------------------------------------------
 // The table of options.
 //
-// A row has its texts, the places where the option has an effect, and the member of ServerConfig
-// that it sets, with the kind that its values are parsed as. The order is that of --help.
+// A row has its texts, its group, the places where the option has an effect, and the member of
+// ServerConfig that it sets, with the kind that its values are parsed as. The order is that of
+// help. Every list that is shown to users is made from these rows, so a fact about an option stands
+// here and nowhere else.
 
 // The kind of an option is that of the variable it sets, unless its row names another one.
 constexpr Option::Kind kind_for(std::string*) { return Option::text; }
@@ -50848,246 +51213,304 @@ constexpr Option::Kind kind_for(Choice*) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
-// See Option::row for the parts of a text.
+// See Option::row for the parts of a text. The first sentence of its help is for --help.
 const Option Option::table[] = {
-    {"allowed-paths\nDIR...\nwhere commands may work; none: anywhere", commands,
-     CODEEXEC_AT(local.roots)},
-    {"read-only\nDIR...\nwhere they may work, but not change anything", commands,
-     CODEEXEC_AT(read_only)},
-    {"workspace\nDIR\nwhere commands start (default: the current directory)", commands,
-     CODEEXEC_AT(local.workspace)},
-    {"timeout\nSECONDS\nfor commands that give none (default: 60)", all,
-     CODEEXEC_AT(local.timeout)},
-    {"max-timeout\nSECONDS\nthe most a command may ask for (default: 3600)", commands,
-     CODEEXEC_AT(local.max_timeout)},
-    {"idle-timeout\nSECONDS\nend commands that print nothing for so long (default: no limit)",
-     commands, CODEEXEC_AT(local.idle_timeout)},
-    {"max-output-size\nSIZE\nshown per stream: its head and its tail (default: 30000)", commands,
-     CODEEXEC_AS(bytes, max_output)},
-    {"policy\nMODE\nstrict: understands the shell (default); compat: as MassGen judges", all,
-     CODEEXEC_AT(policy_mode)},
-    {"allowed-commands\nPATTERN...\nevery command of a script must match one of "
-     "these\nwhitelist_patterns",
-     all, CODEEXEC_AT(local.policy.allowed)},
-    {"allow-usual\n\nand cd, echo, cat, grep, head ... where they only read or print", all,
-     CODEEXEC_AT(local.policy.allow_usual)},
-    {"blocked-commands\nPATTERN...\nno command of a script may match one of "
-     "these\nblacklist_patterns",
-     all, CODEEXEC_AT(local.policy.blocked)},
-    {"disable-rule\nNAME...\nswitch rules off; --list-rules tells what there are", all,
-     CODEEXEC_AT(local.policy.disabled_rules)},
-    {"ask-commands\nPATTERN...\na person must approve commands that match one of these", all,
-     CODEEXEC_AT(local.policy.ask_commands)},
-    {"ask-rule\nNAME...\na person must approve what these rules would refuse", all,
+    {"allowed-paths\nDIR...\nanywhere\nwhere commands may start and write. With it they run in a "
+     "sandbox, see --sandbox",
+     location, commands, CODEEXEC_AT(local.roots), often},
+    {"read-only\nDIR...\n\nwhere they may start and read, but not write. In a sandbox these must "
+     "not lie in a directory that they may write to",
+     location, commands, CODEEXEC_AT(read_only), often},
+    {"workspace\nDIR\nthe current directory\nwhere commands start. Without it: the current "
+     "directory, or the first allowed path when that is in none",
+     location, commands, CODEEXEC_AT(local.workspace), often},
+    {"execution-mode\nMODE\nlocal\nwhere: local, docker, or other places. local: on this host; "
+     "docker: in a container; ssh, slurm, kubernetes and command: on another machine\n\nlocal, "
+     "docker, ssh, slurm, kubernetes, command",
+     location, all, CODEEXEC_AT(execution_mode), often},
+    {"policy\nMODE\nstrict\nstrict: understands the shell; compat: as MassGen judges. compat has "
+     "the verdicts of MassGen's server, with its false alarms and gaps\n\nstrict, compat",
+     policy, all, CODEEXEC_AT(policy_mode)},
+    {"allowed-commands\nPATTERN...\nall\nevery command of a script must match one. A pattern is a "
+     "regular expression for a whole command, its words joined by one blank\nwhitelist_patterns",
+     policy, all, CODEEXEC_AT(local.policy.allowed), often},
+    {"allow-usual\n\n\nallow cd, echo, cat, grep and such, besides. Only where they read or print; "
+     "alone, or beside --allowed-commands",
+     policy, all, CODEEXEC_AT(local.policy.allow_usual), often},
+    {"blocked-commands\nPATTERN...\n\nno command may match one of these. Write 'git push.*' to "
+     "refuse git push with arguments, too\nblacklist_patterns",
+     policy, all, CODEEXEC_AT(local.policy.blocked), often},
+    {"disable-rule\nNAME...\n\nswitch rules off; --list-rules prints them all", policy, all,
+     CODEEXEC_AT(local.policy.disabled_rules), often},
+    {"ask-commands\nPATTERN...\n\na person must approve what matches", policy, all,
+     CODEEXEC_AT(local.policy.ask_commands), often},
+    {"ask-rule\nNAME...\n\na person must approve what these rules would refuse", policy, all,
      CODEEXEC_AT(local.policy.ask_rules)},
-    {"ask-timeout\nSECONDS\nfor the person's answer; then it is no (default: 300)", commands,
+    {"ask-timeout\nSECONDS\n300\nfor the person's answer; then it is no", policy, commands,
      CODEEXEC_AT(tools.ask_timeout)},
-    {"delete-guard\n\nrefuse to delete files that no command has read or made", commands,
-     CODEEXEC_AT(local.delete_guard)},
-    {"sandbox\nMODE\noff, best-effort, strict; default: best-effort with allowed paths\n\noff, "
-     "best_effort, strict",
-     kernel, CODEEXEC_AT(sandbox)},
-    {"network\nMODE\nwhat they reach in it: host (default), none, loopback, allow\n\n"
-     "host, none, loopback, allow",
-     kernel, CODEEXEC_AT(local.sandbox.network)},
-    {"allow-domains\nNAME...\nwith network allow: example.org *.example.org host:22 python", local,
-     CODEEXEC_AT(local.allowed_domains)},
-    {"private-home\nMODE\nHOME and TMPDIR in a sandbox: executor (default), command, off\n\noff, "
-     "command, executor",
-     local, CODEEXEC_AT(local.private_home)},
-    {"unix-sockets\n\nlet them reach sockets with a path, where the network is off", kernel,
-     CODEEXEC_AT(local.sandbox.unix_sockets)},
-    {"shared-memory\n\nlet them use /dev/shm, as Python's multiprocessing does", kernel,
-     CODEEXEC_AT(local.sandbox.shared_memory)},
-    {"terminals\n\nlet them make pseudo-terminals; they reach the user's others, too", kernel,
-     CODEEXEC_AT(local.sandbox.terminals)},
-    {"pid-namespace\n\na process table of their own", kernel,
-     CODEEXEC_AT(local.sandbox.pid_namespace)},
-    {"protected-paths\nNAME...\nkeep these below each writable directory: .git/hooks ...", kernel,
-     CODEEXEC_AT(local.sandbox.protected_paths)},
-    {"no-watch-files\n\ndo not look for changes of .git/hooks, .vscode and the like", local,
-     CODEEXEC_AS(off, local.watch_files)},
-    {"no-supervisor\n\nwithout a sandbox: let daemons live on after their command", local,
-     CODEEXEC_AS(off, local.supervised)},
-    {"limit-cpu\nSECONDS\nwhole ones, of each process of a command", kernel,
-     CODEEXEC_AT(local.sandbox.limits.cpu_time)},
-    {"limit-memory\nSIZE\nof a command; without cgroups of each process, or refused", kernel,
-     CODEEXEC_AS(bytes, local.sandbox.limits.memory)},
-    {"limit-address-space\nSIZE\nof each process; better --limit-memory", kernel,
-     CODEEXEC_AS(bytes, local.sandbox.limits.address_space)},
-    {"limit-processes\nN\nand threads of a command; without cgroups as --limit-memory", kernel,
-     CODEEXEC_AT(local.sandbox.limits.processes)},
-    {"limit-open-files\nN\ndescriptors of each process", kernel,
+    {"delete-guard\n\n\nrefuse to delete what no command read or made", policy, commands,
+     CODEEXEC_AT(local.delete_guard), often},
+    {"sandbox\nMODE\nbest-effort with allowed paths, else off\noff, best-effort or strict. "
+     "best-effort: what this kernel offers, and what is missing is reported; strict: all that is "
+     "asked for, or the server does not start\n\noff, best_effort, strict",
+     confinement, kernel, CODEEXEC_AT(sandbox), often},
+    {"network\nMODE\nhost\nhost, none, loopback, or allow some. What commands reach in the "
+     "sandbox. none: nothing; loopback: 127.0.0.1 within one command; allow: that, and "
+     "--allow-domains\n\nhost, none, loopback, allow",
+     confinement, kernel, CODEEXEC_AT(local.sandbox.network), often},
+    {"allow-domains\nNAME...\n\nwith network allow: example.org '*.x.org'. Names of hosts, with a "
+     "port (github.com:22) or without, and sets of names (python): --list-domains prints these",
+     confinement, local, CODEEXEC_AT(local.allowed_domains), often},
+    {"private-home\nMODE\nexecutor\nHOME and TMPDIR of commands in a sandbox. executor: one for "
+     "all of them; command: a new one for each; off: the user's\n\noff, command, executor",
+     confinement, local, CODEEXEC_AT(local.private_home)},
+    {"unix-sockets\n\n\nlet them reach sockets with a path, where the network is off. docker.sock "
+     "is among these",
+     confinement, kernel, CODEEXEC_AT(local.sandbox.unix_sockets)},
+    {"shared-memory\n\n\nlet them use /dev/shm, as Python's multiprocessing does", confinement,
+     kernel, CODEEXEC_AT(local.sandbox.shared_memory)},
+    {"terminals\n\n\nlet them make pseudo-terminals (script, tmux). They then reach the user's "
+     "other terminals, too",
+     confinement, kernel, CODEEXEC_AT(local.sandbox.terminals)},
+    {"pid-namespace\n\n\na process table of their own. Modes and times of files elsewhere stay as "
+     "they are, too",
+     confinement, kernel, CODEEXEC_AT(local.sandbox.pid_namespace)},
+    {"protected-paths\nNAME...\n\nkeep .git/hooks and such in allowed paths. What is there can be "
+     "neither changed nor replaced. Relative to each allowed path",
+     confinement, kernel, CODEEXEC_AT(local.sandbox.protected_paths), often},
+    {"no-watch-files\n\n\ndo not look for changes of .git/hooks, .mcp.json and the like",
+     confinement, local, CODEEXEC_AS(off, local.watch_files)},
+    {"no-supervisor\n\n\noutside of a sandbox: let daemons live on after their command. Commands "
+     "then also outlive a server that is killed",
+     confinement, local, CODEEXEC_AS(off, local.supervised)},
+    {"timeout\nSECONDS\n60\nof a command that asks for none. Fractions are allowed", limits, all,
+     CODEEXEC_AT(local.timeout), often},
+    {"max-timeout\nSECONDS\n3600\nthe most a command may ask for. More is capped, with a note",
+     limits, commands, CODEEXEC_AT(local.max_timeout)},
+    {"idle-timeout\nSECONDS\nno limit\nend commands that print nothing for so long", limits,
+     commands, CODEEXEC_AT(local.idle_timeout)},
+    {"max-output-size\nSIZE\n30000\nshown per stream: its head and its tail. A call may ask for "
+     "less (max_output)",
+     limits, commands, CODEEXEC_AS(bytes, max_output), often},
+    {"limit-cpu\nSECONDS\nno limit\nprocessor time of each process of a command, in whole seconds",
+     limits, kernel, CODEEXEC_AT(local.sandbox.limits.cpu_time)},
+    {"limit-memory\nSIZE\nno limit\nof all processes of a command. In a cgroup; where none can be "
+     "made, --sandbox strict refuses and best-effort limits each process",
+     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.memory), often},
+    {"limit-address-space\nSIZE\nno limit\nof each process. Node and Java reserve many GiB, so "
+     "better --limit-memory",
+     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.address_space)},
+    {"limit-processes\nN\nno limit\nprocesses and threads of a command. In a cgroup; where none "
+     "can be made, --sandbox strict refuses and best-effort counts all of the user's, which has no "
+     "effect for root",
+     limits, kernel, CODEEXEC_AT(local.sandbox.limits.processes), often},
+    {"limit-open-files\nN\nno limit\ndescriptors of each process", limits, kernel,
      CODEEXEC_AT(local.sandbox.limits.open_files)},
-    {"limit-file-size\nSIZE\nof each file that is written", kernel,
+    {"limit-file-size\nSIZE\nno limit\nof each file that is written", limits, kernel,
      CODEEXEC_AS(bytes, local.sandbox.limits.file_size)},
-    {"limit-disk\nSIZE\nby which the disk may fill up during a command", kernel,
-     CODEEXEC_AS(bytes, local.sandbox.limits.disk)},
-    {"execution-mode\nMODE\nlocal (default), docker, ssh, slurm, kubernetes, command", all,
-     CODEEXEC_AT(execution_mode)},
-    {"place-command\nWORDS\nwith mode command: what leads to a codeexec-mcp --place elsewhere",
-     command, CODEEXEC_AT(place_command)},
-    {"place-host\nHOST\nwith mode ssh: the machine, as ssh calls it", ssh, CODEEXEC_AT(place_host)},
-    {"place-agent-path\nPATH\nof this program there (default: codeexec-mcp)", installed,
-     CODEEXEC_AT(place_agent)},
-    {"place-workspace\nMODE\nshared (default), remote: only there (default in pods), or "
-     "copy\n\nshared, remote, copy",
-     places, CODEEXEC_AT(place_workspace)},
-    {"place-copy-files\nN\nof a workspace that is copied, at most (default: 100000)", places,
-     CODEEXEC_AT(place.copy_max_files)},
-    {"place-copy-size\nSIZE\nof all its files, at most (default: 1g)", places,
-     CODEEXEC_AS(bytes, place.copy_max_bytes)},
-    {"place-copy-exclude\nPATTERN...\nwhat is not copied, as lines of a .gitignore", places,
-     CODEEXEC_AT(place.copy_exclude)},
-    {"place-copy-gitignore\n\nwhat .gitignore files name is not copied", places,
-     CODEEXEC_AT(place.copy_gitignore)},
-    {"place-start-timeout\nSECONDS\nthat a command waits for its place to be made (default: 60)",
-     made, CODEEXEC_AT(start_timeout)},
-    {"place-pool\nN\nplaces kept ready beside the one in use (default: 0)", made,
-     CODEEXEC_AT(place_pool)},
-    {"slurm-option\nWORD...\nmore options of salloc, such as partition=debug or mem=4G", slurm,
-     CODEEXEC_AT(slurm.options)},
-    {"kubernetes-option\nWORD...\nmore options of kubectl, such as context=lab or namespace=agents",
-     kubernetes, CODEEXEC_AT(kubernetes.options)},
-    {"kubernetes-image\nNAME\nof the pod that commands run in", kubernetes,
-     CODEEXEC_AT(kubernetes.image)},
-    {"kubernetes-limit\nNAME=QUANTITY...\nwhat the pod gets and may have: memory=1Gi cpu=2",
-     kubernetes, CODEEXEC_AT(kubernetes.limits)},
-    {"kubernetes-claim\nNAME\na PersistentVolumeClaim for its /workspace", kubernetes,
-     CODEEXEC_AT(kubernetes.claim)},
-    {"kubernetes-pod-template\nFILE\nyour own pod in place of an image, as JSON or YAML",
-     kubernetes, CODEEXEC_AT(kubernetes.pod_template)},
-    {"kubernetes-warm-pool\nNAME\ntake the pod from this pool of agent-sandbox", kubernetes,
-     CODEEXEC_AT(kubernetes.warm_pool)},
-    {"kubernetes-lifetime\nSECONDS\nafter which Kubernetes ends the pod (default: 86400)",
-     kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
-    {"place-keep-alive\nSECONDS\nwithout a sign of life, then the connection is lost (default: 30)",
-     places, CODEEXEC_AT(place.keep_alive)},
-    {"docker-program\nPROGRAM\nwhat speaks to the engine: docker (default), podman, nerdctl",
-     containers, CODEEXEC_AT(user.container.engine.program)},
-    {"docker-context\nNAME\nof the engine, for the program's --context", containers,
-     CODEEXEC_AT(user.container.engine.context)},
-    {"docker-host\nADDRESS\nof the engine, for the program's --host", containers,
-     CODEEXEC_AT(user.container.engine.host)},
-    {"docker-call-timeout\nSECONDS\nof a small call of the program (default: 15)", containers,
-     CODEEXEC_AT(user.container.engine.call_timeout)},
-    {"docker-run-timeout\nSECONDS\nof making a container (default: 60)", containers,
-     CODEEXEC_AT(user.container.engine.run_timeout)},
-    {"docker-pull-timeout\nSECONDS\nof fetching an image (default: 600)", containers,
-     CODEEXEC_AT(user.container.engine.pull_timeout)},
-    {"docker-image\nIMAGE\ndefault: codeexec/runtime:latest, or -sudo, or codeexec/executor",
-     containers, CODEEXEC_AT(user.container.image)},
-    {"docker-image-policy\nPOLICY\npull it: missing (default), never, always\n\nnever, missing, "
-     "always",
-     containers, CODEEXEC_AT(user.container.image_policy)},
-    {"docker-network-mode\nMODE\nof the container: none (default), bridge, host", containers,
-     CODEEXEC_AT(container_network)},
-    {"docker-network\nNAME\na network of the engine's own, in place of a mode", containers,
-     CODEEXEC_AT(user.container.network_name)},
-    {"docker-dns\nADDRESS...\nname servers\n\ndns", containers,
-     CODEEXEC_AS(keyed_texts, user.container.engine_options)},
-    {"docker-add-host\nNAME:ADDRESS...\nnames with their addresses\n\nadd-host", containers,
-     CODEEXEC_AS(keyed_texts, user.container.engine_options)},
-    {"docker-runtime\nNAME\nof the engine, such as runsc (gVisor)\n\nruntime", containers,
-     CODEEXEC_AS(keyed_text, user.container.engine_options)},
-    {"docker-gpus\nGPUS\nsuch as all\n\ngpus", containers,
-     CODEEXEC_AS(keyed_text, user.container.engine_options)},
-    {"docker-option\nWORD...\nmore of its `run`, such as device=/dev/fuse; see the README",
-     containers, CODEEXEC_AT(user.container.engine_options)},
-    {"docker-memory-limit\nSIZE\nof the container, such as 512m; 0: none (default: 2g)", containers,
-     CODEEXEC_AS(bytes_or_0, user.container.memory)},
-    {"docker-cpu-limit\nCPUS\nsuch as 1.5; 0: none (default: 2)", containers,
-     CODEEXEC_AT(user.container.cpus)},
-    {"docker-pids-limit\nN\nprocesses and threads; 0: none (default: 256)", containers,
-     CODEEXEC_AS(whole_or_0, user.container.pids)},
-    {"docker-shm-size\nSIZE\nof /dev/shm (default: 64m)", containers,
-     CODEEXEC_AS(bytes_or_0, user.container.shm_size)},
-    {"docker-tmp-size\nSIZE\nof /tmp (default: 512m)", containers,
-     CODEEXEC_AS(bytes_or_0, user.container.tmp_size)},
-    {"docker-read-only-root\nBOOL\ndefault: true, unless sudo or packages need to write",
-     containers, CODEEXEC_AT(user.container.read_only_root)},
-    {"docker-user\nUSER\nUID:GID or a name (default: the owner of the workspace)", containers,
-     CODEEXEC_AT(user.container.user)},
-    {"docker-mount\nSRC[:DST][:ro|:rw]...\nmore of the host; default: :ro", containers,
-     CODEEXEC_AT(user.container.mounts)},
-    {"docker-credentials\nJSON\nwhat of the user's own it gets; see the README", containers,
-     CODEEXEC_AT(credentials)},
-    {"docker-packages\nJSON\nto install: {\"preinstall\": {\"python\": [\"requests>=2\"]}}",
-     containers, CODEEXEC_AT(packages)},
-    {"docker-packages-required\n\na package that cannot be had fails the container", containers,
-     CODEEXEC_AT(user.container.packages_required)},
-    {"docker-cache\nNAME\na volume that keeps what pip, uv, npm, cargo and go fetch", containers,
-     CODEEXEC_AT(user.container.cache)},
-    {"docker-persistent\n\nkeep the container and find it again (with its agent-id)", containers,
-     CODEEXEC_AT(user.container.persistent)},
-    {"place-agent\nFILE\na static codeexec-mcp for containers (default: this) or a place", agents,
-     CODEEXEC_AT(user.container.agent)},
-    {"docker-start-timeout\nSECONDS\nuntil a command has begun (default: 15)", containers,
-     CODEEXEC_AT(user.container.start_timeout)},
-    {"docker-log-file\nFILE\ngets what happened in the container when it is removed", containers,
-     CODEEXEC_AT(user.container.log_file)},
-    {"tools-path\nDIR\n/tools of the container (profile user-container: ./tools)", containers,
-     CODEEXEC_AT(user.tools_dir)},
-    {"skills-path\nDIR\n/skills of the container (profile user-container: ./skills)", containers,
-     CODEEXEC_AT(user.skills_dir)},
-    {"profile\nNAME\ncommands (default); user-container: tools of one user's container", all,
-     CODEEXEC_AT(profile)},
-    {"user-id\nID\nwhose container, with profile user-container", users, CODEEXEC_AT(user_id)},
-    {"workspace-size\nSIZE\nof a user's /workspace (default: 512m)", users,
-     CODEEXEC_AS(bytes_or_0, user.workspace_size)},
-    {"artifacts-size\nSIZE\nof a user's /artifacts (default: 256m)", users,
-     CODEEXEC_AS(bytes_or_0, user.artifacts_size)},
-    {"max-artifact-size\nSIZE\nof a file of /artifacts that is given away (default: 50m)", users,
-     CODEEXEC_AS(bytes_or_0, user.max_artifact)},
-    {"agent-id\nID\nfor the audit log; whose container it is", commands,
-     CODEEXEC_AT(local.agent_id)},
-    {"instance-id\nID\nwhich of its containers; has no effect in local mode", all,
-     CODEEXEC_AT(user.container.instance_id)},
-    {"enable-sudo\n\nin a container, whose image then has it; no effect in local "
-     "mode\ndocker_enable_sudo",
-     all, CODEEXEC_AT(user.container.sudo)},
-    {"local-skills-directory\nDIR\nlinked as .agent/skills in the workspace, if not there", local,
-     CODEEXEC_AT(local.skills_dir)},
-    {"command-prefix\nWORDS\nput before every command line, for instance \"uv "
-     "run\"\ncommand_execution_prefix",
-     commands, CODEEXEC_AT(local.environment.command_prefix)},
-    {"venv-path\nDIR\nPython virtual environment for every command\ncommand_execution_venv_path",
-     commands, CODEEXEC_AT(local.environment.venv_path)},
-    {"no-auto-venv\n\ndo not use the .venv of the work_dir or workspace", commands,
-     CODEEXEC_AS(off, local.environment.auto_venv)},
-    {"no-git-identity\n\nkeep the name and address of the user's git from their commits", commands,
-     CODEEXEC_AS(off, local.git_identity)},
-    {"keep-env\nNAME...\nvariables of the server that commands see, too", local,
-     CODEEXEC_AT(local.environment.keep)},
-    {"set-env\nNAME=VALUE...\nvariables for all commands", commands,
-     CODEEXEC_AT(local.environment.set)},
-    {"secret-env\nNAME...\nthe same, but their values are masked in what commands print", commands,
-     CODEEXEC_AT(local.environment.secret)},
-    {"shell\nPATH\nruns the commands (default: /bin/sh)", commands, CODEEXEC_AT(local.shell)},
-    {"audit-file\nFILE\nappend a line of JSON for every command", all,
-     CODEEXEC_AT(local.audit_file)},
-    {"audit-output\nSIZE\nof each stream in these lines: its head and its tail (default: 0)", all,
-     CODEEXEC_AS(bytes_or_0, audit_output)},
-    {"transcript\nFILE\nappend each command and how it ended, as Markdown", commands,
-     CODEEXEC_AT(transcript)},
-    {"spill-dir\nDIR\nlong outputs go whole to files here (default: a private folder)", commands,
-     CODEEXEC_AT(local.spill_dir)},
-    {"max-concurrent\nN\ncommands at a time; others wait (default: 16)", all,
+    {"limit-disk\nSIZE\nno limit\nwhat a command may add to the disk. Of each disk with a writable "
+     "directory, and the most that one file may have",
+     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.disk), often},
+    {"max-concurrent\nN\n16\ncommands at a time; others wait", limits, all,
      CODEEXEC_AT(max_concurrent)},
-    {"run-in-background-after\nSECONDS\nwhat still runs then goes on in the background", commands,
-     CODEEXEC_AT(tools.run_in_background_after)},
-    {"max-background-shells\nN\nrunning in the background at a time (default: 10)", commands,
+    {"calls-per-minute\nN\nno limit\nof each tool. More are refused as calls_per_minute", limits,
+     commands, CODEEXEC_AT(tools.calls_per_minute)},
+    {"running-time\nSECONDS\nno limit\nof all commands together. Then all are refused as "
+     "running_time; each may take what is left when it starts",
+     limits, commands, CODEEXEC_AT(tools.running_time)},
+    {"keep-env\nNAME...\n\nmore variables of the server for commands. They see PATH, HOME, LANG "
+     "and a few others without it; GIT_* names a family",
+     environment, local, CODEEXEC_AT(local.environment.keep), often},
+    {"set-env\nNAME=VALUE...\n\nvariables for all commands", environment, commands,
+     CODEEXEC_AT(local.environment.set), often},
+    {"secret-env\nNAME...\n\nas --keep-env, but masked in what they print. In output, results and "
+     "the audit log",
+     environment, commands, CODEEXEC_AT(local.environment.secret), often},
+    {"venv-path\nDIR\nthe .venv found\ntheir Python environment. Without it: the .venv of the "
+     "work_dir, then of the workspace\ncommand_execution_venv_path",
+     environment, commands, CODEEXEC_AT(local.environment.venv_path), often},
+    {"no-auto-venv\n\n\ndo not use the .venv of the work_dir or workspace", environment, commands,
+     CODEEXEC_AS(off, local.environment.auto_venv)},
+    {"command-prefix\nWORDS\n\nput before every command line, such as \"uv "
+     "run\"\ncommand_execution_prefix",
+     environment, commands, CODEEXEC_AT(local.environment.command_prefix)},
+    {"no-git-identity\n\n\nkeep name and address of the user's git from commands. They find these "
+     "otherwise where they have a HOME of their own",
+     environment, commands, CODEEXEC_AS(off, local.git_identity)},
+    {"shell\nPATH\n/bin/sh\nruns the commands. Any that knows -c; tools name it to the model. The "
+     "policy reads a script as both bash and dash would",
+     environment, commands, CODEEXEC_AT(local.shell)},
+    {"local-skills-directory\nDIR\n\nlinked as .agent/skills in the workspace, if not there",
+     environment, local, CODEEXEC_AT(local.skills_dir)},
+    {"run-in-background-after\nSECONDS\nnever\nthen it becomes a background shell. What a client "
+     "still waits for then goes on without it waiting",
+     background, commands, CODEEXEC_AT(tools.run_in_background_after), often},
+    {"max-background-shells\nN\n10\nrunning at a time; more are refused", background, commands,
      CODEEXEC_AT(max_background_shells)},
-    {"max-background-time\nSECONDS\nthe most one may take (default: no limit)", commands,
-     CODEEXEC_AT(tools.jobs.max_timeout)},
-    {"calls-per-minute\nN\nof each tool; more are refused (default: no limit)", commands,
-     CODEEXEC_AT(tools.calls_per_minute)},
-    {"running-time\nSECONDS\nof all commands together; then all are refused", commands,
-     CODEEXEC_AT(tools.running_time)},
-    {"disable-tool\nNAME...\ntools that are not offered", commands,
+    {"max-background-time\nSECONDS\nno limit\nthe most a background shell may take", background,
+     commands, CODEEXEC_AT(tools.jobs.max_timeout)},
+    {"disable-tool\nNAME...\n\ntools that are not offered", background, commands,
      CODEEXEC_AT(tools.disabled_tools)},
-    {"full-results\n\nall keys of a result, and the whole command in it", commands,
+    {"full-results\n\n\nall keys of a result, and the whole command in it", background, commands,
      CODEEXEC_AT(tools.full_results)},
+    {"audit-file\nFILE\n\nappend a line of JSON for every command. And for each file that a tool "
+     "wrote; refused ones are there, too",
+     records, all, CODEEXEC_AT(local.audit_file), often},
+    {"audit-output\nSIZE\n0\nof each stream in these lines: its head and its tail", records, all,
+     CODEEXEC_AS(bytes_or_0, audit_output)},
+    {"transcript\nFILE\n\nappend commands and their output as Markdown", records, commands,
+     CODEEXEC_AT(transcript), often},
+    {"spill-dir\nDIR\na private folder in $TMPDIR or /tmp\nlong outputs go whole to files here. At "
+     "most 64 MiB each; commands and read_file may read them and not change them. The private "
+     "folder goes with the server; of more than 256 MiB the oldest files go before",
+     records, commands, CODEEXEC_AT(local.spill_dir)},
+    {"agent-id\nID\n\nfor the audit log. In docker mode also whose container it is", records,
+     commands, CODEEXEC_AT(local.agent_id)},
+    {"docker-image\nIMAGE\ncodeexec/runtime:latest\ntheir image. With --enable-sudo "
+     "codeexec/runtime-sudo:latest, with profile user-container codeexec/executor:latest",
+     contained, containers, CODEEXEC_AT(user.container.image), often},
+    {"docker-image-policy\nPOLICY\nmissing\npull the image: never, when missing, always\n\nnever, "
+     "missing, always",
+     contained, containers, CODEEXEC_AT(user.container.image_policy)},
+    {"docker-network-mode\nMODE\nnone\nnone, bridge (the world), host. bridge: the engine's own "
+     "network, which reaches the world; host: also services on the host's 127.0.0.1\n\nnone, "
+     "bridge, host",
+     contained, containers, CODEEXEC_AT(container_network), often},
+    {"docker-network\nNAME\n\na network of the engine's own, in place of a mode", contained,
+     containers, CODEEXEC_AT(user.container.network_name)},
+    {"docker-dns\nADDRESS...\nthe engine's\nname servers\n\ndns", contained, containers,
+     CODEEXEC_AS(keyed_texts, user.container.engine_options)},
+    {"docker-add-host\nNAME:ADDRESS...\n\nnames with their addresses\n\nadd-host", contained,
+     containers, CODEEXEC_AS(keyed_texts, user.container.engine_options)},
+    {"docker-program\nPROGRAM\ndocker\nwhat speaks to the engine: docker, podman, nerdctl, or a "
+     "path",
+     contained, containers, CODEEXEC_AT(user.container.engine.program)},
+    {"docker-context\nNAME\nas the program finds it\nof the engine, for the program's --context",
+     contained, containers, CODEEXEC_AT(user.container.engine.context)},
+    {"docker-host\nADDRESS\nas the program finds it\nof the engine, for the program's --host. "
+     "DOCKER_HOST and the like count, too",
+     contained, containers, CODEEXEC_AT(user.container.engine.host)},
+    {"docker-runtime\nNAME\nthe engine's\nof the engine, such as runsc (gVisor) or kata\n\nruntime",
+     contained, containers, CODEEXEC_AS(keyed_text, user.container.engine_options)},
+    {"docker-gpus\nGPUS\n\nsuch as all\n\ngpus", contained, containers,
+     CODEEXEC_AS(keyed_text, user.container.engine_options)},
+    {"docker-option\nWORD...\n\nmore options of the engine's `run`, by long names without dashes: "
+     "device=/dev/fuse, ulimit=nproc=99, platform=linux/arm64, security-opt=seccomp=/profile.json",
+     contained, containers, CODEEXEC_AT(user.container.engine_options)},
+    {"docker-memory-limit\nSIZE\n2g\nof all in the container, swap included. 0: no limit",
+     contained, containers, CODEEXEC_AS(bytes_or_0, user.container.memory)},
+    {"docker-cpu-limit\nCPUS\n2\nprocessors, such as 1.5. 0: no limit; no more than the engine's "
+     "machine has",
+     contained, containers, CODEEXEC_AT(user.container.cpus)},
+    {"docker-pids-limit\nN\n256\nprocesses and threads. 0: no limit", contained, containers,
+     CODEEXEC_AS(whole_or_0, user.container.pids)},
+    {"docker-shm-size\nSIZE\n64m\nof /dev/shm, which is memory", contained, containers,
+     CODEEXEC_AS(bytes_or_0, user.container.shm_size)},
+    {"docker-tmp-size\nSIZE\n512m\nof /tmp, which is memory", contained, containers,
+     CODEEXEC_AS(bytes_or_0, user.container.tmp_size)},
+    {"docker-read-only-root\nBOOL\ntrue, unless sudo or packages need to write\nwhether nothing in "
+     "the image can be changed",
+     contained, containers, CODEEXEC_AT(user.container.read_only_root)},
+    {"docker-user\nUSER\nthe owner of the workspace\nruns the commands: UID:GID, or a user of the "
+     "image",
+     contained, containers, CODEEXEC_AT(user.container.user)},
+    {"docker-mount\nSRC[:DST][:ro|:rw]...\n\nmore of the host. Read-only and at the same path, "
+     "unless said",
+     contained, containers, CODEEXEC_AT(user.container.mounts)},
+    {"tools-path\nDIR\n\nread-only as /tools of the container. With profile user-container: "
+     "./tools",
+     contained, containers, CODEEXEC_AT(user.tools_dir)},
+    {"skills-path\nDIR\n\nread-only as /skills of the container. With profile user-container: "
+     "./skills",
+     contained, containers, CODEEXEC_AT(user.skills_dir)},
+    {"enable-sudo\n\n\ncommands may become root of the container. It then keeps its capabilities, "
+     "and its image has sudo; no effect in local mode\ndocker_enable_sudo",
+     contained, all, CODEEXEC_AT(user.container.sudo)},
+    {"docker-credentials\nJSON\n\nwhat of the user's own it gets: {\"mount\": [\"ssh_keys\"]}",
+     contained, containers, CODEEXEC_AT(credentials)},
+    {"docker-packages\nJSON\n\nto install when it is made: {\"preinstall\": {\"python\": "
+     "[\"requests>=2\"], \"npm\": [], \"system\": []}}",
+     contained, containers, CODEEXEC_AT(packages)},
+    {"docker-packages-required\n\n\nno container without its packages. Otherwise the first result "
+     "has a note",
+     contained, containers, CODEEXEC_AT(user.container.packages_required)},
+    {"docker-cache\nNAME\n\na volume that keeps what pip, uv, npm, cargo and go fetch. It is "
+     "codeexec-cache-NAME, for all containers of that name",
+     contained, containers, CODEEXEC_AT(user.container.cache)},
+    {"docker-persistent\n\n\nkeep the container. It is found again by --agent-id and --instance-id",
+     contained, containers, CODEEXEC_AT(user.container.persistent)},
+    {"instance-id\nID\n\nwhich of an agent's containers. No effect in local mode", contained, all,
+     CODEEXEC_AT(user.container.instance_id)},
+    {"docker-log-file\nFILE\n\ngets what happened in the container when it is removed", contained,
+     containers, CODEEXEC_AT(user.container.log_file)},
+    {"docker-start-timeout\nSECONDS\n15\nuntil a command has begun", contained, containers,
+     CODEEXEC_AT(user.container.start_timeout)},
+    {"docker-call-timeout\nSECONDS\n15\nof a small call of the program", contained, containers,
+     CODEEXEC_AT(user.container.engine.call_timeout)},
+    {"docker-run-timeout\nSECONDS\n60\nof making a container", contained, containers,
+     CODEEXEC_AT(user.container.engine.run_timeout)},
+    {"docker-pull-timeout\nSECONDS\n600\nof fetching an image", contained, containers,
+     CODEEXEC_AT(user.container.engine.pull_timeout)},
+    {"profile\nNAME\ncommands\ncommands, or user-container: the tools of one user's "
+     "container\n\ncommands, user-container",
+     contained, all, CODEEXEC_AT(profile)},
+    {"user-id\nID\n\nwhose container, with profile user-container", contained, users,
+     CODEEXEC_AT(user_id)},
+    {"workspace-size\nSIZE\n512m\nof a user's /workspace", contained, users,
+     CODEEXEC_AS(bytes_or_0, user.workspace_size)},
+    {"artifacts-size\nSIZE\n256m\nof a user's /artifacts", contained, users,
+     CODEEXEC_AS(bytes_or_0, user.artifacts_size)},
+    {"max-artifact-size\nSIZE\n50m\nof a file of /artifacts that is given away", contained, users,
+     CODEEXEC_AS(bytes_or_0, user.max_artifact)},
+    {"place-host\nHOST\n\nmode ssh: the machine, as ssh calls it", elsewhere, ssh,
+     CODEEXEC_AT(place_host), often},
+    {"place-command\nWORDS\n\nmode command: leads to codeexec-mcp --place. A program that gives "
+     "the streams of one elsewhere. Split into words as a shell does; no shell reads it",
+     elsewhere, command, CODEEXEC_AT(place_command), often},
+    {"place-agent-path\nPATH\ncodeexec-mcp\nof this program there", elsewhere, installed,
+     CODEEXEC_AT(place_agent)},
+    {"place-agent\nFILE\nthis program for containers, none for other places\na static codeexec-mcp "
+     "of the processor there. It is copied to places that have none, and mounted into containers",
+     elsewhere, agents, CODEEXEC_AT(user.container.agent)},
+    {"place-workspace\nMODE\nshared, in pods remote\nshared: here and there, with the same files; "
+     "remote: only there; copy: here, and copied there for each command\n\nshared, remote, copy",
+     elsewhere, places, CODEEXEC_AT(place_workspace)},
+    {"place-copy-files\nN\n100000\nwith copy: files and folders, at most. A workspace of more is "
+     "refused before anything is sent",
+     elsewhere, places, CODEEXEC_AT(place.copy_max_files)},
+    {"place-copy-size\nSIZE\n1g\nwith copy: of all files together, at most", elsewhere, places,
+     CODEEXEC_AS(bytes, place.copy_max_bytes)},
+    {"place-copy-exclude\nPATTERN...\n\nwith copy: what is not copied, as lines of a .gitignore: "
+     "node_modules/ /build '*.iso'",
+     elsewhere, places, CODEEXEC_AT(place.copy_exclude)},
+    {"place-copy-gitignore\n\n\nwith copy: what .gitignore files name is not copied", elsewhere,
+     places, CODEEXEC_AT(place.copy_gitignore)},
+    {"place-start-timeout\nSECONDS\n60\nthat a command waits for its job to begin, or its pod to "
+     "be ready",
+     elsewhere, made, CODEEXEC_AT(start_timeout)},
+    {"place-pool\nN\n0\nplaces kept ready beside the one in use, with modes slurm and kubernetes",
+     elsewhere, made, CODEEXEC_AT(place_pool)},
+    {"place-keep-alive\nSECONDS\n30\nwithout a sign of life for so long each end gives up. "
+     "Commands there are then killed",
+     elsewhere, places, CODEEXEC_AT(place.keep_alive)},
+    {"slurm-option\nWORD...\n\nmore options of salloc, without dashes: partition=debug mem=4G",
+     elsewhere, slurm, CODEEXEC_AT(slurm.options)},
+    {"kubernetes-option\nWORD...\n\nmore options of kubectl, without dashes: context=lab "
+     "namespace=agents",
+     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.options)},
+    {"kubernetes-image\nNAME\n\nof the pod that is made. Or one of the next two", elsewhere,
+     kubernetes, CODEEXEC_AT(kubernetes.image)},
+    {"kubernetes-pod-template\nFILE\n\na Pod of your own, as JSON or YAML", elsewhere, kubernetes,
+     CODEEXEC_AT(kubernetes.pod_template)},
+    {"kubernetes-warm-pool\nNAME\n\na SandboxWarmPool of agent-sandbox, which has pods ready",
+     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.warm_pool)},
+    {"kubernetes-limit\nNAME=QUANTITY...\n\nwhat the pod gets and may have: memory=1Gi cpu=2",
+     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.limits)},
+    {"kubernetes-claim\nNAME\n\na PersistentVolumeClaim for its /workspace. Without it that is the "
+     "pod's own",
+     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.claim)},
+    {"kubernetes-lifetime\nSECONDS\n86400\nafter which Kubernetes ends the pod", elsewhere,
+     kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
 };
 
 #pragma GCC diagnostic pop
@@ -51103,7 +51526,7 @@ const Option* Option::end() { return std::end(table); }
 // set_word() for texts, lists and flags, set_number(), set_choice() and set_json(). A parser
 // returns the words "is not ..." of its error, or null when it has set the member.
 
-std::string_view Option::part(Part wanted) const {
+std::string_view Option::part(std::string_view row, Part wanted) {
   std::string_view left = row;
   for (int i = 0; i < wanted; ++i) take_part(left, '\n');
   return take_part(left, '\n');
@@ -51793,7 +52216,7 @@ int run_client_config(const Invocation& invocation) {
 }
 
 // tools/arguments.cpp -----------------------------------------------------------------------------
-// The command line and --help.
+// The command line.
 
 // One option of the command line and the words that follow it, up to the next option.
 struct Argument {
@@ -51831,34 +52254,6 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
-
-// An option that is no setting of the server, and where it goes: one of the last three.
-struct Special {
-  char name[20];
-  bool Invocation::*flag;
-  std::optional<std::string> Invocation::*text;
-  std::vector<std::string> Invocation::*texts = nullptr;
-};
-
-constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
-                                {"--version", &Invocation::version, nullptr},
-                                {"--config", nullptr, &Invocation::config},
-                                {"--list-rules", &Invocation::list_rules, nullptr},
-                                {"--list-domains", &Invocation::list_domains, nullptr},
-                                {"--place", &Invocation::place, nullptr},
-                                {"--verify-audit", nullptr, &Invocation::verify_audit},
-                                {"--report", nullptr, nullptr, &Invocation::report},
-                                {"--output", nullptr, &Invocation::output},
-                                {"--replay", nullptr, &Invocation::replay},
-                                {"--sandbox-report", &Invocation::sandbox_report, nullptr},
-                                {"--doctor", &Invocation::doctor, nullptr},
-                                {"--places", &Invocation::places, nullptr},
-                                {"--places-remove", &Invocation::places_remove, nullptr},
-                                {"--json", &Invocation::json, nullptr},
-                                {"--client-config", nullptr, &Invocation::client_config},
-                                {"--write", nullptr, &Invocation::write},
-                                {"--run", nullptr, &Invocation::run},
-                                {"--check", nullptr, &Invocation::check}};
 
 // Such an option may be given once. Its word may be empty for --run and --check only.
 Expected<void> take_special(const Argument& argument, const Special& special,
@@ -51983,8 +52378,11 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   const bool lists = invocation.places || invocation.places_remove;
   if (lists && !(config.use & Option::engines))
     return wrong("execution_mode % makes no places to list", {config.execution_mode});
-  if (invocation.json && !lists && !invocation.replay)
-    return wrong("--json is for --places, --places-remove and --replay");
+  if (invocation.explain && !invocation.sandbox_report)
+    return wrong("--explain is for --sandbox-report");
+  if (invocation.json && !lists && !invocation.replay && !invocation.help_all &&
+      !invocation.explain)
+    return wrong("--json is for --places, --places-remove, --replay, --help-all and --explain");
   if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
   if (invocation.check && config.use == Option::users)
     return wrong("--check has no policy to ask with --profile");
@@ -51999,8 +52397,9 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Invocation invocation;
   Options given;
   for (const Argument& argument : *arguments) {
-    const Special* const special =
-        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
+    const Special* const special = find_where(specials, [&](const Special& known) {
+      return argument.name == concat("--%", {Option::part(known.row, Option::name)});
+    });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
@@ -52030,92 +52429,140 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   return invocation;
 }
 
-// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result;
-  std::size_t column = indent;
+// tools/help.cpp ----------------------------------------------------------------------------------
+// --help, --help-all and --list-rules: what the table of options says, for people and for programs.
+
+void add_wrapped(std::string& list, std::string_view text, std::size_t indent) {
+  constexpr std::size_t help_width = 80;
+  std::size_t column = list.size() - (list.rfind('\n') + 1);
+  bool is_first = true;
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
-    if (column > indent && column + 1 + word.size() > 100) {
-      append_all(result, "\n%", {std::string(indent, ' ')});
+    if (!is_first && column + 1 + word.size() > help_width) {
+      append_all(list, "\n%", {std::string(indent, ' ')});
       column = indent;
-    } else if (column > indent) {
-      result += ' ';
+    } else if (!is_first) {
+      list += ' ';
       ++column;
     }
-    result += word;
+    list += word;
     column += word.size();
+    is_first = false;
   }
-  return result;
+  list += '\n';
 }
 
-// Help is laid out in two columns; the second begins at column 34, or two blanks behind a long
-// name.
-std::string help_text() {
+// The headings of Option::Group.
+constexpr char group_names[] =
+    "Where commands run\0"
+    "Policy\0"
+    "Sandbox and network\0"
+    "Limits\0"
+    "Environment\0"
+    "Background and tools\0"
+    "Records\0"
+    "Containers (--execution-mode docker)\0"
+    "Other places (--execution-mode ssh, slurm, kubernetes, command)\0"
+    "On the command line only\0";
+
+// One option, of the table or of those of the command line only. `option` is null for these.
+using VisitRow = FunctionRef<void(std::string_view row, Option::Group group, const Option* option)>;
+
+void visit_rows(VisitRow visit) {
+  for (const Option* option = Option::table; option != Option::end(); ++option)
+    visit(option->row, option->group, option);
+  for (const Special& special : specials) visit(special.row, Option::command_line, nullptr);
+}
+
+std::string_view first_sentence(std::string_view text) { return text.substr(0, text.find(". ")); }
+
+// Adds the lines of one option. In --help it has one, with its default in brackets.
+void add_row(std::string& list, std::string_view row, bool all) {
+  constexpr std::size_t help_column = 33;
+  const std::string_view value = Option::part(row, Option::value);
+  const std::string_view usual = Option::part(row, Option::usual);
+  const std::string_view help = Option::part(row, Option::help);
+  const std::string left =
+      concat("  --%%%", {Option::part(row, Option::name), value.empty() ? "" : " ", value});
+  list += left;
+  if (left.size() + 2 <= help_column)
+    list.append(help_column - left.size(), ' ');
+  else
+    list += all ? concat("\n%", {std::string(help_column, ' ')}) : "  ";
+  const char* const form = usual.empty() ? "%" : all ? "% (default: %)" : "% [%]";
+  const std::string text = concat(form, {all ? help : first_sentence(help), usual});
+  add_wrapped(list, text, help_column);
+}
+
+std::string help_text(bool all) {
   std::string text =
       "codeexec-mcp " CODEEXEC_VERSION_STRING
-      " - runs commands for an AI agent, as an MCP server on stdin and stdout\n\n"
-      "usage: codeexec-mcp [options]                 serve until the input ends\n"
-      "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
-      "                                              (exit status 0: succeeded, 1: failed,\n"
-      "                                              125: refused or not started)\n"
-      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused,\n"
-      "                                              3: a person must approve it)\n"
-      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
-      "                                              (exit status 0: nothing, 1: something)\n"
-      "       codeexec-mcp --report FILE... --output PAGE.html   show what audit logs hold\n\n"
-      "options; each is also a key of the configuration file, with _ for -:\n";
-  const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
-    std::string left = concat("  --%%%", {name, value.empty() ? "" : " ", value});
-    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    append_all(text, "%%\n", {left, help});
-  };
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    line(option->part(Option::name), option->part(Option::value), option->part(Option::help));
-  text += "\non the command line only:\n";
-  std::string_view others =
-      "config\tFILE\tread options from a JSON object; the command line wins\n"
-      "run\tCOMMAND\trun one command instead of serving\n"
-      "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
-      "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
-      "list-domains\t\tprint the sets of names for --allow-domains, and exit\n"
-      "verify-audit\tFILE\tis an audit log as it was written? prints the bad lines\n"
-      "report\tFILE...\tshow audit logs as one page of HTML\n"
-      "output\tFILE\twhere that page goes (default: standard output)\n"
-      "replay\tFILE\trun the commands of an audit log again; prints what differs\n"
-      "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
-      "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
-      "client-config\tNAME\tprint what to put into the configuration of this MCP client\n"
-      "write\t[FILE]\tput it there, or into FILE, and show the difference\n"
-      "places\t\tlist our jobs or containers that are in the engine, and exit\n"
-      "places-remove\t\tthe same; removes those of servers that are gone\n"
-      "json\t\tprint these lists, and what --replay says, as JSON\n"
-      "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
-      "help\t\tprint this and exit\n"
-      "version\t\tprint the version and exit\n"sv;
-  while (!others.empty()) {
-    std::string_view row = take_part(others, '\n');
-    const std::string_view name = take_part(row, '\t');
-    const std::string_view value = take_part(row, '\t');
-    line(name, value, row);
-  }
+      " - runs commands for an AI agent, as an MCP server on stdio\n"
+      "  codeexec-mcp [options]                  serve, as an MCP client starts it\n"
+      "  codeexec-mcp --client-config claude-code --write    add it to a client\n"
+      "  codeexec-mcp [options] --run COMMAND    run one, print its result as JSON\n"
+      "  codeexec-mcp [options] --check COMMAND  print whether it would be refused\n"
+      "  codeexec-mcp [options] --doctor         print what is missing for commands\n"
+      "  codeexec-mcp --report LOG... --output PAGE.html    show audit logs\n";
+  int last_group = -1;
+  visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
+    if (!all && (!option || !option->is_often_needed)) return;
+    if (group != last_group)
+      append_all(text, "%%\n", {all ? "\n" : "", name_in(group_names, group)});
+    last_group = group;
+    add_row(text, row, all);
+  });
+  if (!all)
+    return text +
+           "[default]. --help-all prints all options. Each is also a key of --config FILE,\n"
+           "a JSON object, with _ for -: {\"allowed_paths\": [\"/project\"], \"timeout\": 120}\n";
+  text +=
+      "\nEach option but these last ones is also a key of the configuration file, with _\n"
+      "for -. SIZE is a number of bytes, or one with k, m, g or t after it.\n"
+      "\nRules, for --disable-rule and --ask-rule:\n  ";
   std::string rules;
   for (const RuleInfo& rule : Policy::rules())
     append_all(rules, {rules.empty() ? "" : " ", rule.name});
-  return concat("%\nsanitizer rules, for --disable-rule:\n  %\n", {text, wrapped(rules, 2)});
+  add_wrapped(text, rules, 2);
+  return text;
+}
+
+std::string help_json() {
+  Json list = Json::array();
+  visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
+    constexpr const char* member_names[] = {"option", "value", "default", "help", "other_key"};
+    Json object = Json::object();
+    for (int part = Option::name; part <= Option::other_key; ++part)
+      set_member(object, member_names[part],
+                 std::string(Option::part(row, static_cast<Option::Part>(part))));
+    set_member(object, "group", name_in(group_names, group));
+    set_member(object, "often", option && option->is_often_needed);
+    const bool has_choices =
+        !option || option->kind == Option::text || option->kind == Option::choice;
+    set_member(object, "choices",
+               std::string(has_choices ? Option::part(row, Option::detail) : ""sv));
+    std::vector<std::string> modes;
+    std::string_view mode_names = "local docker user-container command ssh slurm kubernetes";
+    for (unsigned mode = 1; option && !mode_names.empty(); mode *= 2) {
+      const std::string_view mode_name = take_part(mode_names, ' ');
+      if (option->use & mode) add_words(modes, {mode_name});
+    }
+    set_member(object, "modes", list_of(modes));
+    list.push_back(std::move(object));
+  });
+  return list.dump() + "\n";
 }
 
 std::string rules_text() {
   constexpr std::size_t name_width = 22;
   std::string text =
-      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
-      "have\n"
-      "a pattern with --policy compat, too.\n\n";
+      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a\n"
+      "star have a pattern with --policy compat, too.\n\n";
   for (const RuleInfo& rule : Policy::rules()) {
     std::string left = concat({rule.compat ? "* " : "  ", rule.name});
     left.resize(std::max(left.size() + 1, name_width), ' ');
-    append_all(text, "%%\n", {left, wrapped(rule.description, name_width)});
+    text += left;
+    add_wrapped(text, rule.description, name_width);
   }
   return text;
 }
@@ -52244,6 +52691,20 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
   return options;
 }
 
+// With read-only paths alone, commands may change all other paths. If they are confined, they may
+// change only the workspace, and nothing when that is one of the read-only paths itself.
+void add_implied_root(ServerConfig& config, bool confined) {
+  LocalOptions& local = config.local;
+  if (!confined) return local.roots.push_back({"/", Permission::write});
+  const std::string workspace = local.workspace.empty() ? "." : local.workspace;
+  const auto canonical = canonical_path(workspace);
+  for (const std::string& path : config.read_only) {
+    const auto other = canonical_path(path);
+    if (config.use == Option::local && canonical && other && *canonical == *other) return;
+  }
+  local.roots.push_back({workspace, Permission::write});
+}
+
 Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
   local.policy.enable_sudo = config.user.container.sudo;
@@ -52264,13 +52725,7 @@ Expected<void> settle_options(ServerConfig& config) {
                                                                 : SandboxMode::best_effort;
   const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
   local.workspace = workspace_of(config);
-  // With read-only paths alone, commands may change all other paths, or only the workspace if they
-  // are confined.
-  if (local.roots.empty() && !config.read_only.empty())
-    local.roots.push_back({!confined                 ? "/"
-                           : local.workspace.empty() ? "."
-                                                     : local.workspace,
-                           Permission::write});
+  if (local.roots.empty() && !config.read_only.empty()) add_implied_root(config, confined);
   for (const std::string& path : config.read_only) local.roots.push_back({path, Permission::read});
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)
@@ -53100,15 +53555,37 @@ void warn_of_gaps(const SandboxReport& report) {
 
 std::string no_thread(int error) { return concat("cannot start a thread: %", {errno_text(error)}); }
 
+// --explain: the report and its rules under the names that these begin with.
+std::string explained(const SandboxReport& report) {
+  std::string text = concat("mode %, network %, Landlock ABI %\n",
+                            {name(report.mode), name(report.network), report.landlock_abi});
+  for (const std::string& feature : report.missing)
+    append_all(text, "missing: %\n", {printable(feature)});
+  if (report.rules.empty()) text += "there are no rules: nothing is enforced here\n";
+  std::string_view heading;
+  for (const std::string& rule : report.rules) {
+    std::string_view left = rule;
+    const std::string_view feature = take_part(left, ':');
+    if (feature != heading) append_all(text, "\n%\n", {printable(feature)});
+    heading = feature;
+    text += ' ';  // and the blank that the rule begins with
+    add_wrapped(text, printable(left), 4);
+  }
+  return text;
+}
+
 // --sandbox-report. The status is 1 if something is missing.
-int print_report(const SandboxReport& report) {
+int print_report(const SandboxReport& report, const Invocation& invocation) {
   Json object;
   set_member(object, "mode", name(report.mode));
   set_member(object, "network", name(report.network));
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
-  if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
+  if (invocation.explain) set_member(object, "rules", list_of(report.rules));
+  const bool as_text = invocation.explain && !invocation.json;
+  if (!print(as_text ? explained(report) : object.dump() + "\n"))
+    return fail(1, "cannot write to standard output");
   return report.missing.empty() ? 0 : 1;
 }
 
@@ -53127,6 +53604,18 @@ int run_once(const Executor& executor, const ServerConfig& config, const std::st
   return print_result(executor.run(command));
 }
 
+// A person who starts the server on a terminal would see nothing: it waits for a client's messages.
+void greet() {
+  if (::isatty(STDIN_FILENO) == 0) return;
+  std::fputs(
+      "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
+      "  codeexec-mcp --client-config claude-code --write   adds it to a client\n"
+      "  codeexec-mcp --run 'echo hello'                    tries it\n"
+      "  codeexec-mcp --help                                prints the options\n"
+      "It now waits for a client's messages. Ctrl-C ends it.\n",
+      stderr);
+}
+
 // Serves the tools that `add` adds.
 int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
           FunctionRef<Expected<void>(mcp::Server&)> add) {
@@ -53139,6 +53628,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
+  greet();
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
@@ -53214,7 +53704,8 @@ Expected<void> check_transcript(const ServerConfig& config, const Executor& exec
 
 // The options that print something and need no place for commands. Nothing: it is none of them.
 std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
-  if (invocation.help) return print(help_text()) ? 0 : 1;
+  if (invocation.help_all && invocation.json) return print(help_json()) ? 0 : 1;
+  if (invocation.help || invocation.help_all) return print(help_text(invocation.help_all)) ? 0 : 1;
   if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
   if (!invocation.report.empty()) return report(invocation.report, invocation.output);
@@ -53254,6 +53745,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
                                    !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
+  config.local.sandbox.explain = invocation.explain;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
   if (invocation.doctor && config.use == Option::kubernetes) {
     const std::string rights = kubernetes_rights(kubernetes_options(config));
@@ -53283,7 +53775,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   if (config.user.container.sudo && config.use == Option::local)
     warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
-  if (invocation.sandbox_report) return print_report(place->sandbox);
+  if (invocation.sandbox_report) return print_report(place->sandbox, invocation);
   if (invocation.doctor) return run_doctor(config, place);
   warn_of_gaps(place->sandbox);
   if (invocation.check) return check(executor, *invocation.check);

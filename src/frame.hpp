@@ -255,6 +255,7 @@
 #include "sandbox/plan.cpp"
 #include "sandbox/fitting.cpp"
 #include "sandbox/builder.cpp"
+#include "sandbox/explain.cpp"
 
 #include "terminal/widths.cpp"
 #include "terminal/screen.cpp"
@@ -384,6 +385,7 @@
 #include "tools/config_file.cpp"
 #include "tools/client_config.cpp"
 #include "tools/arguments.cpp"
+#include "tools/help.cpp"
 #include "tools/executors.cpp"
 #include "tools/check.cpp"
 #include "tools/doctor.cpp"

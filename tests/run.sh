@@ -222,6 +222,10 @@ find_missing() {
   want curl has curl
   want xz-utils has xz
   want bash has bash
+  want zsh has zsh
+  want fish has fish
+  want mandoc has mandoc
+  want groff-base has groff
   want vim-tiny has vi
   want less has less
   want gdb has gdb

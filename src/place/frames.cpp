@@ -23,7 +23,8 @@ struct SandboxFlag {
 constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
                                          {"shared_memory", &SandboxOptions::shared_memory},
                                          {"terminals", &SandboxOptions::terminals},
-                                         {"pid_namespace", &SandboxOptions::pid_namespace}};
+                                         {"pid_namespace", &SandboxOptions::pid_namespace},
+                                         {"explain", &SandboxOptions::explain}};
 
 struct SandboxLimit {
   const char* name;
@@ -218,6 +219,7 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  set_member(object, "rules", list_of(report.rules));
   return object;
 }
 
@@ -229,6 +231,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
   report.enforced = texts_in(object["enforced"sv]);
   report.missing = texts_in(object["missing"sv]);
+  report.rules = texts_in(object["rules"sv]);
   return report;
 }
 

@@ -67,10 +67,9 @@ void write_report(SandboxReport& report, SandboxGaps& gaps,
   }
 }
 
-Expected<void> build_plan(SandboxState& state, SandboxGaps& gaps,
+Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxGaps& gaps,
                           std::vector<std::string>& features) {
   const bool sandboxed = state.options.mode != SandboxMode::off;
-  SandboxPlanner planner(state, gaps);
   state.plan.supervised = sandboxed;
   if (sandboxed)
     if (auto opened = planner.open_grants(); !opened) return opened;
@@ -88,8 +87,10 @@ Expected<void> build_plan(SandboxState& state, SandboxGaps& gaps,
 Expected<void> build(SandboxState& state) {
   SandboxGaps gaps;
   std::vector<std::string> features = features_of(state.options);
-  if (auto built = build_plan(state, gaps, features); !built) return built;
+  SandboxPlanner planner(state, gaps);
+  if (auto built = build_plan(state, planner, gaps, features); !built) return built;
   write_report(state.report, gaps, features);
+  if (state.options.explain) planner.explain();
   if (state.options.mode != SandboxMode::strict || state.report.missing.empty()) return {};
   std::string text;
   for (const std::string& entry : state.report.missing)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sandbox/child_internal.hpp"
+#include "sandbox/filter_internal.hpp"
 #include "sandbox/grants_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/sandbox.hpp"
@@ -62,6 +63,8 @@ class SandboxPlanner {
   void drop_all(const char* why);
   // Closes the files of the rules, which are kept for a second ruleset only.
   void forget_rules();
+  // Adds the rules of the plan to the report, once it is settled.
+  void explain();
 
   // What is still wanted.
   Network network;
@@ -79,12 +82,14 @@ class SandboxPlanner {
   Expected<void> build_ruleset();
   Expected<void> add_grants(Ruleset& ruleset);
   void choose_namespaces(bool user_namespace);
+  FilterOptions filter_options() const;
   void build_program();
   void prepare_mounts();
   void add_writable(const std::string& path, dev_t device, ino_t inode);
 
   SandboxState& state_;
   SandboxGaps& gaps_;
+  std::vector<NamedRule> granted_ = {};  // to be explained
 };
 
 // Tries plans until one holds, and reports what a child of the trial got around.

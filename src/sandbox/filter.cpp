@@ -52,47 +52,90 @@ constexpr unsigned call_kexec_file_load = SYS_kexec_file_load;
 constexpr unsigned call_kexec_file_load = 294;  // Linux 5.0
 #endif
 
+// A system call by its number and name.
+struct NamedCall {
+  unsigned number;
+  char name[20];
+};
+#define CODEEXEC_CALL(name) \
+  { SYS_##name, #name }
+
 // Refused with EPERM, as to a user without the right.
 // The memory, descriptors and system calls of other processes.
-constexpr unsigned process_calls[] = {
-    SYS_ptrace,       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
-    call_pidfd_getfd, call_process_madvise, call_process_mrelease};
+constexpr NamedCall process_calls[] = {CODEEXEC_CALL(ptrace),
+                                       CODEEXEC_CALL(process_vm_readv),
+                                       CODEEXEC_CALL(process_vm_writev),
+                                       CODEEXEC_CALL(kcmp),
+                                       {call_pidfd_getfd, "pidfd_getfd"},
+                                       {call_process_madvise, "process_madvise"},
+                                       {call_process_mrelease, "process_mrelease"}};
 // These make system calls, sockets among them, that no filter sees.
-constexpr unsigned ring_calls[] = {call_io_uring_setup, call_io_uring_enter,
-                                   call_io_uring_register};
+constexpr NamedCall ring_calls[] = {{call_io_uring_setup, "io_uring_setup"},
+                                    {call_io_uring_enter, "io_uring_enter"},
+                                    {call_io_uring_register, "io_uring_register"}};
 // Large parts of the kernel that a command does not need.
-constexpr unsigned kernel_calls[] = {SYS_bpf,           SYS_perf_event_open, SYS_userfaultfd,
-                                     SYS_fanotify_init, SYS_keyctl,          SYS_add_key,
-                                     SYS_request_key};
+constexpr NamedCall kernel_calls[] = {CODEEXEC_CALL(bpf),         CODEEXEC_CALL(perf_event_open),
+                                      CODEEXEC_CALL(userfaultfd), CODEEXEC_CALL(fanotify_init),
+                                      CODEEXEC_CALL(keyctl),      CODEEXEC_CALL(add_key),
+                                      CODEEXEC_CALL(request_key)};
 // Mounts and namespaces, and files opened by a handle, which looks at no directory on the way.
-constexpr unsigned mount_calls[] = {SYS_mount,          SYS_umount2,        SYS_pivot_root,
-                                    SYS_chroot,         SYS_setns,          SYS_open_by_handle_at,
-                                    call_open_tree,     call_move_mount,    call_fsopen,
-                                    call_fsconfig,      call_fsmount,       call_fspick,
-                                    call_mount_setattr, call_open_tree_attr};
+constexpr NamedCall mount_calls[] = {CODEEXEC_CALL(mount),
+                                     CODEEXEC_CALL(umount2),
+                                     CODEEXEC_CALL(pivot_root),
+                                     CODEEXEC_CALL(chroot),
+                                     CODEEXEC_CALL(setns),
+                                     CODEEXEC_CALL(open_by_handle_at),
+                                     {call_open_tree, "open_tree"},
+                                     {call_move_mount, "move_mount"},
+                                     {call_fsopen, "fsopen"},
+                                     {call_fsconfig, "fsconfig"},
+                                     {call_fsmount, "fsmount"},
+                                     {call_fspick, "fspick"},
+                                     {call_mount_setattr, "mount_setattr"},
+                                     {call_open_tree_attr, "open_tree_attr"}};
 // The machine. The kernel asks for capabilities as well, which a command does not have.
-constexpr unsigned machine_calls[] = {
-    SYS_init_module,  SYS_finit_module,  SYS_delete_module, SYS_kexec_load,    call_kexec_file_load,
-    SYS_reboot,       SYS_swapon,        SYS_swapoff,       SYS_acct,          SYS_quotactl,
-    call_quotactl_fd, SYS_settimeofday,  SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
-    SYS_sethostname,  SYS_setdomainname, SYS_syslog,        SYS_vhangup,       SYS_lookup_dcookie};
+constexpr NamedCall machine_calls[] = {CODEEXEC_CALL(init_module),
+                                       CODEEXEC_CALL(finit_module),
+                                       CODEEXEC_CALL(delete_module),
+                                       CODEEXEC_CALL(kexec_load),
+                                       {call_kexec_file_load, "kexec_file_load"},
+                                       CODEEXEC_CALL(reboot),
+                                       CODEEXEC_CALL(swapon),
+                                       CODEEXEC_CALL(swapoff),
+                                       CODEEXEC_CALL(acct),
+                                       CODEEXEC_CALL(quotactl),
+                                       {call_quotactl_fd, "quotactl_fd"},
+                                       CODEEXEC_CALL(settimeofday),
+                                       CODEEXEC_CALL(clock_settime),
+                                       CODEEXEC_CALL(clock_adjtime),
+                                       CODEEXEC_CALL(adjtimex),
+                                       CODEEXEC_CALL(sethostname),
+                                       CODEEXEC_CALL(setdomainname),
+                                       CODEEXEC_CALL(syslog),
+                                       CODEEXEC_CALL(vhangup),
+                                       CODEEXEC_CALL(lookup_dcookie)};
 
 #if defined(__x86_64__)
-constexpr unsigned x86_calls[] = {SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS__sysctl};
+constexpr NamedCall x86_calls[] = {CODEEXEC_CALL(iopl), CODEEXEC_CALL(ioperm),
+                                   CODEEXEC_CALL(modify_ldt), CODEEXEC_CALL(uselib),
+                                   CODEEXEC_CALL(_sysctl)};
 #endif
 
 // ENOSYS: programs then take an older way, which can be looked at.
 // The flags of clone3 are in memory; C libraries go on with clone. file_setattr changes a file
 // anywhere by its path; the ioctl that does the same needs the file opened.
-constexpr unsigned absent_calls[] = {call_clone3, call_file_setattr};
+constexpr NamedCall absent_calls[] = {{call_clone3, "clone3"}, {call_file_setattr, "file_setattr"}};
 
 // ENOSYS, as of a kernel built without them: memory, semaphores and messages that are shared with
 // all of the IPC namespace. They go by numbers, or by names that are no paths: Landlock holds back
 // neither shared memory nor the removal of a queue.
-constexpr unsigned ipc_calls[] = {
-    SYS_shmget, SYS_shmat,  SYS_shmctl, SYS_shmdt,  SYS_semget, SYS_semop,   SYS_semtimedop,
-    SYS_semctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
-};
+constexpr NamedCall ipc_calls[] = {
+    CODEEXEC_CALL(shmget),     CODEEXEC_CALL(shmat),    CODEEXEC_CALL(shmctl),
+    CODEEXEC_CALL(shmdt),      CODEEXEC_CALL(semget),   CODEEXEC_CALL(semop),
+    CODEEXEC_CALL(semtimedop), CODEEXEC_CALL(semctl),   CODEEXEC_CALL(msgget),
+    CODEEXEC_CALL(msgsnd),     CODEEXEC_CALL(msgrcv),   CODEEXEC_CALL(msgctl),
+    CODEEXEC_CALL(mq_open),    CODEEXEC_CALL(mq_unlink)};
+#undef CODEEXEC_CALL
 
 // For clone, whose lowest byte is a signal. CLONE_NEWTIME is in that byte and cannot be asked for.
 // CLONE_PARENT would make the new process a child of the supervisor, which watches the command.
@@ -112,39 +155,42 @@ constexpr std::uint32_t netlink_route = 0;
 constexpr std::uint32_t socket_type_bits = 15;      // the others are SOCK_CLOEXEC and the like
 constexpr std::uint32_t type_obsolete_packet = 10;  // turns AF_INET into AF_PACKET
 
-// Builds one filter: the answers, the looks at arguments, and the tree that leads to them.
+// Builds one filter: the answers, the looks at arguments, and the tree that leads to them. With
+// `rules` it describes them there as well: see explain_filter().
 class FilterBuilder {
  public:
-  explicit FilterBuilder(const FilterOptions& options) : options_(options) {}
+  FilterBuilder(const FilterOptions& options, std::vector<std::string>* rules)
+      : options_(options), rules_(rules) {}
 
   std::vector<sock_filter> build() {
     answers_.fill(allow_);
-    answer_all(process_calls, not_permitted_);
-    answer_all(ring_calls, not_permitted_);
-    answer_all(kernel_calls, not_permitted_);
-    answer_all(mount_calls, not_permitted_);
-    answer_all(machine_calls, not_permitted_);
+    note("KILL all: of another architecture, such as i386 by int 0x80");
+    answer_all(process_calls, not_permitted_, "memory, descriptors, calls of other processes");
+    answer_all(ring_calls, not_permitted_, "they make system calls that no filter sees");
+    answer_all(kernel_calls, not_permitted_, "parts of the kernel that no command needs");
+    answer_all(mount_calls, not_permitted_, "mounts, namespaces, files by a handle");
+    answer_all(machine_calls, not_permitted_, "the machine");
 #if defined(__x86_64__)
-    answer_all(x86_calls, not_permitted_);
+    answer_all(x86_calls, not_permitted_, "ports and tables of the processor");
 #endif
-    answer_all(absent_calls, absent_);
-    if (!options_.own_ipc) answer_all(ipc_calls, absent_);
+    answer_all(absent_calls, absent_, "programs take an older call, which can be looked at");
+    if (!options_.own_ipc)
+      answer_all(ipc_calls, absent_, "shared with others of this IPC namespace");
     const auto first = answers_.begin();
     std::fill(first + first_free_call, first + first_common_call, absent_);
     answers_[first_unknown_call] = absent_;
-    // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
-    // their own keeps them to the command's own processes.
-    if (options_.landlock_abi > 0 || options_.own_processes) answers_[SYS_ptrace] = allow_;
-    answers_[SYS_unshare] = look_at_unshare();
-    answers_[SYS_clone] = look_at_clone();
-    answers_[SYS_ioctl] = look_at_ioctl();
-    answers_[SYS_fcntl] = look_at_fcntl();
-    answers_[SYS_socket] = look_at_socket();
-    answers_[SYS_socketpair] = look_at_socketpair();
-    if (options_.network == Network::none && !options_.unix_sockets)
-      answers_[SYS_bind] = no_access_;
-    if (!options_.own_processes) answers_[SYS_prlimit64] = look_at_prlimit();
-    if (!options_.own_processes && options_.landlock_abi < 6) answers_[SYS_kill] = look_at_kill();
+    if (rules_)
+      note(concat("ENOSYS %-%, % and more: unknown numbers",
+                  {first_free_call, first_common_call - 1, first_unknown_call}));
+    answer(SYS_unshare, look_at_unshare(), "EPERM unshare: flags that make namespaces");
+    answer(SYS_clone, look_at_clone(), "EPERM clone: flags that make namespaces, CLONE_PARENT");
+    answer(SYS_ioctl, look_at_ioctl(), "EPERM ioctl: TIOCSTI, TIOCLINUX, TIOCSETD");
+    answer(SYS_fcntl, look_at_fcntl(), "EPERM fcntl: F_SETLEASE, F_SETDELEG");
+    answer_sockets();
+    if (!options_.own_processes)
+      answer(SYS_prlimit64, look_at_prlimit(), "EPERM prlimit64: to set limits of another process");
+    if (!options_.own_processes && options_.landlock_abi < 6)
+      answer(SYS_kill, look_at_kill(), "EPERM kill: of -1, which is everybody");
     if (options_.landlock_abi == 1 || options_.landlock_abi == 2) keep_files_from_truncation();
 
     tree(0, answers_.size());
@@ -155,9 +201,54 @@ class FilterBuilder {
   }
 
  private:
+  void note(std::string_view rule) {
+    if (rules_) add_words(*rules_, {rule});
+  }
+
+  void answer(unsigned call, FilterLabel label, std::string_view rule) {
+    answers_[call] = label;
+    note(rule);
+  }
+
   template <std::size_t N>
-  void answer_all(const unsigned (&calls)[N], FilterLabel answer) {
-    for (const unsigned call : calls) answers_[call] = answer;
+  void answer_all(const NamedCall (&calls)[N], FilterLabel label, const char* why) {
+    answer_all(calls, calls + N, label, why);
+  }
+
+  void answer_all(const NamedCall* call, const NamedCall* end, FilterLabel label, const char* why) {
+    std::string rule = label == absent_ ? "ENOSYS" : "EPERM";
+    for (; call != end; ++call) {
+      // For debuggers, strace and the leak check of the sanitizers. Landlock or a process table of
+      // their own keeps them to the command's own processes.
+      if (call->number == SYS_ptrace && (options_.landlock_abi > 0 || options_.own_processes))
+        continue;
+      answers_[call->number] = label;
+      if (rules_) append_all(rule, {" ", call->name});
+    }
+    if (rules_) note(concat("%: %", {rule, why}));
+  }
+
+  bool has_unix_sockets() const {
+    return options_.network == Network::host || options_.unix_sockets;
+  }
+
+  void answer_sockets() {
+    const bool host = options_.network == Network::host;
+    const bool none = options_.network == Network::none;
+    const std::string_view refused = host ? "EAFNOSUPPORT" : "EACCES";
+    const std::string_view families = host   ? " but AF_UNIX AF_INET AF_INET6 AF_NETLINK"
+                                      : none ? ""
+                                             : " but AF_INET AF_INET6, AF_NETLINK for routes";
+    const bool more = !host && has_unix_sockets();
+    answers_[SYS_socket] = look_at_socket();
+    answers_[SYS_socketpair] = look_at_socketpair();
+    if (none && !has_unix_sockets()) answer(SYS_bind, no_access_, "EACCES bind: all");
+    if (!rules_) return;
+    note(concat("% socket: all families%%%%",
+                {refused, families, more ? none ? " but" : "," : "", more ? " AF_UNIX" : "",
+                 none ? "" : "; AF_INET of SOCK_PACKET"}));
+    note(concat("% socketpair: all but AF_UNIX%",
+                {refused, has_unix_sockets() ? "" : " of SOCK_STREAM and SOCK_SEQPACKET"}));
   }
 
   // The lower half of an argument, which is all of it where the kernel takes an int.
@@ -201,7 +292,7 @@ class FilterBuilder {
   // that use pairs of connected sockets. build() refuses bind() there, as half of a pair could be
   // bound and take an abstract name from the host's programs.
   FilterLabel look_at_socket() {
-    const bool unix_sockets = options_.network == Network::host || options_.unix_sockets;
+    const bool unix_sockets = has_unix_sockets();
     if (options_.network == Network::none && !unix_sockets) return no_socket();
 
     FilterLabel next = no_socket();
@@ -268,11 +359,11 @@ class FilterBuilder {
   // Below ABI 3 Landlock asks for no right to write when a file is truncated without being opened
   // for writing.
   void keep_files_from_truncation() {
-    answers_[SYS_truncate] = no_access_;
-    answers_[call_openat2] = absent_;  // its flags are in memory
-    answers_[SYS_openat] = look_at_open_flags(2);
+    answer(SYS_truncate, no_access_, "EACCES truncate: all");
+    answer(call_openat2, absent_, "ENOSYS openat2: all");  // its flags are in memory
+    answer(SYS_openat, look_at_open_flags(2), "EACCES openat: O_TRUNC of files not to be written");
 #if defined(__x86_64__)
-    answers_[SYS_open] = look_at_open_flags(1);
+    answer(SYS_open, look_at_open_flags(1), "EACCES open: O_TRUNC of files not to be written");
 #endif
   }
 
@@ -305,6 +396,7 @@ class FilterBuilder {
   }
 
   FilterOptions options_;
+  std::vector<std::string>* rules_;  // or null
   FilterProgram program_ = {};
   FilterLabel allow_ = program_.answer(SECCOMP_RET_ALLOW);
   FilterLabel not_permitted_ = program_.answer(SECCOMP_RET_ERRNO | EPERM);
@@ -321,7 +413,13 @@ class FilterBuilder {
 inline namespace inner {
 
 std::vector<sock_filter> build_filter(const FilterOptions& options) {
-  return FilterBuilder(options).build();
+  return FilterBuilder(options, nullptr).build();
+}
+
+std::vector<std::string> explain_filter(const FilterOptions& options) {
+  std::vector<std::string> rules;
+  FilterBuilder(options, &rules).build();
+  return rules;
 }
 
 }  // namespace inner

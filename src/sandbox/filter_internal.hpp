@@ -94,6 +94,10 @@ struct FilterOptions {
 // Any thread may install it, after no_new_privs: it holds nothing but numbers.
 std::vector<sock_filter> build_filter(const FilterOptions& options);
 
+// What that filter refuses, from the same code, a line each: the error, the system calls, and after
+// a colon which of them or why. A call that is in no line is allowed.
+std::vector<std::string> explain_filter(const FilterOptions& options);
+
 }  // namespace inner
 
 #endif  // CODEEXEC_HAS_FILTER

@@ -48,6 +48,12 @@ inline constexpr int truncate_abi = 3;
 inline constexpr int ioctl_abi = 5;
 inline constexpr int scope_abi = 6;
 
+// What a rule grants, and where.
+struct NamedRule {
+  std::uint64_t rights;
+  std::string path;
+};
+
 // A ruleset while it is built.
 class Ruleset {
  public:
@@ -57,8 +63,11 @@ class Ruleset {
   // Keep the files of all rules open, for a second ruleset.
   void keep_files() { keep_ = true; }
 
-  // False and errno when there can be no such rule.
-  bool add(UniqueFd file, mode_t mode, std::uint64_t rights);
+  // Keep the paths of all rules.
+  void keep_names() { keep_names_ = true; }
+
+  // False and errno when there can be no such rule. `path` is that of the file.
+  bool add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::string& path);
 
   // The file that a path leads to, but not through a link at its end when `flags` is O_NOFOLLOW;
   // what is missing needs no rule.
@@ -72,6 +81,7 @@ class Ruleset {
 
   std::vector<LandlockRule> rules = {};
   std::list<UniqueFd> files = {};
+  std::vector<NamedRule> named = {};
 
  private:
   UniqueFd fd_ = UniqueFd();
@@ -79,6 +89,7 @@ class Ruleset {
   std::size_t size_ = 0;
   int error_ = 0;
   bool keep_ = false;
+  bool keep_names_ = false;
 };
 
 // The paths of what a directory holds, at most so many.

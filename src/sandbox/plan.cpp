@@ -101,6 +101,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
     return {};
   }
   if (state_.options.pid_namespace) ruleset.keep_files();
+  if (state_.options.explain) ruleset.keep_names();
   TreeGrants trees(ruleset);
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
@@ -113,6 +114,7 @@ Expected<void> SandboxPlanner::build_ruleset() {
   SandboxPlan& plan = state_.plan;
   plan.attributes = ruleset.attributes();
   plan.attributes_size = ruleset.size();
+  granted_ = std::move(ruleset.named);
   state_.rules = std::move(ruleset.rules);
   state_.rule_files = std::move(ruleset.files);
   plan.rules = state_.rules.data();
@@ -126,7 +128,7 @@ Expected<void> SandboxPlanner::add_grants(Ruleset& ruleset) {
   for (const SandboxGrant& grant : state_.grants) {
     UniqueFd file(above_standard_streams(::fcntl(grant.file.get(), F_DUPFD_CLOEXEC, 3)));
     const std::uint64_t rights = grant.writable ? writable_rights : readable_rights;
-    if (file && ruleset.add(std::move(file), grant.mode, rights)) continue;
+    if (file && ruleset.add(std::move(file), grant.mode, rights, grant.path)) continue;
     auto error = system_error(errno, "grants: %", {in_quotes(grant.given)});
     if (state_.options.mode == SandboxMode::strict) return error;
     state_.report.missing.push_back(error.error().message);
@@ -160,19 +162,23 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   plan.gid_map = state_.gid_map.c_str();
 }
 
-void SandboxPlanner::build_program() {
-  if (!filter) {
-    state_.plan.filter = nullptr;
-    state_.plan.filter_size = 0;
-    return;
-  }
+FilterOptions SandboxPlanner::filter_options() const {
   FilterOptions options;
   options.network = network;
   options.unix_sockets = state_.options.unix_sockets;
   options.landlock_abi = landlock_abi;
   options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
   options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
-  state_.filter = build_filter(options);
+  return options;
+}
+
+void SandboxPlanner::build_program() {
+  if (!filter) {
+    state_.plan.filter = nullptr;
+    state_.plan.filter_size = 0;
+    return;
+  }
+  state_.filter = build_filter(filter_options());
   state_.plan.filter = state_.filter.data();
   state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
 }

@@ -142,7 +142,7 @@ bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   return static_cast<bool>(fd_);
 }
 
-bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights) {
+bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::string& path) {
   if (!S_ISDIR(mode)) rights &= file_rights;
   LandlockRule rule;
   rule.rights = rights & attributes_.handled_fs;
@@ -153,6 +153,7 @@ bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights) {
     error_ = errno;
     return false;
   }
+  if (keep_names_) named.push_back({rule.rights, path});
   if (keep_) {
     rules.push_back(rule);
     files.push_back(std::move(file));
@@ -164,7 +165,7 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
   UniqueFd file(above_standard_streams(::open(path.c_str(), O_PATH | O_CLOEXEC | flags)));
   struct stat status {};
   if (file && ::fstat(file.get(), &status) == 0 && !S_ISLNK(status.st_mode))
-    add(std::move(file), status.st_mode, rights);
+    add(std::move(file), status.st_mode, rights, path);
 }
 
 }  // namespace inner

@@ -82,6 +82,8 @@ struct SandboxOptions {
   // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
   Limits limits = {};
+  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
+  bool explain = false;
 };
 
 // What is in force. Each name stands in exactly one of the two lists when the mode is not off:
@@ -104,6 +106,10 @@ struct SandboxReport {
   int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
+  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
+  // one name follow each other. Empty: nothing is enforced.
+  std::vector<std::string> rules = {};
 };
 
 // A policy, compiled once and applied in each child between clone and exec; the host itself is

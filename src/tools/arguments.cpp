@@ -1,4 +1,4 @@
-// The command line and --help.
+// The command line.
 
 #include "tools/options_internal.hpp"
 
@@ -49,34 +49,6 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
-
-// An option that is no setting of the server, and where it goes: one of the last three.
-struct Special {
-  char name[20];
-  bool Invocation::*flag;
-  std::optional<std::string> Invocation::*text;
-  std::vector<std::string> Invocation::*texts = nullptr;
-};
-
-constexpr Special specials[] = {{"--help", &Invocation::help, nullptr},
-                                {"--version", &Invocation::version, nullptr},
-                                {"--config", nullptr, &Invocation::config},
-                                {"--list-rules", &Invocation::list_rules, nullptr},
-                                {"--list-domains", &Invocation::list_domains, nullptr},
-                                {"--place", &Invocation::place, nullptr},
-                                {"--verify-audit", nullptr, &Invocation::verify_audit},
-                                {"--report", nullptr, nullptr, &Invocation::report},
-                                {"--output", nullptr, &Invocation::output},
-                                {"--replay", nullptr, &Invocation::replay},
-                                {"--sandbox-report", &Invocation::sandbox_report, nullptr},
-                                {"--doctor", &Invocation::doctor, nullptr},
-                                {"--places", &Invocation::places, nullptr},
-                                {"--places-remove", &Invocation::places_remove, nullptr},
-                                {"--json", &Invocation::json, nullptr},
-                                {"--client-config", nullptr, &Invocation::client_config},
-                                {"--write", nullptr, &Invocation::write},
-                                {"--run", nullptr, &Invocation::run},
-                                {"--check", nullptr, &Invocation::check}};
 
 // Such an option may be given once. Its word may be empty for --run and --check only.
 Expected<void> take_special(const Argument& argument, const Special& special,
@@ -201,8 +173,11 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   const bool lists = invocation.places || invocation.places_remove;
   if (lists && !(config.use & Option::engines))
     return wrong("execution_mode % makes no places to list", {config.execution_mode});
-  if (invocation.json && !lists && !invocation.replay)
-    return wrong("--json is for --places, --places-remove and --replay");
+  if (invocation.explain && !invocation.sandbox_report)
+    return wrong("--explain is for --sandbox-report");
+  if (invocation.json && !lists && !invocation.replay && !invocation.help_all &&
+      !invocation.explain)
+    return wrong("--json is for --places, --places-remove, --replay, --help-all and --explain");
   if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
   if (invocation.check && config.use == Option::users)
     return wrong("--check has no policy to ask with --profile");
@@ -221,8 +196,9 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Invocation invocation;
   Options given;
   for (const Argument& argument : *arguments) {
-    const Special* const special =
-        find_where(specials, [&](const Special& known) { return argument.name == known.name; });
+    const Special* const special = find_where(specials, [&](const Special& known) {
+      return argument.name == concat("--%", {Option::part(known.row, Option::name)});
+    });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
@@ -250,104 +226,6 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
                         {other->name});
   }
   return invocation;
-}
-
-}  // namespace inner
-
-namespace {
-
-// The words of a text in lines of at most 100 columns, each after `indent` blanks but the first.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result;
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const std::string_view word = take_part(text, ' ');
-    if (column > indent && column + 1 + word.size() > 100) {
-      append_all(result, "\n%", {std::string(indent, ' ')});
-      column = indent;
-    } else if (column > indent) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-  }
-  return result;
-}
-
-}  // namespace
-
-inline namespace inner {
-
-// Help is laid out in two columns; the second begins at column 34, or two blanks behind a long
-// name.
-std::string help_text() {
-  std::string text =
-      "codeexec-mcp " CODEEXEC_VERSION_STRING
-      " - runs commands for an AI agent, as an MCP server on stdin and stdout\n\n"
-      "usage: codeexec-mcp [options]                 serve until the input ends\n"
-      "       codeexec-mcp [options] --run COMMAND   run one command, print its result as JSON\n"
-      "                                              (exit status 0: succeeded, 1: failed,\n"
-      "                                              125: refused or not started)\n"
-      "       codeexec-mcp [options] --check COMMAND tell whether it would be refused, and why\n"
-      "                                              (exit status 0: allowed, 1: refused,\n"
-      "                                              3: a person must approve it)\n"
-      "       codeexec-mcp [options] --doctor        tell what commands need here and is missing\n"
-      "                                              (exit status 0: nothing, 1: something)\n"
-      "       codeexec-mcp --report FILE... --output PAGE.html   show what audit logs hold\n\n"
-      "options; each is also a key of the configuration file, with _ for -:\n";
-  const auto line = [&](std::string_view name, std::string_view value, std::string_view help) {
-    std::string left = concat("  --%%%", {name, value.empty() ? "" : " ", value});
-    left.resize(std::max<std::size_t>(left.size() + 2, 34), ' ');
-    append_all(text, "%%\n", {left, help});
-  };
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    line(option->part(Option::name), option->part(Option::value), option->part(Option::help));
-  text += "\non the command line only:\n";
-  std::string_view others =
-      "config\tFILE\tread options from a JSON object; the command line wins\n"
-      "run\tCOMMAND\trun one command instead of serving\n"
-      "check\tCOMMAND\tjudge one without running it; - reads JSON strings, one per line\n"
-      "list-rules\t\tprint what the sanitizer's rules refuse, and exit\n"
-      "list-domains\t\tprint the sets of names for --allow-domains, and exit\n"
-      "verify-audit\tFILE\tis an audit log as it was written? prints the bad lines\n"
-      "report\tFILE...\tshow audit logs as one page of HTML\n"
-      "output\tFILE\twhere that page goes (default: standard output)\n"
-      "replay\tFILE\trun the commands of an audit log again; prints what differs\n"
-      "sandbox-report\t\tprint what is in force and what is missing here, and exit\n"
-      "doctor\t\tthe same in lines; of containers: engine, image, limits and so on\n"
-      "client-config\tNAME\tprint what to put into the configuration of this MCP client\n"
-      "write\t[FILE]\tput it there, or into FILE, and show the difference\n"
-      "places\t\tlist our jobs or containers that are in the engine, and exit\n"
-      "places-remove\t\tthe same; removes those of servers that are gone\n"
-      "json\t\tprint these lists, and what --replay says, as JSON\n"
-      "place\t\ttake orders on stdin, as the far end of mode ssh or command\n"
-      "help\t\tprint this and exit\n"
-      "version\t\tprint the version and exit\n"sv;
-  while (!others.empty()) {
-    std::string_view row = take_part(others, '\n');
-    const std::string_view name = take_part(row, '\t');
-    const std::string_view value = take_part(row, '\t');
-    line(name, value, row);
-  }
-  std::string rules;
-  for (const RuleInfo& rule : Policy::rules())
-    append_all(rules, {rules.empty() ? "" : " ", rule.name});
-  return concat("%\nsanitizer rules, for --disable-rule:\n  %\n", {text, wrapped(rules, 2)});
-}
-
-std::string rules_text() {
-  constexpr std::size_t name_width = 22;
-  std::string text =
-      "The sanitizer's rules in the order of judgement, for --disable-rule. Those with a star "
-      "have\n"
-      "a pattern with --policy compat, too.\n\n";
-  for (const RuleInfo& rule : Policy::rules()) {
-    std::string left = concat({rule.compat ? "* " : "  ", rule.name});
-    left.resize(std::max(left.size() + 1, name_width), ' ');
-    append_all(text, "%%\n", {left, wrapped(rule.description, name_width)});
-  }
-  return text;
 }
 
 }  // namespace inner

@@ -149,6 +149,28 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
   return options;
 }
 
+}  // namespace inner
+
+namespace {
+
+// With read-only paths alone, commands may change all other paths. If they are confined, they may
+// change only the workspace, and nothing when that is one of the read-only paths itself.
+void add_implied_root(ServerConfig& config, bool confined) {
+  LocalOptions& local = config.local;
+  if (!confined) return local.roots.push_back({"/", Permission::write});
+  const std::string workspace = local.workspace.empty() ? "." : local.workspace;
+  const auto canonical = canonical_path(workspace);
+  for (const std::string& path : config.read_only) {
+    const auto other = canonical_path(path);
+    if (config.use == Option::local && canonical && other && *canonical == *other) return;
+  }
+  local.roots.push_back({workspace, Permission::write});
+}
+
+}  // namespace
+
+inline namespace inner {
+
 Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
   local.policy.enable_sudo = config.user.container.sudo;
@@ -169,13 +191,7 @@ Expected<void> settle_options(ServerConfig& config) {
                                                                 : SandboxMode::best_effort;
   const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
   local.workspace = workspace_of(config);
-  // With read-only paths alone, commands may change all other paths, or only the workspace if they
-  // are confined.
-  if (local.roots.empty() && !config.read_only.empty())
-    local.roots.push_back({!confined                 ? "/"
-                           : local.workspace.empty() ? "."
-                                                     : local.workspace,
-                           Permission::write});
+  if (local.roots.empty() && !config.read_only.empty()) add_implied_root(config, confined);
   for (const std::string& path : config.read_only) local.roots.push_back({path, Permission::read});
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)

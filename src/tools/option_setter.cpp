@@ -19,7 +19,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string_view Option::part(Part wanted) const {
+std::string_view Option::part(std::string_view row, Part wanted) {
   std::string_view left = row;
   for (int i = 0; i < wanted; ++i) take_part(left, '\n');
   return take_part(left, '\n');

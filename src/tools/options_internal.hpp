@@ -11,8 +11,8 @@
 //                                                           v   variables of this process give
 //                                          create_place() or create_user_containers()
 //
-// The command line is read first, and wins. --help prints the same table, and a test compares it
-// with the README.
+// The command line is read first, and wins. --help prints the same table; docs/options.md, the man
+// page and the completions of shells are made from it by docs/options.py.
 #pragma once
 
 #include "tools/tools.hpp"
@@ -130,6 +130,20 @@ struct Option {
     agents = containers | places,
     all = commands | users
   };
+  // What help lists an option under: the headings of groups in help.cpp, in their order.
+  enum Group : unsigned char {
+    location,
+    policy,
+    confinement,
+    limits,
+    environment,
+    background,
+    records,
+    contained,
+    elsewhere,
+    command_line  // on the command line only: `specials`
+  };
+  static constexpr bool often = true;
   // A variable that a value is written to, and how.
   struct Target {
     Kind kind;
@@ -141,20 +155,24 @@ struct Option {
   enum Part {
     name,       // of the command line; the configuration's key has `_` for `-`
     value,      // its name in --help; empty: it has none
-    help,       // for --help
+    usual,      // the default, in words
+    help,       // the first sentence for --help, all of it for --help-all
     other_key,  // of the configuration, that means the same
-    detail      // see Kind
+    detail      // see Kind; of a text: the values that there are, for the completions of shells
   };
-  std::string_view part(Part wanted) const;
+  std::string_view part(Part wanted) const { return part(row, wanted); }
+  static std::string_view part(std::string_view row, Part wanted);
   std::string key() const;
   Target target(ServerConfig& config) const;
 
   const char* row;
+  Group group;
   Where use;
   Kind kind;
-  std::uint16_t offset;  // in ServerConfig
+  std::uint16_t offset;          // in ServerConfig
+  bool is_often_needed = false;  // stands in --help
 
-  static const Option table[];  // in the order of --help
+  static const Option table[];  // in the order of help, group by group
   static const Option* end();   // of the table
 };
 
@@ -179,6 +197,7 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
 // The words of the command line that are not options of the table.
 struct Invocation {
   bool help = false;
+  bool help_all = false;
   bool version = false;
   std::optional<std::string> config = {};
   bool list_rules = false;
@@ -189,6 +208,7 @@ struct Invocation {
   std::optional<std::string> output = {};
   std::optional<std::string> replay = {};
   bool sandbox_report = false;
+  bool explain = false;
   bool doctor = false;
   bool places = false;
   bool places_remove = false;
@@ -202,12 +222,77 @@ struct Invocation {
   std::vector<std::string> words = {};
 };
 
+// An option that is no setting of the server, and where it goes: one of the last three.
+struct Special {
+  const char* row;  // as in Option
+  bool Invocation::*flag;
+  std::optional<std::string> Invocation::*text = nullptr;
+  std::vector<std::string> Invocation::*texts = nullptr;
+};
+
+inline constexpr Special specials[] = {
+    {"config\nFILE\n\nread options from a JSON object; the command line wins", nullptr,
+     &Invocation::config},
+    {"run\nCOMMAND\n\nrun one command instead of serving, and print its result as JSON. Exit "
+     "status 0: it succeeded; 1: it failed; 125: it was refused or not started",
+     nullptr, &Invocation::run},
+    {"check\nCOMMAND\n\nprint whether a command would be refused, and why, without running it. - "
+     "reads JSON strings from standard input, one per line. Exit status 0: allowed; 1: refused; 3: "
+     "a person must approve it",
+     nullptr, &Invocation::check},
+    {"client-config\nNAME\n\nprint what this MCP client needs to start this server with the "
+     "options beside it, and into which file that goes. NAME is claude-code, claude-desktop, "
+     "cursor, vscode, codex, gemini or massgen\n\n"
+     "claude-code, claude-desktop, cursor, vscode, codex, gemini, massgen",
+     nullptr, &Invocation::client_config},
+    {"write\n[FILE]\nthe client's own file\nput it there, or into FILE, and show the difference",
+     nullptr, &Invocation::write},
+    {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
+     "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
+     &Invocation::doctor},
+    {"sandbox-report\n\n\nprint as JSON what the sandbox enforces here and what is missing. Exit "
+     "status 0: nothing is missing; 1: something is",
+     &Invocation::sandbox_report},
+    {"explain\n\n\nwith --sandbox-report: print each rule of the sandbox. What commands may read "
+     "and write, which system calls are refused and with what error, namespaces and limits",
+     &Invocation::explain},
+    {"list-rules\n\n\nprint what the sanitizer's rules refuse", &Invocation::list_rules},
+    {"list-domains\n\n\nprint the sets of names for --allow-domains", &Invocation::list_domains},
+    {"verify-audit\nFILE\n\nprint the lines of an audit log that are not as they were written",
+     nullptr, &Invocation::verify_audit},
+    {"report\nFILE...\n\nshow audit logs as one page of HTML", nullptr, nullptr,
+     &Invocation::report},
+    {"output\nFILE\nstandard output\nwhere that page goes", nullptr, &Invocation::output},
+    {"replay\nFILE\n\nrun the commands of an audit log again, and print what differs", nullptr,
+     &Invocation::replay},
+    {"places\n\n\nlist our jobs, pods or containers that are in the engine", &Invocation::places},
+    {"places-remove\n\n\nthe same, and remove those of servers that are gone",
+     &Invocation::places_remove},
+    {"json\n\n\nprint these lists as JSON. So do --replay, --help-all and --sandbox-report "
+     "--explain",
+     &Invocation::json},
+    {"place\n\n\ntake orders on standard input, as the far end of a place. Modes ssh and command "
+     "start it",
+     &Invocation::place},
+    {"help\n\n\nprint the options that are needed most often", &Invocation::help},
+    {"help-all\n\n\nprint all options", &Invocation::help_all},
+    {"version\n\n\nprint the version", &Invocation::version},
+};
+
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
 
-std::string help_text();
+// --help, and --help-all.
+std::string help_text(bool all);
+
+// All options as JSON, one object for each, in the order of --help-all.
+std::string help_json();
 
 std::string rules_text();
+
+// Adds the words of a text to that of a list, and ends the line. Lines are broken before column 80;
+// those that follow begin after `indent` blanks.
+void add_wrapped(std::string& list, std::string_view text, std::size_t indent);
 
 // Replaces the library's name of an option, with which an error begins, by that of the program.
 // `container`: the error may be of ContainerOptions.

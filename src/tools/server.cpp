@@ -168,15 +168,37 @@ void warn_of_gaps(const SandboxReport& report) {
 
 std::string no_thread(int error) { return concat("cannot start a thread: %", {errno_text(error)}); }
 
+// --explain: the report and its rules under the names that these begin with.
+std::string explained(const SandboxReport& report) {
+  std::string text = concat("mode %, network %, Landlock ABI %\n",
+                            {name(report.mode), name(report.network), report.landlock_abi});
+  for (const std::string& feature : report.missing)
+    append_all(text, "missing: %\n", {printable(feature)});
+  if (report.rules.empty()) text += "there are no rules: nothing is enforced here\n";
+  std::string_view heading;
+  for (const std::string& rule : report.rules) {
+    std::string_view left = rule;
+    const std::string_view feature = take_part(left, ':');
+    if (feature != heading) append_all(text, "\n%\n", {printable(feature)});
+    heading = feature;
+    text += ' ';  // and the blank that the rule begins with
+    add_wrapped(text, printable(left), 4);
+  }
+  return text;
+}
+
 // --sandbox-report. The status is 1 if something is missing.
-int print_report(const SandboxReport& report) {
+int print_report(const SandboxReport& report, const Invocation& invocation) {
   Json object;
   set_member(object, "mode", name(report.mode));
   set_member(object, "network", name(report.network));
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
-  if (!print(object.dump() + "\n")) return fail(1, "cannot write to standard output");
+  if (invocation.explain) set_member(object, "rules", list_of(report.rules));
+  const bool as_text = invocation.explain && !invocation.json;
+  if (!print(as_text ? explained(report) : object.dump() + "\n"))
+    return fail(1, "cannot write to standard output");
   return report.missing.empty() ? 0 : 1;
 }
 
@@ -195,6 +217,18 @@ int run_once(const Executor& executor, const ServerConfig& config, const std::st
   return print_result(executor.run(command));
 }
 
+// A person who starts the server on a terminal would see nothing: it waits for a client's messages.
+void greet() {
+  if (::isatty(STDIN_FILENO) == 0) return;
+  std::fputs(
+      "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
+      "  codeexec-mcp --client-config claude-code --write   adds it to a client\n"
+      "  codeexec-mcp --run 'echo hello'                    tries it\n"
+      "  codeexec-mcp --help                                prints the options\n"
+      "It now waits for a client's messages. Ctrl-C ends it.\n",
+      stderr);
+}
+
 // Serves the tools that `add` adds.
 int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
           FunctionRef<Expected<void>(mcp::Server&)> add) {
@@ -207,6 +241,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
+  greet();
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
@@ -282,7 +317,8 @@ Expected<void> check_transcript(const ServerConfig& config, const Executor& exec
 
 // The options that print something and need no place for commands. Nothing: it is none of them.
 std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
-  if (invocation.help) return print(help_text()) ? 0 : 1;
+  if (invocation.help_all && invocation.json) return print(help_json()) ? 0 : 1;
+  if (invocation.help || invocation.help_all) return print(help_text(invocation.help_all)) ? 0 : 1;
   if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
   if (!invocation.report.empty()) return report(invocation.report, invocation.output);
@@ -322,6 +358,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
                                    !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
+  config.local.sandbox.explain = invocation.explain;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
   if (invocation.doctor && config.use == Option::kubernetes) {
     const std::string rights = kubernetes_rights(kubernetes_options(config));
@@ -351,7 +388,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   if (config.user.container.sudo && config.use == Option::local)
     warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
-  if (invocation.sandbox_report) return print_report(place->sandbox);
+  if (invocation.sandbox_report) return print_report(place->sandbox, invocation);
   if (invocation.doctor) return run_doctor(config, place);
   warn_of_gaps(place->sandbox);
   if (invocation.check) return check(executor, *invocation.check);

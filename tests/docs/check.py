@@ -553,8 +553,6 @@ def check_names():
                     wrong.append(f"{page.path}:{number}: {name}::{member}")
     report("each Class::member is in the header", "\n".join(wrong))
     status, told = run([MCP, "--help-all"])
-    if status:
-        status, told = run([MCP, "--help"])
     options = set(re.findall(r"--[a-z][a-z-]+", told)) | FOREIGN
     # The first column of the tables of docs/from-massgen.md has the names of others.
     wrong = []

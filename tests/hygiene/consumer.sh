@@ -63,11 +63,15 @@ mv "$OUT/stage" "$OUT/moved"
 cat > "$OUT/wanted" << 'FILES'
 ./bin/codeexec-mcp
 ./include/codeexec.hpp
+./share/bash-completion/completions/codeexec-mcp
 ./share/cmake/codeexec/codeexec-config-version.cmake
 ./share/cmake/codeexec/codeexec-config.cmake
 ./share/cmake/codeexec/codeexec-targets.cmake
+./share/fish/vendor_completions.d/codeexec-mcp.fish
 ./share/licenses/codeexec/LICENSE
+./share/man/man1/codeexec-mcp.1
 ./share/pkgconfig/codeexec.pc
+./share/zsh/site-functions/_codeexec-mcp
 FILES
 expect "package: these files are installed, and no others" diff "$OUT/wanted" "$OUT/installed"
 expect "package: the header is the header" cmp "$HEADER" "$OUT/moved/include/codeexec.hpp"

@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -600,4 +601,101 @@ TEST_CASE("W24: without Landlock's right to truncate the filter keeps files whol
   CHECK(size() == 0);
   unlink(path);
   close(file);
+}
+
+namespace {
+
+// A line of explain_filter(): an errno, system calls, and after a colon which of them or why.
+struct ExplainedRule {
+  std::string answer;
+  std::vector<std::string> calls;
+};
+
+ExplainedRule parsed_rule(const std::string& rule) {
+  ExplainedRule found;
+  std::string left = rule.substr(0, rule.find(": ")) + " ";
+  for (std::size_t end; (end = left.find(' ')) != std::string::npos; left.erase(0, end + 1)) {
+    if (found.answer.empty())
+      found.answer = left.substr(0, end);
+    else
+      found.calls.push_back(left.substr(0, end));
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("what is explained is what the program refuses, no more and no less") {
+  const std::map<std::string, std::uint32_t> errors = {
+      {"EPERM", eperm}, {"EACCES", eacces}, {"ENOSYS", enosys}, {"EAFNOSUPPORT", eafnosupport}};
+  // With arguments of zeros these are allowed.
+  const std::set<std::string> looked_at = {"unshare",   "clone", "ioctl",  "fcntl",
+                                           "prlimit64", "kill",  "openat", "open"};
+  for (const FilterOptions& options : all_options()) {
+    const std::vector<sock_filter> program = build_filter(options);
+    std::map<std::uint32_t, int> refused;
+    for (unsigned number = 0; number < 470; ++number)
+      if (number < (is_x86 ? 337U : 295U) || number >= 424)
+        ++refused[interpret(program, call_of(number))];
+    refused.erase(allow);
+    std::map<std::uint32_t, int> explained;
+    std::set<std::string> names;
+    for (const std::string& rule : explain_filter(options)) {
+      const ExplainedRule line = parsed_rule(rule);
+      if (line.answer == "KILL" || line.calls.at(0)[0] < 'A') continue;  // numbers
+      for (const std::string& call : line.calls) {
+        CHECK_MESSAGE(names.insert(call).second, call);
+        if (looked_at.count(call) == 0) ++explained[errors.at(line.answer)];
+      }
+    }
+    CHECK(explained == refused);
+  }
+}
+
+TEST_CASE("what is explained is what the kernel does") {
+  // With arguments that do no harm if they are let through.
+  const std::pair<const char*, long> calls[] = {{"process_vm_readv", SYS_process_vm_readv},
+                                                {"kcmp", SYS_kcmp},
+                                                {"io_uring_setup", 425},
+                                                {"bpf", SYS_bpf},
+                                                {"keyctl", SYS_keyctl},
+                                                {"mount", SYS_mount},
+                                                {"open_tree", 428},
+                                                {"delete_module", SYS_delete_module},
+                                                {"clone3", 435},
+                                                {"shmget", SYS_shmget},
+                                                {"mq_open", SYS_mq_open},
+                                                {"ptrace", SYS_ptrace},
+                                                {"bind", SYS_bind},
+                                                {"socket", SYS_socket},
+                                                {"socketpair", SYS_socketpair},
+                                                {"getpid", SYS_getpid},
+                                                {"openat", SYS_openat},
+                                                {"connect", SYS_connect}};
+  const std::map<std::string, int> errors = {
+      {"EPERM", EPERM}, {"EACCES", EACCES}, {"ENOSYS", ENOSYS}, {"EAFNOSUPPORT", EAFNOSUPPORT}};
+  for (const Network network : {Network::host, Network::none, Network::loopback}) {
+    FilterOptions options = with(network);
+    std::map<std::string, int> explained;
+    for (const std::string& rule : explain_filter(options)) {
+      const ExplainedRule line = parsed_rule(rule);
+      for (const std::string& call : line.calls)
+        if (errors.count(line.answer) == 1) explained[call] = errors.at(line.answer);
+    }
+    for (const auto& [name, number] : calls) {
+      CAPTURE(name);
+      const int answer = result(Filtered::yes, options, [number = number] {
+        return errno_of(number, -1L, 0L, 0L, 0L, 0L, 0L);
+      });
+      if (explained.count(name) == 1)
+        CHECK(answer == explained[name]);
+      else
+        CHECK(answer == result(Filtered::no, options, [number = number] {
+                return errno_of(number, -1L, 0L, 0L, 0L, 0L, 0L);
+              }));
+    }
+    CHECK(explained.count("bpf") == 1);
+    CHECK((explained.count("bind") == 1) == (network == Network::none));
+    CHECK(explained.count("ptrace") == 0);  // Landlock holds it
+  }
 }

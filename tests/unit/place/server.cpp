@@ -63,6 +63,15 @@ TEST_CASE("place: --doctor and --sandbox-report tell of it") {
   const ProcessResult report =
       run_program(server_options(workspace, {"--sandbox", "best-effort", "--sandbox-report"}));
   CHECK(parsed(report.out)["mode"] == Json("best_effort"));
+  CHECK(parsed(report.out)["rules"].is_null());
+  // The rules are those of the kernel there.
+  const ProcessResult explained =
+      run_program(server_options(workspace, {"--sandbox", "best-effort", "--limit-open-files", "77",
+                                             "--sandbox-report", "--explain"}));
+  if (parsed(report.out)["enforced"].size() > 0)
+    CHECK(has(explained.out, "RLIMIT_NOFILE of each process: 77"));
+  else
+    CHECK(has(explained.out, "there are no rules"));
 }
 
 TEST_CASE("place: the server brings an agent along") {

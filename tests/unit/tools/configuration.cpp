@@ -16,7 +16,6 @@ using support::ends;
 using support::has;
 using support::is_list;
 using support::is_number;
-using support::is_special;
 using support::key_of;
 using support::lines_of;
 using support::options_of_help;
@@ -259,7 +258,6 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   for (const auto& option : options_of_help()) {
     const std::string& name = option.first;
     const std::string& value = option.second;
-    if (is_special(name)) continue;
     CAPTURE(name);
     const auto by_name = wrong_by_name.find(name);
     const auto by_kind = wrong.find(value);

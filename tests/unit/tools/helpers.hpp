@@ -65,30 +65,18 @@ inline bool enforces(const codeexec::Json& report, const std::string& feature) {
   return false;
 }
 
-// The options of --help: name and what it calls the value ("" for none).
+// The options that a configuration file has, too: name and what help calls the value ("" for none).
 inline std::vector<std::pair<std::string, std::string>> options_of_help() {
-  const codeexec::ProcessResult help = run_program({"--help"});
+  const codeexec::ProcessResult help = run_program({"--help-all", "--json"});
   CHECK(help.exit_code == 0);
   CHECK(help.err == "");
   std::vector<std::pair<std::string, std::string>> options;
-  for (const std::string& line : lines_of(help.out)) {
-    if (!begins(line, "  --")) continue;
-    const std::size_t name_end = line.find(' ', 4);
-    const std::string name = line.substr(4, name_end - 4);
-    std::string value;
-    if (line[name_end + 1] != ' ')
-      value = line.substr(name_end + 1, line.find(' ', name_end + 1) - name_end - 1);
-    options.emplace_back(name, value);
-  }
+  const codeexec::Json rows = parsed(help.out);
+  for (const codeexec::Json& row : rows.items())
+    if (row["modes"].size() > 0)
+      options.emplace_back(row["option"].as_string(), row["value"].as_string());
+  CHECK(options.size() > 100);
   return options;
-}
-
-inline bool is_special(const std::string& name) {
-  return name == "config" || name == "run" || name == "check" || name == "list-rules" ||
-         name == "sandbox-report" || name == "verify-audit" || name == "doctor" || name == "help" ||
-         name == "version" || name == "place" || name == "places" || name == "places-remove" ||
-         name == "json" || name == "client-config" || name == "write" || name == "list-domains" ||
-         name == "report" || name == "output" || name == "replay";
 }
 
 inline std::string key_of(std::string name) {

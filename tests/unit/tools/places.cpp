@@ -146,7 +146,8 @@ TEST_CASE("places: uses that mean nothing") {
   check_refused(run_program({"--places"}), "execution_mode local makes no places to list");
   check_refused(run_program({"--places-remove", "--execution-mode", "ssh", "--place-host", "x"}),
                 "execution_mode ssh makes no places to list");
-  check_refused(run_program({"--json"}), "--json is for --places, --places-remove and --replay");
+  check_refused(run_program({"--json"}),
+                "--json is for --places, --places-remove, --replay, --help-all");
   check_refused(run_program({"--execution-mode", "docker", "--place-pool", "2"}),
                 "place_pool has no effect with execution_mode docker");
   check_refused(run_program({"--execution-mode", "slurm", "--place-pool", "1001"}),

@@ -113,6 +113,26 @@ TEST_CASE("--sandbox-report prints what is in force, and its status what is miss
   check_refused(run_program(run, place.path()), "read_only: sandbox strict: ");
 }
 
+TEST_CASE("--read-only of the workspace itself: commands may change nothing but their home") {
+  const TempDir place;
+  place.file("file", "x");
+  const std::string config =
+      place.file("c.json", R"({"read_only": ["."], "sandbox": "best_effort"})");
+  const Strings arguments = {"--config", config};
+  if (!enforces(report_of(arguments, place.path()), "filesystem")) {
+    MESSAGE("SKIPPED: no sandbox here");
+    return;
+  }
+  const Json read =
+      run_command("cat file; echo y > \"$HOME/f\" && cat \"$HOME/f\"", arguments, place.path());
+  CHECK(read["stdout"] == Json("xy\n"));
+  CHECK(run_command("echo y > file", arguments, place.path())["rule"] == Json("read-only"));
+  // By a variable that the policy cannot know.
+  CHECK(run_command("d=$(printf file); sh -c 'echo y > $0' $d", arguments,
+                    place.path())["success"] == Json(false));
+  CHECK(support::read_file(place / "file") == "x");
+}
+
 TEST_CASE("--read-only in a sandbox without allowed paths: the workspace is what may be changed") {
   const TempDir place;
   place.file("ro/file", "x");
