@@ -152,7 +152,7 @@ put() {
   shift
   cp "$@" "$folder/"
 }
-# What the documentation has for those who install by hand or by dpkg.
+
 man=$root/docs/codeexec-mcp.1
 completions=$root/docs/completions
 
@@ -162,8 +162,8 @@ archive() { # ARCH
   name=codeexec-mcp-$version-linux-$1
   put "$stage/$name" "$root/LICENSE" "$stage/THIRD-PARTY" "$out/bin/$1/codeexec-mcp"
   cp "$here/package.md" "$stage/$name/README.md"
-  [ ! -f "$man" ] || cp "$man" "$stage/$name/"
-  [ ! -d "$completions" ] || cp -R "$completions" "$stage/$name/"
+  cp "$man" "$stage/$name/"
+  put "$stage/$name/completions" "$completions"/*
   chmod -R u+w,go+rX,go-w "$stage/$name"
   tar -C "$stage" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
     --format=ustar -cf "$stage/$name.tar" "$name"
@@ -211,12 +211,15 @@ debian() { # ARCH
   esac
   tree=$stage/debian-$1
   put "$tree/usr/bin" "$out/bin/$1/codeexec-mcp"
-  mkdir -p "$tree/usr/share/doc/codeexec-mcp" "$tree/DEBIAN"
-  cat "$root/LICENSE" "$stage/THIRD-PARTY" > "$tree/usr/share/doc/codeexec-mcp/copyright"
-  if [ -f "$man" ]; then
-    mkdir -p "$tree/usr/share/man/man1"
-    gzip -9 -n -c "$man" > "$tree/usr/share/man/man1/codeexec-mcp.1.gz"
-  fi
+  share=$tree/usr/share
+  mkdir -p "$share/doc/codeexec-mcp" "$share/man/man1" "$share/bash-completion/completions" \
+    "$tree/DEBIAN"
+  cat "$root/LICENSE" "$stage/THIRD-PARTY" > "$share/doc/codeexec-mcp/copyright"
+  gzip -9 -n -c "$man" > "$share/man/man1/codeexec-mcp.1.gz"
+  cp "$completions/codeexec-mcp.bash" "$share/bash-completion/completions/codeexec-mcp"
+  put "$share/zsh/vendor-completions" "$completions/_codeexec-mcp"
+  put "$share/fish/vendor_completions.d" "$completions/codeexec-mcp.fish"
+  chmod -R u+w,go+rX,go-w "$tree"
   cat > "$tree/DEBIAN/control" << CONTROL
 Package: codeexec-mcp
 Version: $version

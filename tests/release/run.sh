@@ -79,7 +79,7 @@ begin_second_build() {
   ln -s "$OUT/first/tools" "$second/out/tools"
   for part in codeexec.hpp LICENSE examples/mcp_server.cpp docs/codeexec-mcp.1 docs/completions \
     .release; do
-    [ ! -e "$ROOT/$part" ] || cp -R "$ROOT/$part" "$second/$part"
+    cp -R "$ROOT/$part" "$second/$part"
   done
   # As a group of processes, which can be ended.
   (umask 077 && exec setsid env TZ=Pacific/Auckland \
@@ -154,10 +154,9 @@ for arch in x86_64 aarch64; do
   mkdir -p "$OUT/$arch"
   tar -C "$OUT/$arch" -xzf "$dist/$plain.tar.gz"
   tar -tzf "$dist/$plain.tar.gz" > "$OUT/listed"
-  has "$arch: the archive has the program and its licences" "$OUT/listed" \
-    "$plain/codeexec-mcp" "$plain/LICENSE" "$plain/THIRD-PARTY" "$plain/README.md"
-  [ ! -f "$ROOT/docs/codeexec-mcp.1" ] ||
-    has "$arch: the archive has the man page" "$OUT/listed" "$plain/codeexec-mcp.1"
+  has "$arch: the archive has the program, its licences and its pages" "$OUT/listed" \
+    "$plain/codeexec-mcp" "$plain/LICENSE" "$plain/THIRD-PARTY" "$plain/README.md" \
+    "$plain/codeexec-mcp.1" "$plain/completions/codeexec-mcp.bash"
   binary=$OUT/$arch/$plain/codeexec-mcp
   expect "$arch: the bill of materials is valid and names all parts" "$OUT/first/tools/bin/python" \
     -B "$OUT/bill.py" "$dist/$plain.cdx.json" "$binary" "$ROOT/codeexec.hpp" "$VERSION"
@@ -282,6 +281,10 @@ for pair in x86_64:amd64 aarch64:arm64; do
   dpkg-deb -f "$deb" Package Version Architecture > "$OUT/fields"
   has "Debian: the fields of $arch" "$OUT/fields" "Package: codeexec-mcp" "Version: $VERSION" \
     "Architecture: ${pair#*:}"
+  for page in man/man1/codeexec-mcp.1.gz bash-completion/completions/codeexec-mcp \
+    zsh/vendor-completions/_codeexec-mcp fish/vendor_completions.d/codeexec-mcp.fish; do
+    expect "Debian: $arch has $page" test -s "$OUT/tree/usr/share/$page"
+  done
   dpkg-deb -c "$deb" > "$OUT/listed"
   expect "Debian: the files of $arch belong to root" sh -c "! grep -v ' root/root ' '$OUT/listed'"
 done
