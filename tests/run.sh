@@ -28,6 +28,8 @@
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:
 #                  tests/portability
+#   --release      static programs and packages of a release, built with the compiler of ziglang and
+#                  installed each in its way, for about three minutes: tests/release
 #   --all          all of these; what CI runs, and what CI=true in the environment means. It also
 #                  counts how often the whole implementation is compiled, which has a limit
 #   --no-install   installs no packages of the system
@@ -45,7 +47,7 @@ CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 interop=maybe docker=no clusters=no kubernetes=no sanitizers=no compilers=no fuzz=no
-portability=no soak=no
+portability=no soak=no release=no
 install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -57,6 +59,7 @@ usage_error() {
 }
 everything() {
   interop=yes docker=yes clusters=yes sanitizers=yes compilers=yes portability=yes counted=yes
+  release=yes
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
@@ -108,6 +111,7 @@ for option; do
     --fuzz) fuzz=60 ;;
     --soak) soak=3600 ;;
     --portability) portability=yes ;;
+    --release) release=yes ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
     --docker) docker=yes ;;
@@ -124,7 +128,7 @@ for option; do
 done
 [ "$previous" != --only ] || add_sections ""
 if [ -n "$only" ]; then
-  interop=no sanitizers=no compilers=no fuzz=no portability=no soak=no
+  interop=no sanitizers=no compilers=no fuzz=no portability=no soak=no release=no
 fi
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
@@ -245,6 +249,11 @@ find_missing() {
     want g++-i686-linux-gnu has i686-linux-gnu-g++
     want g++-aarch64-linux-gnu has aarch64-linux-gnu-g++
     want qemu-user-static has qemu-aarch64-static
+  fi
+  if [ $release = yes ]; then
+    want qemu-user-static has qemu-aarch64-static
+    want nodejs has node
+    want npm has npm
   fi
   if [ $interop = yes ]; then
     want nodejs has node
@@ -446,7 +455,7 @@ give_engine() {
   esac
 }
 # Those that have one, when there is one.
-all_legs=" tests interop soak "
+all_legs=" tests interop soak release "
 engine_legs=$all_legs slurm_legs= kubernetes_legs=
 [ -z "${CODEEXEC_TEST_SLURM:-}" ] || slurm_legs=$all_legs
 [ -z "${CODEEXEC_TEST_KUBERNETES:-}" ] || kubernetes_legs=$all_legs
@@ -621,6 +630,13 @@ tell_wholes() {
   told whole 0
 }
 
+run_release() {
+  give_engine release
+  echo "== release: its programs and packages are built, installed and used"
+  script release env INTEROP="$build/interop" CODEEXEC_MCP="$build/codeexec-mcp" \
+    sh "$root/tests/release/run.sh"
+}
+
 # The soak uses half a processor and depends on no time, so it runs beside others.
 soaker=
 start_soak() {
@@ -700,6 +716,7 @@ leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH
 wait_for_builder
 [ $fuzz = no ] || run_fuzz
 [ $portability = no ] || run_portability
+[ $release = no ] || run_release
 [ $soak = no ] || finish_soak
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
