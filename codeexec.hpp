@@ -2928,6 +2928,7 @@ struct Tool {
   std::optional<bool> destructive = {};
   std::optional<bool> idempotent = {};
   std::optional<bool> open_world = {};
+  bool tasks = true;  // 2025-11-25: a client may run it as a task; false: such a call is an error
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
   // result with its text.
   Function<ToolResult(const Call&)> handler = {};
@@ -45445,7 +45446,7 @@ std::string listing_of(const Tool& tool, bool tasks) {
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())
     append_all(text, ",\"annotations\":{%}", {std::string_view(annotations).substr(1)});
-  if (tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
+  if (tasks && tool.tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
   text += '}';
   return text;
 }
@@ -46514,6 +46515,8 @@ void Session::on_call(Request&& received) {
   const bool asks_for_task = has_tasks(request) && request.params().find("task"sv);
   if (asks_for_task && !request.params()["task"sv].is_object())
     return fail(request, invalid_params, "Invalid params: task must be an object"sv);
+  if (asks_for_task && !call->entry->tool->tasks)
+    return fail(request, method_not_found, "This tool does not run as a task"sv);
   call->session = shared_from_this();
   call->tool = call->entry->tool;
   call->request_id = request.id.spelling;
@@ -50961,6 +50964,7 @@ namespace {
 using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
 // All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
+// A parameter is explained once: models pay for every byte.
 struct ToolRow {
   ToolHandler handler;
   const char* text;
@@ -50991,19 +50995,19 @@ constexpr ToolRow tool_rows[] = {
      "code\trequired\tThe code, or Markdown with fenced blocks.\n"
      "language\ttext\tOr markdown; default: guessed.\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
-     "idle_timeout\tseconds\tSeconds of silence that end it."},
+     "work_dir|cwd\ttext\tDefault: the workspace.\n"
+     "max_output\tfrom 1\n"
+     "idle_timeout\tseconds"},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
      "command\trequired\tFor {shell}\n"
-     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
+     "work_dir|cwd\ttext\tDefault: the workspace.\n"
      "timeout\tseconds\tSeconds; default: none.\n"
      "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
      "rows\tfrom 1\tOf it; default: 24.\n"
      "cols\tfrom 1\tDefault: 80.\n"
-     "idle_timeout\tseconds\tSeconds of silence that end it."},
+     "idle_timeout\tseconds"},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
@@ -51015,25 +51019,25 @@ constexpr ToolRow tool_rows[] = {
      "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
      "screen\ttruth\tInstead of the output, what its terminal shows now; wait_for then looks at "
      "that, once there is more than `since`.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}."},
+     "max_output\tfrom 1"},
     {get_background_shell_status,
      "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
      "command is running, stopped (exit code 0), failed or killed.\n"
-     "shell_id\trequired\tWhat start_background_shell gave."},
+     "shell_id\trequired"},
     {write_background_shell,
      "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
      "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
-     "shell_id\trequired\tWhat start_background_shell gave.\n"
+     "shell_id\trequired\n"
      "input\ttext\tThe text, as it is.\n"
      "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
      "and the like.\n"
      "close_input\ttruth\tIt then reads the end of its input.\n"
      "rows\tfrom 1\tAnother size for its terminal.\n"
-     "cols\tfrom 1\tAlso of it."},
+     "cols\tfrom 1"},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
      "started: SIGTERM, then SIGKILL.\n"
-     "shell_id\trequired\tWhat start_background_shell gave."},
+     "shell_id\trequired"},
     {list_background_shells,
      "list_background_shells\tList background commands\treads\tLists those that run, or ended "
      "lately."},
@@ -51115,6 +51119,7 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
     return result;
   };
   mcp::Tool tool;
+  tool.tasks = false;
   std::string_view head = take_part(text, '\n');
   tool.name = take_part(head, '\t');
   tool.title = take_part(head, '\t');
@@ -51135,6 +51140,7 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
     parameter.name = take_part(names, '|');
     parameter.other_name = names;
     set_kind(parameter, take_part(row, '\t'));
+    if (parameter.name == "timeout"sv) tool.tasks = true;  // it may take long
     parameter.description = filled(row);
   }
   return tool;

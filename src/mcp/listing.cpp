@@ -142,7 +142,7 @@ std::string listing_of(const Tool& tool, bool tasks) {
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())
     append_all(text, ",\"annotations\":{%}", {std::string_view(annotations).substr(1)});
-  if (tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
+  if (tasks && tool.tasks) text += ",\"execution\":{\"taskSupport\":\"optional\"}";
   text += '}';
   return text;
 }

@@ -145,6 +145,7 @@ struct Tool {
   std::optional<bool> destructive = {};
   std::optional<bool> idempotent = {};
   std::optional<bool> open_world = {};
+  bool tasks = true;  // 2025-11-25: a client may run it as a task; false: such a call is an error
   // Runs on one of the server's threads, several calls at a time. An exception becomes an error
   // result with its text.
   Function<ToolResult(const Call&)> handler = {};

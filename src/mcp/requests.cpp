@@ -177,6 +177,8 @@ void Session::on_call(Request&& received) {
   const bool asks_for_task = has_tasks(request) && request.params().find("task"sv);
   if (asks_for_task && !request.params()["task"sv].is_object())
     return fail(request, invalid_params, "Invalid params: task must be an object"sv);
+  if (asks_for_task && !call->entry->tool->tasks)
+    return fail(request, method_not_found, "This tool does not run as a task"sv);
   call->session = shared_from_this();
   call->tool = call->entry->tool;
   call->request_id = request.id.spelling;
