@@ -44506,14 +44506,8 @@ bool knows_tasks(const Json& capabilities);
 // A line on descriptor 2, unless that would block.
 void log_to_standard_error(std::string_view text);
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/protocol.cpp --------------------------------------------------------------------------------
 // Versions of the protocol, and how deep and heavy a value is.
-
-namespace mcp {
-namespace {
 
 // Calls `visit` with a value and all values inside of it, and their depth, which begins at 1, until
 // it returns false. Does not recurse, as a client may choose how deep the value is.
@@ -44570,14 +44564,8 @@ std::size_t weight_of(const Json& value) {
   return weight;
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/streams_internal.hpp ------------------------------------------------------------------------
 // Ids of requests, the lines that come in, the replies that go out.
-
-namespace mcp {
-namespace {
 
 // A request's id as it is echoed, and as it is looked up: 1 and "1" differ, 1 and 1.0 do not.
 struct Id {
@@ -44785,14 +44773,8 @@ struct Request {
   bool modern = false;                // its era
 };
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/ids.cpp -------------------------------------------------------------------------------------
 // Ids of requests, also of those that cannot be parsed.
-
-namespace mcp {
-namespace {
 
 bool is_whole(const Json& value) {
   return value.is_number() &&
@@ -44848,9 +44830,6 @@ void IdScanner::end_member() {
   member_.clear();
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/input.cpp -----------------------------------------------------------------------------------
 // Lines from the client.
 //
@@ -44860,9 +44839,6 @@ void IdScanner::end_member() {
 // next() looks for a newline after scanned_ and reads more if there is none. A line that grows
 // longer than the limit is skipped: its bytes go to the IdScanner and are dropped, until its
 // newline comes.
-
-namespace mcp {
-namespace {
 
 bool may_try_again(int error) {
   if (error == ENOMEM) ::poll(nullptr, 0, 1);
@@ -44968,14 +44944,8 @@ void LineReader::make_room() {
   end_ = rest;
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/output.cpp ----------------------------------------------------------------------------------
 // Lines to the client.
-
-namespace mcp {
-namespace {
 
 int start_own_thread(pthread_t& thread, Function<void()> run) {
   using Run = Function<void()>;
@@ -45126,14 +45096,8 @@ void Outbox::wait_for_client() {
   }
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/parameters.cpp ------------------------------------------------------------------------------
 // Parameters of tools: arguments are checked against them.
-
-namespace mcp {
-namespace {
 
 // The types in the order of Json::Kind: the name in a schema, and the words in a message.
 struct ParameterTypeWords {
@@ -45320,14 +45284,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
   return text;
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/listing.cpp ---------------------------------------------------------------------------------
 // Tools, as they are checked and listed.
-
-namespace mcp {
-namespace {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
@@ -45452,7 +45410,6 @@ std::string listing_of(const Tool& tool, bool tasks) {
 }
 
 }  // namespace
-}  // namespace mcp
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -45508,8 +45465,6 @@ std::string listing_of(const Tool& tool, bool tasks) {
 // `done` decides, under the call's mutex, which end it is: nothing is sent for a call once it is
 // set, by the thread that takes its answer for sending or by the one that cancels it. A call leaves
 // the table of open requests before its answer is sent, as the client may use the id again at once.
-
-namespace mcp {
 
 // What a handler may know of its call, which it may keep for longer than the session. The rest of a
 // call is an OpenCall: this type is public, so it has no member of an internal type.
@@ -45944,14 +45899,8 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   unsigned bad_lines_ = 0;       // in a row
 };
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/content.cpp ---------------------------------------------------------------------------------
 // Content of results, and what a tool sees of its call.
-
-namespace mcp {
-namespace {
 
 Json of_type(const char* type) {
   Json block;
@@ -46069,12 +46018,9 @@ Function<void(std::string_view, const Json&)> Call::announcer() const {
 
 std::size_t Call::max_result_bytes() const noexcept { return state_->max_result; }
 
-}  // namespace mcp
-
 // mcp/messages.cpp --------------------------------------------------------------------------------
 // Replies, errors and notifications as text.
 
-namespace mcp {
 namespace {
 
 void append_content(std::string& out, const ToolResult& result) {
@@ -46201,9 +46147,6 @@ void log_to_standard_error(std::string_view text) {
   write_to_pipe(2, line);
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/session.cpp ---------------------------------------------------------------------------------
 // The session: lines become messages.
 //
@@ -46220,9 +46163,6 @@ void log_to_standard_error(std::string_view text) {
 // again. A call that waits is dropped. A call that runs has its CancelToken cancelled; its handler
 // goes on until it notices, and its result is dropped. If the answer is being sent at the same
 // moment, finish() of the call lets one of the two win, and the other does nothing.
-
-namespace mcp {
-namespace {
 
 // messages ----
 
@@ -46343,14 +46283,8 @@ void Session::cancel(const Id& id) {
   if (was_waiting) call->request.batch.reset();
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/requests.cpp --------------------------------------------------------------------------------
 // The session: each request goes to the function that serves its method.
-
-namespace mcp {
-namespace {
 
 // ERAS
 //
@@ -46547,9 +46481,6 @@ void Session::on_call(Request&& received) {
   if (!problem.empty()) answer(call, ToolResult::error(problem));
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/questions.cpp -------------------------------------------------------------------------------
 // The session: what handlers ask the person at the client.
 //
@@ -46566,9 +46497,6 @@ void Session::on_call(Request&& received) {
 // nothing may be sent for it, until the retry gives it a new one. The requestState is random, so
 // only the client that was asked can know it, and good for one answer. A retry without the answer
 // is asked again.
-
-namespace mcp {
-namespace {
 
 constexpr std::string_view question_name = "question";  // in inputRequests and inputResponses
 
@@ -46780,14 +46708,8 @@ void Session::on_retry(Request&& request) {
   if (!again.empty()) reply(request, again);
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/listeners.cpp -------------------------------------------------------------------------------
 // The session: news for clients that listen.
-
-namespace mcp {
-namespace {
 
 // A session keeps its tools, and a tool may keep this function: it must not keep the session.
 Function<void(std::string_view, const Json&)> OpenCall::announcer() const {
@@ -46872,9 +46794,6 @@ void Listeners::announce(std::string_view uri, const Json& data) {
   }
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/tasks.cpp -----------------------------------------------------------------------------------
 // The session: calls that take long become tasks. Both eras have them, in one table.
 //
@@ -46895,9 +46814,6 @@ void Listeners::announce(std::string_view uri, const Json& data) {
 //
 //   tools/call with `task` --> {"task":{"taskId":...}} at once; each change is notified
 //   tasks/get: the state; tasks/result: waits for the end, then what the call would have given
-
-namespace mcp {
-namespace {
 
 constexpr std::string_view cancelled_outcome = "cancelled";
 
@@ -47171,9 +47087,6 @@ void Session::on_task_list(Request&& request) {
   reply(request, concat("{\"tasks\":[%]}", {tasks}));
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/replies.cpp ---------------------------------------------------------------------------------
 // The session: how calls are answered, and how their progress is reported.
 //
@@ -47185,9 +47098,6 @@ void Session::on_task_list(Request&& request) {
 //     or content that breaks it
 //   nested too deeply               a result that says so, for the model
 //   longer than max_reply           a result that says so, for the model
-
-namespace mcp {
-namespace {
 
 std::string progress_text(std::string_view token, double progress, std::optional<double> total,
                           std::string_view message, std::string_view meta) {
@@ -47351,14 +47261,8 @@ void Replies::log(std::string_view text) {
   }
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/threads.cpp ---------------------------------------------------------------------------------
 // The pool: the threads of a session, as session_internal.hpp draws them.
-
-namespace mcp {
-namespace {
 
 // the pool ----
 
@@ -47612,14 +47516,8 @@ int Pool::start() {
   return error;
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/serving.cpp ---------------------------------------------------------------------------------
 // The session: its beginning, the tasks of its threads, its end.
-
-namespace mcp {
-namespace {
 
 // Reads and serves messages until the input ends or the watch has given the place away. Answers of
 // the reader go out together: after the last message that has been received.
@@ -47712,14 +47610,8 @@ Expected<void> Session::run(const CancelToken& stop) {
   return {};
 }
 
-}  // namespace
-}  // namespace mcp
-
 // mcp/server.cpp ----------------------------------------------------------------------------------
 // The server, and the streams it moves out of the way.
-
-namespace mcp {
-namespace {
 
 // Moves descriptors 0 and 1 away while the server speaks through them, and back again.
 class MovedStreams {
@@ -47811,13 +47703,10 @@ Expected<void> Server::serve(const CancelToken& stop) {
   return result;
 }
 
-}  // namespace mcp
-
 // mcp/schema.cpp ----------------------------------------------------------------------------------
 // Values checked against a JSON Schema, member by member and item by item. The check ends at the
 // first place that does not match. It recurses: schemas and results have a bounded depth.
 
-namespace mcp {
 namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {

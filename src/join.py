@@ -7,8 +7,8 @@ python3 src/join.py --only SECTION...  prints a header of these sections and of 
 
 src/frame.hpp includes every part. A part stands in place of its #include, once, below what it
 includes itself. Each half of the header opens the namespaces once, and what the parts share
-(`inline namespace inner`) becomes unnamed, as nothing outside of the header may use it. An unnamed
-namespace that is closed and opened again at once stays open."""
+(`inline namespace inner`) becomes unnamed, as nothing outside of the header may use it. A namespace
+that is closed and opened again at once stays open."""
 import pathlib
 import re
 import sys
@@ -21,7 +21,7 @@ OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
 DROPPED = [*CLOSING, "#pragma once"]
 SHARED = {"inline namespace inner {": "namespace {", "}  // namespace inner": "}  // namespace"}
-REOPENED = re.compile(r"^}  // namespace\n((?:\n|//.*\n)*)namespace {\n", re.M)
+REOPENED = re.compile(r"^}  // namespace(| \w+)\n((?:\n|//.*\n)*)namespace\1 {\n", re.M)
 ONLY = "// with --only: "  # begins a line of the frame that a header of some sections has
 
 
@@ -83,7 +83,9 @@ def joined(named):
     missing = sorted({str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done)
     if missing and wanted == set(needs):
         fail(f"src/frame.hpp does not include src/{missing[0]}: add its line there")
-    text = REOPENED.sub(r"\1", "\n".join(lines))
+    text, again = "\n".join(lines), True
+    while again:  # an outer namespace that stays open brings inner ones together
+        text, again = REOPENED.subn(r"\2", text)
     return re.sub(r"\n{3,}", "\n\n", text) + "\n"
 
 

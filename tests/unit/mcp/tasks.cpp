@@ -349,6 +349,21 @@ TEST_CASE("2025-11-25: tasks are bounded, and what is wrong is refused") {
   CHECK(answered == 64);
 }
 
+TEST_CASE("2025-11-25: a tool may be none that runs as a task") {
+  codeexec::mcp::Tool tool;
+  tool.name = "short";
+  tool.tasks = false;
+  tool.handler = [](const Call&) { return ToolResult::text("done"); };
+  Legacy client({tool});
+  const Json tools = client.talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  for (const Json& listed : tools["result"]["tools"].items())
+    CHECK((listed.find("execution") == nullptr) == (listed["name"] == Json("short")));
+  CHECK(code_of(client.call("short")) == -32601);
+  CHECK(text_of(client.talk.ask(
+            R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"short"}})")) ==
+        "done");
+}
+
 TEST_CASE("before 2025-11-25 there are no tasks") {
   Talk talk;
   CHECK(talk.initialize()["result"]["capabilities"].find("tasks") == nullptr);
