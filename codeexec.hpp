@@ -21225,11 +21225,12 @@ struct CloneArguments {
 // the call on an empty stack, which no function of C++ can do, and calls `function`. libc's clone()
 // is not used: musl's refuses CLONE_CHILD_CLEARTID, and ThreadSanitizer replaces it. A pid or a
 // negative errno.
+//
+// clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS, and
+// child_tid, which is words[3]. Their order is the processor's.
+#if defined(__x86_64__) && !defined(__ILP32__)
 CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
                                        int (*function)(void*), void* argument) {
-  // clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS,
-  // and child_tid, which is words[3]. Their order is the processor's.
-#if defined(__x86_64__) && !defined(__ILP32__)
   long result = number;
   register std::uintptr_t child_tid asm("r10") = words[3];
   register int (*child_function)(void*) asm("r8") = function;
@@ -21248,7 +21249,10 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
         "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
   return result;
+}
 #elif defined(__i386__)
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   (void)argument;  // lies on the child's stack
   long result = number;
   asm volatile(
@@ -21263,7 +21267,10 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
       : "b"(words[0]), "c"(words[1]), "d"(words[2]), "S"(function), "D"(words[3])
       : "memory", "cc");
   return result;
+}
 #elif defined(__aarch64__)
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   register std::uintptr_t result asm("x0") = words[0];
   register std::uintptr_t second asm("x1") = words[1];
   register std::uintptr_t third asm("x2") = words[2];
@@ -21284,15 +21291,18 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
       : "r"(second), "r"(third), "r"(child_tid), "r"(child_function), "r"(child_argument), "r"(call)
       : "memory", "cc");
   return static_cast<long>(result);
+}
 #else
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   // Other processors have no sandbox, and only its supervisor looks at what is cleared at the end.
   if (number != SYS_clone) return -ENOSYS;
   const int pid = ::clone(function, reinterpret_cast<void*>(words[1]),
                           static_cast<int>(words[0]) & ~CLONE_CHILD_CLEARTID, argument,
                           reinterpret_cast<int*>(words[2]));
   return pid < 0 ? -errno : pid;
-#endif
 }
+#endif
 
 // The older call. Kernels before Linux 5.3 know no clone3, nor does qemu-user, and a container's
 // filter may refuse it, as it cannot look into its arguments.
@@ -27155,6 +27165,8 @@ class Capture {
   // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
   Capture(std::size_t max_bytes, std::size_t head_bytes);
   void add(std::string_view bytes);
+  // Adds what one readv() gives, at most `most` bytes, without a copy. Its result, and errno.
+  ssize_t read_from(int fd, std::size_t most);
   std::uint64_t total_bytes() const noexcept { return total_; }
 
   // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is
@@ -27284,6 +27296,23 @@ std::size_t Capture::contiguous(std::size_t position) const noexcept {
 std::uint64_t Capture::tail_begin() const noexcept {
   if (total_ <= max_bytes_) return std::min<std::uint64_t>(total_, head_size_);
   return total_ - (max_bytes_ - head_size_);
+}
+
+// A flood is read as fast as if it were thrown away.
+ssize_t Capture::read_from(int fd, std::size_t most) {
+  // A read of 64 KiB lies in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
+  iovec pieces[most_pieces];
+  int count = 0;
+  for (std::size_t planned = 0; planned < most && count < most_pieces; ++count) {
+    std::size_t size = most - planned;
+    pieces[count].iov_base = room(total_ + planned, size);
+    pieces[count].iov_len = size;
+    planned += size;
+  }
+  const ssize_t size = ::readv(fd, pieces, count);
+  if (size > 0) total_ += static_cast<std::uint64_t>(size);
+  return size;
 }
 
 void Capture::add(std::string_view bytes) {
@@ -27854,6 +27883,7 @@ struct Process::State {
     std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
+    void write(std::string_view bytes, std::uint64_t most);  // `most` for the whole file
   };
 
   struct Output {
@@ -27960,11 +27990,9 @@ struct Process::State {
   void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
   short events_of(const std::vector<pollfd>& set, Slot slot) const;
   void output_event(Output& output, short events, ReadBuffer& buffer, Clock::time_point now);
-  ssize_t read_in_place(Output& output);
   void keep_output(Output& output, std::string_view bytes);
   void end_output(Output& output);
   void spill(Output& output, std::string_view bytes);
-  void write_spill(Output& output, std::string_view bytes);
   bool more_input();
   void feed_input();
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
@@ -28466,8 +28494,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
     const bool direct = reads_in_place && !spills && output.capture.keeps_only_end(buffer_size);
-    const ssize_t size =
-        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
+    ssize_t size = 0;
+    if (direct) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      size = output.capture.read_from(output.pipe.get(), buffer_size);
+    } else {
+      size = ::read(output.pipe.get(), buffer.data(), most);
+    }
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     // A terminal that no program has open any more fails so. It stays open: closing it would end
@@ -28489,26 +28522,6 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     else if (static_cast<std::size_t>(size) < most)
       return;
   }
-}
-
-// Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
-// as fast as if it were thrown away.
-ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 4;
-  Capture& capture = output.capture;
-  iovec pieces[most_pieces];
-  int count = 0;
-  const std::lock_guard<std::mutex> lock(mutex);
-  for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
-    std::size_t size = buffer_size - planned;
-    pieces[count].iov_base = capture.room(capture.total_ + planned, size);
-    pieces[count].iov_len = size;
-    planned += size;
-  }
-  const ssize_t size = ::readv(output.pipe.get(), pieces, count);
-  if (size > 0) capture.total_ += static_cast<std::uint64_t>(size);
-  return size;
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
@@ -28557,31 +28570,29 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
-                         [&](std::string_view piece) { write_spill(output, piece); });
+                         [&](std::string_view piece) { file.write(piece, options.max_spill); });
   }
-  write_spill(output, bytes);
+  file.write(bytes, options.max_spill);
 }
 
-void Process::State::write_spill(Output& output, std::string_view bytes) {
-  Spill& file = output.spill;
-  if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
+void Process::State::Spill::write(std::string_view bytes, std::uint64_t most) {
+  if (!file) return;
+  const std::uint64_t room = most - std::min(most, written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = write_to_file(file.file.get(), bytes);
+    const ssize_t size = write_to_file(file.get(), bytes);
     if (size < 0) {
-      file.problem =
-          concat("output file % is not complete: %", {in_quotes(file.path), errno_text(errno)});
-      return file.file.reset();
+      problem = concat("output file % is not complete: %", {in_quotes(path), errno_text(errno)});
+      return file.reset();
     }
-    file.written += static_cast<std::uint64_t>(size);
+    written += static_cast<std::uint64_t>(size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  file.problem = concat("output file % is not complete: max_spill is % bytes",
-                        {in_quotes(file.path), options.max_spill});
-  file.file.reset();
+  problem =
+      concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
+  file.reset();
 }
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,
@@ -45605,8 +45616,14 @@ class Questions {
 // ended and others need its place.
 class Tasks {
  public:
+  Tasks(Outbox& outbox, const ServerOptions& options) : outbox_(outbox), options_(options) {}
+
   // Gives the call the id of a task. False: there is no place.
   bool add(const CallPtr& call);
+
+  // Adds a call of 2025-11-25 and answers its request with the task, before the call begins. False:
+  // there is no place.
+  bool begin(const CallPtr& call);
 
   void remove(const OpenCall& call);
 
@@ -45628,8 +45645,8 @@ class Tasks {
   // Whether the task has ended. If not, the request waits for that; `id` stays if it cannot.
   bool await(const CallPtr& call, Id& id);
 
-  // The reply to a request for the result of a task that has ended.
-  std::string reply(const Id& id, const OpenCall& call);
+  // Answers a request for the result of a task that has ended.
+  void send_result(const Id& id, const OpenCall& call);
 
   // Of the requests that wait.
   bool has_request(const Id& id);
@@ -45643,7 +45660,9 @@ class Tasks {
   void drop_expired();
   std::vector<Id> take_requests(const OpenCall& call);
 
-  std::mutex mutex_;
+  Outbox& outbox_;
+  const ServerOptions& options_;
+  std::mutex mutex_ = {};
   std::vector<CallPtr> tasks_ = {};                    // the oldest first
   std::vector<std::pair<Id, CallPtr>> requests_ = {};  // that wait for the end of a task
 };
@@ -45860,9 +45879,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_task_cancel(Request&& request);
   void on_task_result(Request&& request);
   void on_task_list(Request&& request);
-  bool begin_task(const CallPtr& call);
   void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
-  void send_result(const Id& id, const OpenCall& call);
   CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
@@ -45887,7 +45904,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   const int out_fd_;
   Pool pool_{*this, options_};
   Questions questions_ = {};
-  Tasks tasks_ = {};
+  Tasks tasks_{outbox_, options_};
   Listeners listeners_{outbox_, options_};
   std::atomic<unsigned> asked_{0};           // requests of ours
   std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
@@ -46466,7 +46483,7 @@ void Session::on_call(Request&& received) {
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
-  if (asks_for_task && !begin_task(call))
+  if (asks_for_task && !tasks_.begin(call))
     return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
                              (tasks || asks_for_task ? task_envelope + server_info_.size() : 0);
@@ -46916,11 +46933,29 @@ void Tasks::remove_request(const Id& id) {
   if (found != requests_.end()) requests_.erase(found);
 }
 
-std::string Tasks::reply(const Id& id, const OpenCall& call) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (call.outcome == cancelled_outcome)
-    return error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
-  return concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+bool Tasks::begin(const CallPtr& call) {
+  if (!add(call)) return false;
+  call->task = call->hidden = true;
+  outbox_.send(reply_text(call->request.id.spelling,
+                          concat("{\"task\":{%}}", {describe(*call, std::string())})) +
+               '\n');
+  return true;
+}
+
+// An id that is longer than that of the call may not fit.
+void Tasks::send_result(const Id& id, const OpenCall& call) {
+  std::string text;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (call.outcome == cancelled_outcome)
+      text = error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+    else
+      text = concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+  }
+  if (text.size() >= options_.max_reply)
+    text =
+        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  outbox_.send(std::move(text) + '\n');
 }
 
 // A text in JSON cannot have the name of a member and its colon: the first one is the member.
@@ -46986,33 +47021,13 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
-// Answers the request of a call of the legacy era with a task, before the call begins. False: there
-// is no place for one.
-bool Session::begin_task(const CallPtr& call) {
-  if (!tasks_.add(call)) return false;
-  call->task = call->hidden = true;
-  outbox_.send(reply_text(call->request.id.spelling,
-                          concat("{\"task\":{%}}", {tasks_.describe(*call, std::string())})) +
-               '\n');
-  return true;
-}
-
-// Tells a client of the legacy era; `requests` have waited for the end.
+// Reports it to a client of the legacy era; `requests` have waited for the end.
 void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
   if (call.request.modern) return;
   outbox_.offer(
       concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
              {tasks_.describe(call, questions_.question_of(call))}));
-  for (const Id& id : requests) send_result(id, call);
-}
-
-// An id that is longer than that of the call may not fit.
-void Session::send_result(const Id& id, const OpenCall& call) {
-  std::string text = tasks_.reply(id, call);
-  if (text.size() >= options_.max_reply)
-    text =
-        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
-  outbox_.send(std::move(text) + '\n');
+  for (const Id& id : requests) tasks_.send_result(id, call);
 }
 
 // Null, and the request is answered: there is no such task.
@@ -47070,7 +47085,7 @@ void Session::on_task_result(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   if (tasks_.await(call, request.id)) {
-    send_result(request.id, *call);
+    tasks_.send_result(request.id, *call);
   } else if (!request.id.spelling.empty()) {
     fail(request, internal_error,
          concat("Too many requests wait for tasks: at most %", {most_result_requests}));
@@ -50165,7 +50180,7 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// One side of the size that a call asks for. Whoever takes it checks it.
+// One side of the size that a call asks for. The terminal checks it.
 int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
   const Json& value = call.argument(name);
   return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))

@@ -194,7 +194,7 @@ void Session::on_call(Request&& received) {
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
-  if (asks_for_task && !begin_task(call))
+  if (asks_for_task && !tasks_.begin(call))
     return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
                              (tasks || asks_for_task ? task_envelope + server_info_.size() : 0);

@@ -205,8 +205,14 @@ class Questions {
 // ended and others need its place.
 class Tasks {
  public:
+  Tasks(Outbox& outbox, const ServerOptions& options) : outbox_(outbox), options_(options) {}
+
   // Gives the call the id of a task. False: there is no place.
   bool add(const CallPtr& call);
+
+  // Adds a call of 2025-11-25 and answers its request with the task, before the call begins. False:
+  // there is no place.
+  bool begin(const CallPtr& call);
 
   void remove(const OpenCall& call);
 
@@ -228,8 +234,8 @@ class Tasks {
   // Whether the task has ended. If not, the request waits for that; `id` stays if it cannot.
   bool await(const CallPtr& call, Id& id);
 
-  // The reply to a request for the result of a task that has ended.
-  std::string reply(const Id& id, const OpenCall& call);
+  // Answers a request for the result of a task that has ended.
+  void send_result(const Id& id, const OpenCall& call);
 
   // Of the requests that wait.
   bool has_request(const Id& id);
@@ -243,7 +249,9 @@ class Tasks {
   void drop_expired();
   std::vector<Id> take_requests(const OpenCall& call);
 
-  std::mutex mutex_;
+  Outbox& outbox_;
+  const ServerOptions& options_;
+  std::mutex mutex_ = {};
   std::vector<CallPtr> tasks_ = {};                    // the oldest first
   std::vector<std::pair<Id, CallPtr>> requests_ = {};  // that wait for the end of a task
 };
@@ -460,9 +468,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_task_cancel(Request&& request);
   void on_task_result(Request&& request);
   void on_task_list(Request&& request);
-  bool begin_task(const CallPtr& call);
   void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
-  void send_result(const Id& id, const OpenCall& call);
   CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
@@ -487,7 +493,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   const int out_fd_;
   Pool pool_{*this, options_};
   Questions questions_ = {};
-  Tasks tasks_ = {};
+  Tasks tasks_{outbox_, options_};
   Listeners listeners_{outbox_, options_};
   std::atomic<unsigned> asked_{0};           // requests of ours
   std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered

@@ -138,11 +138,29 @@ void Tasks::remove_request(const Id& id) {
   if (found != requests_.end()) requests_.erase(found);
 }
 
-std::string Tasks::reply(const Id& id, const OpenCall& call) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (call.outcome == cancelled_outcome)
-    return error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
-  return concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+bool Tasks::begin(const CallPtr& call) {
+  if (!add(call)) return false;
+  call->task = call->hidden = true;
+  outbox_.send(reply_text(call->request.id.spelling,
+                          concat("{\"task\":{%}}", {describe(*call, std::string())})) +
+               '\n');
+  return true;
+}
+
+// An id that is longer than that of the call may not fit.
+void Tasks::send_result(const Id& id, const OpenCall& call) {
+  std::string text;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (call.outcome == cancelled_outcome)
+      text = error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+    else
+      text = concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
+  }
+  if (text.size() >= options_.max_reply)
+    text =
+        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  outbox_.send(std::move(text) + '\n');
 }
 
 // A text in JSON cannot have the name of a member and its colon: the first one is the member.
@@ -208,33 +226,13 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
-// Answers the request of a call of the legacy era with a task, before the call begins. False: there
-// is no place for one.
-bool Session::begin_task(const CallPtr& call) {
-  if (!tasks_.add(call)) return false;
-  call->task = call->hidden = true;
-  outbox_.send(reply_text(call->request.id.spelling,
-                          concat("{\"task\":{%}}", {tasks_.describe(*call, std::string())})) +
-               '\n');
-  return true;
-}
-
-// Tells a client of the legacy era; `requests` have waited for the end.
+// Reports it to a client of the legacy era; `requests` have waited for the end.
 void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
   if (call.request.modern) return;
   outbox_.offer(
       concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
              {tasks_.describe(call, questions_.question_of(call))}));
-  for (const Id& id : requests) send_result(id, call);
-}
-
-// An id that is longer than that of the call may not fit.
-void Session::send_result(const Id& id, const OpenCall& call) {
-  std::string text = tasks_.reply(id, call);
-  if (text.size() >= options_.max_reply)
-    text =
-        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
-  outbox_.send(std::move(text) + '\n');
+  for (const Id& id : requests) tasks_.send_result(id, call);
 }
 
 // Null, and the request is answered: there is no such task.
@@ -292,7 +290,7 @@ void Session::on_task_result(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   if (tasks_.await(call, request.id)) {
-    send_result(request.id, *call);
+    tasks_.send_result(request.id, *call);
   } else if (!request.id.spelling.empty()) {
     fail(request, internal_error,
          concat("Too many requests wait for tasks: at most %", {most_result_requests}));

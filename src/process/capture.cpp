@@ -51,6 +51,23 @@ std::uint64_t Capture::tail_begin() const noexcept {
   return total_ - (max_bytes_ - head_size_);
 }
 
+// A flood is read as fast as if it were thrown away.
+ssize_t Capture::read_from(int fd, std::size_t most) {
+  // A read of 64 KiB lies in two blocks at most, and in two parts when the ring begins again.
+  constexpr int most_pieces = 4;
+  iovec pieces[most_pieces];
+  int count = 0;
+  for (std::size_t planned = 0; planned < most && count < most_pieces; ++count) {
+    std::size_t size = most - planned;
+    pieces[count].iov_base = room(total_ + planned, size);
+    pieces[count].iov_len = size;
+    planned += size;
+  }
+  const ssize_t size = ::readv(fd, pieces, count);
+  if (size > 0) total_ += static_cast<std::uint64_t>(size);
+  return size;
+}
+
 void Capture::add(std::string_view bytes) {
   const std::size_t tail_size = max_bytes_ - head_size_;
   while (!bytes.empty()) {

@@ -18,6 +18,8 @@ class Capture {
   // So many bytes are kept from the start (at most max_bytes); with 0 it is a ring.
   Capture(std::size_t max_bytes, std::size_t head_bytes);
   void add(std::string_view bytes);
+  // Adds what one readv() gives, at most `most` bytes, without a copy. Its result, and errno.
+  ssize_t read_from(int fd, std::size_t most);
   std::uint64_t total_bytes() const noexcept { return total_; }
 
   // What is kept, as well-formed UTF-8: each maximal invalid subpart is one U+FFFD, no character is

@@ -125,6 +125,7 @@ struct Process::State {
     std::atomic<std::uint64_t> written{0};
     bool tried = false;
     std::string problem = {};
+    void write(std::string_view bytes, std::uint64_t most);  // `most` for the whole file
   };
 
   struct Output {
@@ -231,11 +232,9 @@ struct Process::State {
   void add_slot(std::vector<pollfd>& set, Slot slot, int fd, short events);
   short events_of(const std::vector<pollfd>& set, Slot slot) const;
   void output_event(Output& output, short events, ReadBuffer& buffer, Clock::time_point now);
-  ssize_t read_in_place(Output& output);
   void keep_output(Output& output, std::string_view bytes);
   void end_output(Output& output);
   void spill(Output& output, std::string_view bytes);
-  void write_spill(Output& output, std::string_view bytes);
   bool more_input();
   void feed_input();
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);

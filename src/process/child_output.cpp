@@ -31,8 +31,13 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
     const bool direct = reads_in_place && !spills && output.capture.keeps_only_end(buffer_size);
-    const ssize_t size =
-        direct ? read_in_place(output) : ::read(output.pipe.get(), buffer.data(), most);
+    ssize_t size = 0;
+    if (direct) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      size = output.capture.read_from(output.pipe.get(), buffer_size);
+    } else {
+      size = ::read(output.pipe.get(), buffer.data(), most);
+    }
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
     // A terminal that no program has open any more fails so. It stays open: closing it would end
@@ -54,26 +59,6 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     else if (static_cast<std::size_t>(size) < most)
       return;
   }
-}
-
-// Reads at most buffer_size bytes to where they are kept: without a copy between, a flood is read
-// as fast as if it were thrown away.
-ssize_t Process::State::read_in_place(Output& output) {
-  // 64 KiB lie in two blocks at most, and in two parts when the ring begins again.
-  constexpr int most_pieces = 4;
-  Capture& capture = output.capture;
-  iovec pieces[most_pieces];
-  int count = 0;
-  const std::lock_guard<std::mutex> lock(mutex);
-  for (std::size_t planned = 0; planned < buffer_size && count < most_pieces; ++count) {
-    std::size_t size = buffer_size - planned;
-    pieces[count].iov_base = capture.room(capture.total_ + planned, size);
-    pieces[count].iov_len = size;
-    planned += size;
-  }
-  const ssize_t size = ::readv(output.pipe.get(), pieces, count);
-  if (size > 0) capture.total_ += static_cast<std::uint64_t>(size);
-  return size;
 }
 
 void Process::State::take_output(Output& output, std::string_view bytes) {
@@ -122,31 +107,29 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
-                         [&](std::string_view piece) { write_spill(output, piece); });
+                         [&](std::string_view piece) { file.write(piece, options.max_spill); });
   }
-  write_spill(output, bytes);
+  file.write(bytes, options.max_spill);
 }
 
-void Process::State::write_spill(Output& output, std::string_view bytes) {
-  Spill& file = output.spill;
-  if (!file.file) return;
-  const std::uint64_t room = options.max_spill - std::min(options.max_spill, file.written.load());
+void Process::State::Spill::write(std::string_view bytes, std::uint64_t most) {
+  if (!file) return;
+  const std::uint64_t room = most - std::min(most, written.load());
   const bool fits = bytes.size() <= room;
   if (!fits) bytes = bytes.substr(0, static_cast<std::size_t>(room));
   while (!bytes.empty()) {
-    const ssize_t size = write_to_file(file.file.get(), bytes);
+    const ssize_t size = write_to_file(file.get(), bytes);
     if (size < 0) {
-      file.problem =
-          concat("output file % is not complete: %", {in_quotes(file.path), errno_text(errno)});
-      return file.file.reset();
+      problem = concat("output file % is not complete: %", {in_quotes(path), errno_text(errno)});
+      return file.reset();
     }
-    file.written += static_cast<std::uint64_t>(size);
+    written += static_cast<std::uint64_t>(size);
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  file.problem = concat("output file % is not complete: max_spill is % bytes",
-                        {in_quotes(file.path), options.max_spill});
-  file.file.reset();
+  problem =
+      concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
+  file.reset();
 }
 
 void Process::State::fill_output(Output& output, std::string& text, OutputCounts& counts,

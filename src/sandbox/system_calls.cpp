@@ -36,11 +36,12 @@ struct CloneArguments {
 // the call on an empty stack, which no function of C++ can do, and calls `function`. libc's clone()
 // is not used: musl's refuses CLONE_CHILD_CLEARTID, and ThreadSanitizer replaces it. A pid or a
 // negative errno.
+//
+// clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS, and
+// child_tid, which is words[3]. Their order is the processor's.
+#if defined(__x86_64__) && !defined(__ILP32__)
 CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
                                        int (*function)(void*), void* argument) {
-  // clone takes two more words: a thread pointer, which it leaves alone without CLONE_SETTLS,
-  // and child_tid, which is words[3]. Their order is the processor's.
-#if defined(__x86_64__) && !defined(__ILP32__)
   long result = number;
   register std::uintptr_t child_tid asm("r10") = words[3];
   register int (*child_function)(void*) asm("r8") = function;
@@ -59,7 +60,10 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
         "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
   return result;
+}
 #elif defined(__i386__)
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   (void)argument;  // lies on the child's stack
   long result = number;
   asm volatile(
@@ -74,7 +78,10 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
       : "b"(words[0]), "c"(words[1]), "d"(words[2]), "S"(function), "D"(words[3])
       : "memory", "cc");
   return result;
+}
 #elif defined(__aarch64__)
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   register std::uintptr_t result asm("x0") = words[0];
   register std::uintptr_t second asm("x1") = words[1];
   register std::uintptr_t third asm("x2") = words[2];
@@ -95,15 +102,18 @@ CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words
       : "r"(second), "r"(third), "r"(child_tid), "r"(child_function), "r"(child_argument), "r"(call)
       : "memory", "cc");
   return static_cast<long>(result);
+}
 #else
+CODEEXEC_IN_CHILD long call_with_child(long number, const std::uintptr_t (&words)[4],
+                                       int (*function)(void*), void* argument) {
   // Other processors have no sandbox, and only its supervisor looks at what is cleared at the end.
   if (number != SYS_clone) return -ENOSYS;
   const int pid = ::clone(function, reinterpret_cast<void*>(words[1]),
                           static_cast<int>(words[0]) & ~CLONE_CHILD_CLEARTID, argument,
                           reinterpret_cast<int*>(words[2]));
   return pid < 0 ? -errno : pid;
-#endif
 }
+#endif
 
 // The older call. Kernels before Linux 5.3 know no clone3, nor does qemu-user, and a container's
 // filter may refuse it, as it cannot look into its arguments.

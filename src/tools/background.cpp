@@ -163,7 +163,7 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// One side of the size that a call asks for. Whoever takes it checks it.
+// One side of the size that a call asks for. The terminal checks it.
 int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
   const Json& value = call.argument(name);
   return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))

@@ -268,8 +268,8 @@ TEST_CASE("another size reaches the programs that are on the terminal") {
       CHECK(has(python.until("exit"), "132 24"));
       CHECK(python.last["exit_code"] == Json(6));
     }
-    // A signal that comes just before these wait for a key is seen with the next key: one that draws
-    // the screen anew.
+    // A signal that comes just before these wait for a key is seen with the next key. This one
+    // draws the screen anew.
     if (has_program("less")) {
       Terminal less(options, "seq 1 100 | less");
       less.until("^23$");
