@@ -3317,6 +3317,9 @@ std::vector<std::string> words_of(Pieces words);
 
 void add_words(std::vector<std::string>& words, Pieces more);
 
+// The words of a text with one blank between them.
+std::vector<std::string> split_at_blanks(std::string_view text);
+
 std::string errno_text(int error);
 
 using detail::SharedError;
@@ -3839,6 +3842,12 @@ std::string concat(Pieces pieces) {
 
 void add_words(std::vector<std::string>& words, Pieces more) {
   for (const Piece& word : more) words.push_back(word);
+}
+
+std::vector<std::string> split_at_blanks(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) words.emplace_back(take_part(text, ' '));
+  return words;
 }
 
 std::vector<std::string> words_of(Pieces words) {
@@ -20667,12 +20676,9 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace
 
 std::vector<std::string> usual_variables() {
-  std::vector<std::string> names;
-  std::string_view rest =
+  return split_at_blanks(
       "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR"sv;
-  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
-  return names;
+      "FORCE_COLOR"sv);
 }
 
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {
@@ -41042,34 +41048,20 @@ class CodeRun {
   CodeResult result_ = CodeResult();
 };
 
-struct UsualLanguage {
-  std::string_view names;  // with a blank between them
-  const char* extension;
-  std::string_view program;  // likewise
-  bool shell;
-};
-// Unbuffered: what was printed before a timeout is not lost.
-constexpr UsualLanguage usual_language_rows[] = {
-    {"sh shell", "sh", "sh", true},
-    {"bash", "sh", "bash", true},
-    {"python py python3", "py", "python3 -u", false},
-    {"javascript js node", "js", "node", false},
-    {"html htm", "html", "", false},
-    {"css", "css", "", false},
-};
-
-void split_at_blanks(std::string_view text, std::vector<std::string>& words) {
-  while (!text.empty()) words.push_back(std::string(take_part(text, ' ')));
-}
-
+// In each row names, extension, program and whether that is a shell. Python is unbuffered: what was
+// printed before a timeout is not lost.
 std::vector<CodeLanguage> usual_languages() {
-  std::vector<CodeLanguage> languages(std::size(usual_language_rows));
-  for (std::size_t i = 0; i < languages.size(); ++i) {
-    const UsualLanguage& row = usual_language_rows[i];
-    split_at_blanks(row.names, languages[i].names);
-    languages[i].extension = row.extension;
-    split_at_blanks(row.program, languages[i].program);
-    languages[i].shell = row.shell;
+  std::string_view rows =
+      "sh shell\tsh\tsh\tshell\nbash\tsh\tbash\tshell\npython py python3\tpy\tpython3 -u\n"
+      "javascript js node\tjs\tnode\nhtml htm\thtml\ncss\tcss"sv;
+  std::vector<CodeLanguage> languages;
+  while (!rows.empty()) {
+    std::string_view row = take_part(rows, '\n');
+    CodeLanguage& language = languages.emplace_back();
+    language.names = split_at_blanks(take_part(row, '\t'));
+    language.extension = take_part(row, '\t');
+    language.program = split_at_blanks(take_part(row, '\t'));
+    language.shell = !row.empty();
   }
   return languages;
 }
@@ -46945,16 +46937,16 @@ bool Tasks::begin(const CallPtr& call) {
 // An id that is longer than that of the call may not fit.
 void Tasks::send_result(const Id& id, const OpenCall& call) {
   std::string text;
+  std::string_view problem;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (call.outcome == cancelled_outcome)
-      text = error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+      problem = "The task was cancelled"sv;
     else
       text = concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
   }
-  if (text.size() >= options_.max_reply)
-    text =
-        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  if (text.size() >= options_.max_reply) problem = "The result is too long to be sent"sv;
+  if (!problem.empty()) text = error_text(id.spelling, rpc_error(internal_error, problem));
   outbox_.send(std::move(text) + '\n');
 }
 
@@ -47992,8 +47984,8 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
 // The texts are ASCII. In a packed one
 //   0ccccccc            is a character
 //   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
-// pack_text() knows the last place of each three characters, by a hash, and nothing more: that is
-// quick enough for compilers, and better search makes the texts only a tenth smaller.
+// pack_text() knows the last two places of each three characters, by a hash, and nothing more: that
+// is quick enough for compilers, and better search makes the texts only a twentieth smaller.
 
 template <std::size_t Size>
 struct PackedText {
@@ -48006,23 +47998,29 @@ constexpr std::size_t farthest_packed_match = 4096;
 
 // Writes the packed text to `out`, unless that is null. Returns its size.
 constexpr std::size_t pack_text(const char* text, std::size_t length, char* out) {
-  std::uint16_t places[4096] = {};  // behind the first of three characters, by their hash
+  std::uint16_t places[4096][2] = {};  // behind the first of three characters, by their hash
   std::size_t size = 0;
   std::size_t same_until = 0;  // characters before this one are in a match that was written
   for (std::size_t at = 0; at < length; ++at) {
-    std::size_t before = 0;
+    std::size_t same = 0;
+    std::size_t distance = 0;
     if (at + 2 < length) {
       const auto hash = static_cast<std::size_t>(text[at] * 961 + text[at + 1] * 31 + text[at + 2]);
-      before = places[hash % 4096];
-      places[hash % 4096] = static_cast<std::uint16_t>(at + 1);
+      std::uint16_t(&known)[2] = places[hash % 4096];
+      for (int i = 0; i < 2 && at >= same_until; ++i) {
+        const std::size_t back = at + 1 - known[i];
+        if (known[i] == 0 || back > farthest_packed_match) continue;
+        std::size_t count = 0;
+        while (count < longest_packed_match && at + count < length &&
+               text[at + count] == text[at + count - back])
+          ++count;
+        if (count > same) distance = back;
+        same = count > same ? count : same;
+      }
+      known[1] = known[0];
+      known[0] = static_cast<std::uint16_t>(at + 1);
     }
     if (at < same_until) continue;
-    const std::size_t distance = at + 1 - before;
-    std::size_t same = 0;
-    if (before > 0 && distance <= farthest_packed_match)
-      while (same < longest_packed_match && at + same < length &&
-             text[at + same] == text[at + same - distance])
-        ++same;
     if (same < 3) {
       if (out) out[size] = text[at];
       ++size;
@@ -51300,7 +51298,7 @@ struct Option {
     std::string_view detail = {};  // the last part of the row
     bool is_list() const { return kind >= texts && kind <= mounts; }
   };
-  // The parts of `row`, one a line; empty or missing ones are none.
+  // The parts of a row, one a line; empty or missing ones are none.
   enum Part {
     name,       // of the command line; the configuration's key has `_` for `-`
     value,      // its name in --help; empty: it has none
@@ -51309,20 +51307,22 @@ struct Option {
     other_key,  // of the configuration, that means the same
     detail      // see Kind; of a text: the values that there are, for the completions of shells
   };
-  std::string_view part(Part wanted) const { return part(row, wanted); }
+  std::string_view row() const;
+  std::string_view part(Part wanted) const { return part(row(), wanted); }
   static std::string_view part(std::string_view row, Part wanted);
   std::string key() const;
   Target target(ServerConfig& config) const;
 
-  const char* row;
-  Group group;
-  Where use;
-  Kind kind;
-  std::uint16_t offset;          // in ServerConfig
+  std::uint16_t row_begin = 0;  // in the texts of all rows
+  std::uint16_t row_end = 0;
+  std::uint16_t offset = 0;  // in ServerConfig
+  Group group = location;
+  Where use = all;
+  Kind kind = text;
   bool is_often_needed = false;  // stands in --help
 
-  static const Option table[];  // in the order of help, group by group
-  static const Option* end();   // of the table
+  static const Option* const table;  // in the order of help, group by group
+  static const Option* end();        // of the table
 };
 
 // The row for which `passes` is true, or null.
@@ -51532,7 +51532,17 @@ constexpr Option::Kind kind_for(Choice*) {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
 // See Option::row for the parts of a text. The first sentence of its help is for --help.
-const Option Option::table[] = {
+struct OptionRow {
+  const char* text;
+  Option::Group group;
+  Option::Where use;
+  Option::Kind kind;
+  std::size_t offset;
+  bool is_often_needed = false;
+};
+struct OptionRows : Option {
+  static constexpr OptionRow rows[] = {
+    // clang-format off: two columns more would break a third of the texts anew
     {"allowed-paths\nDIR...\nanywhere\nwhere commands may start and write. With it they run in a "
      "sandbox, see --sandbox",
      location, commands, CODEEXEC_AT(local.roots), often},
@@ -51829,13 +51839,59 @@ const Option Option::table[] = {
      elsewhere, kubernetes, CODEEXEC_AT(kubernetes.claim)},
     {"kubernetes-lifetime\nSECONDS\n86400\nafter which Kubernetes ends the pod", elsewhere,
      kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
+    // clang-format on
+  };
 };
 
 #pragma GCC diagnostic pop
 #undef CODEEXEC_AT
 #undef CODEEXEC_AS
 
-const Option* Option::end() { return std::end(table); }
+// The texts of all rows, one behind the other: packed, they take half of their size.
+struct OptionTable {
+  Option rows[std::size(OptionRows::rows)] = {};
+  std::size_t size = 0;  // of the texts
+};
+constexpr OptionTable make_table(char* texts) {
+  OptionTable table;
+  Option* option = table.rows;
+  for (const OptionRow& row : OptionRows::rows) {
+    option->row_begin = static_cast<std::uint16_t>(table.size);
+    for (const char c : std::string_view(row.text)) {
+      if (texts) texts[table.size] = c;
+      ++table.size;
+    }
+    option->row_end = static_cast<std::uint16_t>(table.size);
+    option->group = row.group;
+    option->use = row.use;
+    option->kind = row.kind;
+    option->offset = static_cast<std::uint16_t>(row.offset);
+    option->is_often_needed = row.is_often_needed;
+    ++option;
+  }
+  return table;
+}
+constexpr OptionTable option_table = make_table(nullptr);
+
+struct OptionTexts {
+  char all[option_table.size + 1] = {};
+};
+constexpr OptionTexts join_texts() {
+  OptionTexts texts;
+  make_table(texts.all);
+  return texts;
+}
+constexpr OptionTexts option_texts = join_texts();
+constexpr auto packed_options =
+    pack<pack_text(option_texts.all, option_table.size, nullptr)>(option_texts.all);
+
+const Option* const Option::table = option_table.rows;
+const Option* Option::end() { return std::end(option_table.rows); }
+
+std::string_view Option::row() const {
+  static const std::string texts_of_rows = packed_options.text();
+  return std::string_view(texts_of_rows).substr(row_begin, std::size_t(row_end) - row_begin);
+}
 
 // tools/option_setter.cpp -------------------------------------------------------------------------
 // From the words of a value to the member that the option sets.
@@ -52560,11 +52616,8 @@ struct Argument {
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "-h"sv) {
-      arguments.push_back({"--help", {}});
-      continue;
-    }
+    std::string_view word = argv[i];
+    if (word == "-h"sv) word = "--help"sv;
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument, "unexpected argument %; see --help",
@@ -52580,6 +52633,12 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
+}
+
+// An option of the table by the word of the command line, or null.
+const Option* option_called(std::string_view word) {
+  return find_option(
+      [&](const Option& known) { return known.part(Option::name) == word.substr(2); });
 }
 
 SharedError given_twice(std::string_view option) {
@@ -52611,9 +52670,7 @@ const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<s
     if (argument.name == "--client-config" || argument.name == "--write") continue;
     std::string_view value = "FILE";
     if (argument.name != "--config") {
-      const std::string_view name = std::string_view(argument.name).substr(2);
-      const Option* const option =
-          find_option([&](const Option& known) { return known.part(Option::name) == name; });
+      const Option* const option = option_called(argument.name);
       if (!option) return &argument;
       value = option->part(Option::value);
     }
@@ -52728,16 +52785,15 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Invocation invocation;
   Options given;
   for (const Argument& argument : *arguments) {
+    const std::string_view name = std::string_view(argument.name).substr(2);
     const Special* const special = find_where(specials, [&](const Special& known) {
-      return argument.name == concat("--%", {Option::part(known.row, Option::name)});
+      return Option::part(known.row, Option::name) == name;
     });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
     }
-    const std::string_view name = std::string_view(argument.name).substr(2);
-    const Option* const option =
-        find_option([&](const Option& known) { return known.part(Option::name) == name; });
+    const Option* const option = option_called(argument.name);
     if (!option)
       return make_error(ErrorCode::invalid_argument, "unknown option %; see --help",
                         {in_quotes(argument.name)});
@@ -52801,7 +52857,7 @@ using VisitRow = FunctionRef<void(std::string_view row, Option::Group group, con
 
 void visit_rows(VisitRow visit) {
   for (const Option* option = Option::table; option != Option::end(); ++option)
-    visit(option->row, option->group, option);
+    visit(option->row(), option->group, option);
   for (const Special& special : specials) visit(special.row, Option::command_line, nullptr);
 }
 
@@ -52861,10 +52917,10 @@ std::string help_text(bool all) {
 std::string help_json() {
   Json list = Json::array();
   visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
-    constexpr const char* member_names[] = {"option", "value", "default", "help", "other_key"};
+    constexpr char member_names[] = "option\0value\0default\0help\0other_key\0";
     Json object = Json::object();
     for (int part = Option::name; part <= Option::other_key; ++part)
-      set_member(object, member_names[part],
+      set_member(object, name_in(member_names, part),
                  std::string(Option::part(row, static_cast<Option::Part>(part))));
     set_member(object, "group", name_in(group_names, group));
     set_member(object, "often", option && option->is_often_needed);
@@ -52873,11 +52929,10 @@ std::string help_json() {
     set_member(object, "choices",
                std::string(has_choices ? Option::part(row, Option::detail) : ""sv));
     std::vector<std::string> modes;
-    std::string_view mode_names = "local docker user-container command ssh slurm kubernetes";
-    for (unsigned mode = 1; option && !mode_names.empty(); mode *= 2) {
-      const std::string_view mode_name = take_part(mode_names, ' ');
-      if (option->use & mode) add_words(modes, {mode_name});
-    }
+    constexpr char mode_names[] =
+        "local\0docker\0user-container\0command\0ssh\0slurm\0kubernetes\0";
+    for (int mode = 0; option && mode < 7; ++mode)
+      if (option->use & 1u << mode) add_words(modes, {name_in(mode_names, mode)});
     set_member(object, "modes", list_of(modes));
     list.push_back(std::move(object));
   });

@@ -102,6 +102,9 @@ std::vector<std::string> words_of(Pieces words);
 
 void add_words(std::vector<std::string>& words, Pieces more);
 
+// The words of a text with one blank between them.
+std::vector<std::string> split_at_blanks(std::string_view text);
+
 std::string errno_text(int error);
 
 using detail::SharedError;

@@ -76,6 +76,12 @@ void add_words(std::vector<std::string>& words, Pieces more) {
   for (const Piece& word : more) words.push_back(word);
 }
 
+std::vector<std::string> split_at_blanks(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) words.emplace_back(take_part(text, ' '));
+  return words;
+}
+
 std::vector<std::string> words_of(Pieces words) {
   std::vector<std::string> result;
   add_words(result, words);

@@ -282,34 +282,20 @@ class CodeRun {
   CodeResult result_ = CodeResult();
 };
 
-struct UsualLanguage {
-  std::string_view names;  // with a blank between them
-  const char* extension;
-  std::string_view program;  // likewise
-  bool shell;
-};
-// Unbuffered: what was printed before a timeout is not lost.
-constexpr UsualLanguage usual_language_rows[] = {
-    {"sh shell", "sh", "sh", true},
-    {"bash", "sh", "bash", true},
-    {"python py python3", "py", "python3 -u", false},
-    {"javascript js node", "js", "node", false},
-    {"html htm", "html", "", false},
-    {"css", "css", "", false},
-};
-
-void split_at_blanks(std::string_view text, std::vector<std::string>& words) {
-  while (!text.empty()) words.push_back(std::string(take_part(text, ' ')));
-}
-
+// In each row names, extension, program and whether that is a shell. Python is unbuffered: what was
+// printed before a timeout is not lost.
 std::vector<CodeLanguage> usual_languages() {
-  std::vector<CodeLanguage> languages(std::size(usual_language_rows));
-  for (std::size_t i = 0; i < languages.size(); ++i) {
-    const UsualLanguage& row = usual_language_rows[i];
-    split_at_blanks(row.names, languages[i].names);
-    languages[i].extension = row.extension;
-    split_at_blanks(row.program, languages[i].program);
-    languages[i].shell = row.shell;
+  std::string_view rows =
+      "sh shell\tsh\tsh\tshell\nbash\tsh\tbash\tshell\npython py python3\tpy\tpython3 -u\n"
+      "javascript js node\tjs\tnode\nhtml htm\thtml\ncss\tcss"sv;
+  std::vector<CodeLanguage> languages;
+  while (!rows.empty()) {
+    std::string_view row = take_part(rows, '\n');
+    CodeLanguage& language = languages.emplace_back();
+    language.names = split_at_blanks(take_part(row, '\t'));
+    language.extension = take_part(row, '\t');
+    language.program = split_at_blanks(take_part(row, '\t'));
+    language.shell = !row.empty();
   }
   return languages;
 }

@@ -153,12 +153,9 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace inner
 
 std::vector<std::string> usual_variables() {
-  std::vector<std::string> names;
-  std::string_view rest =
+  return split_at_blanks(
       "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR"sv;
-  while (!rest.empty()) names.push_back(std::string(take_part(rest, ' ')));
-  return names;
+      "FORCE_COLOR"sv);
 }
 
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {

@@ -150,16 +150,16 @@ bool Tasks::begin(const CallPtr& call) {
 // An id that is longer than that of the call may not fit.
 void Tasks::send_result(const Id& id, const OpenCall& call) {
   std::string text;
+  std::string_view problem;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (call.outcome == cancelled_outcome)
-      text = error_text(id.spelling, rpc_error(internal_error, "The task was cancelled"sv));
+      problem = "The task was cancelled"sv;
     else
       text = concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}", {id.spelling, call.outcome});
   }
-  if (text.size() >= options_.max_reply)
-    text =
-        error_text(id.spelling, rpc_error(internal_error, "The result is too long to be sent"sv));
+  if (text.size() >= options_.max_reply) problem = "The result is too long to be sent"sv;
+  if (!problem.empty()) text = error_text(id.spelling, rpc_error(internal_error, problem));
   outbox_.send(std::move(text) + '\n');
 }
 

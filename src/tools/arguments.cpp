@@ -24,11 +24,8 @@ struct Argument {
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "-h"sv) {
-      arguments.push_back({"--help", {}});
-      continue;
-    }
+    std::string_view word = argv[i];
+    if (word == "-h"sv) word = "--help"sv;
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument, "unexpected argument %; see --help",
@@ -44,6 +41,12 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
       add_words(arguments.back().words, {argv[++i]});
   }
   return arguments;
+}
+
+// An option of the table by the word of the command line, or null.
+const Option* option_called(std::string_view word) {
+  return find_option(
+      [&](const Option& known) { return known.part(Option::name) == word.substr(2); });
 }
 
 SharedError given_twice(std::string_view option) {
@@ -75,9 +78,7 @@ const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<s
     if (argument.name == "--client-config" || argument.name == "--write") continue;
     std::string_view value = "FILE";
     if (argument.name != "--config") {
-      const std::string_view name = std::string_view(argument.name).substr(2);
-      const Option* const option =
-          find_option([&](const Option& known) { return known.part(Option::name) == name; });
+      const Option* const option = option_called(argument.name);
       if (!option) return &argument;
       value = option->part(Option::value);
     }
@@ -196,16 +197,15 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   Invocation invocation;
   Options given;
   for (const Argument& argument : *arguments) {
+    const std::string_view name = std::string_view(argument.name).substr(2);
     const Special* const special = find_where(specials, [&](const Special& known) {
-      return argument.name == concat("--%", {Option::part(known.row, Option::name)});
+      return Option::part(known.row, Option::name) == name;
     });
     if (special != std::end(specials)) {
       if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
       continue;
     }
-    const std::string_view name = std::string_view(argument.name).substr(2);
-    const Option* const option =
-        find_option([&](const Option& known) { return known.part(Option::name) == name; });
+    const Option* const option = option_called(argument.name);
     if (!option)
       return make_error(ErrorCode::invalid_argument, "unknown option %; see --help",
                         {in_quotes(argument.name)});

@@ -56,7 +56,7 @@ using VisitRow = FunctionRef<void(std::string_view row, Option::Group group, con
 
 void visit_rows(VisitRow visit) {
   for (const Option* option = Option::table; option != Option::end(); ++option)
-    visit(option->row, option->group, option);
+    visit(option->row(), option->group, option);
   for (const Special& special : specials) visit(special.row, Option::command_line, nullptr);
 }
 
@@ -120,10 +120,10 @@ std::string help_text(bool all) {
 std::string help_json() {
   Json list = Json::array();
   visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
-    constexpr const char* member_names[] = {"option", "value", "default", "help", "other_key"};
+    constexpr char member_names[] = "option\0value\0default\0help\0other_key\0";
     Json object = Json::object();
     for (int part = Option::name; part <= Option::other_key; ++part)
-      set_member(object, member_names[part],
+      set_member(object, name_in(member_names, part),
                  std::string(Option::part(row, static_cast<Option::Part>(part))));
     set_member(object, "group", name_in(group_names, group));
     set_member(object, "often", option && option->is_often_needed);
@@ -132,11 +132,10 @@ std::string help_json() {
     set_member(object, "choices",
                std::string(has_choices ? Option::part(row, Option::detail) : ""sv));
     std::vector<std::string> modes;
-    std::string_view mode_names = "local docker user-container command ssh slurm kubernetes";
-    for (unsigned mode = 1; option && !mode_names.empty(); mode *= 2) {
-      const std::string_view mode_name = take_part(mode_names, ' ');
-      if (option->use & mode) add_words(modes, {mode_name});
-    }
+    constexpr char mode_names[] =
+        "local\0docker\0user-container\0command\0ssh\0slurm\0kubernetes\0";
+    for (int mode = 0; option && mode < 7; ++mode)
+      if (option->use & 1u << mode) add_words(modes, {name_in(mode_names, mode)});
     set_member(object, "modes", list_of(modes));
     list.push_back(std::move(object));
   });

@@ -17,6 +17,7 @@
 #include "paths/paths.hpp"
 #include "place/place.hpp"
 #include "policy/policy.hpp"
+#include "report/packed_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -42,10 +43,6 @@ constexpr Option::Kind kind_for(Choice*) {
   return Option::choice;
 }
 
-}  // namespace
-
-inline namespace inner {
-
 // Where a row's value goes: a member of ServerConfig, or a member of a member.
 #define CODEEXEC_AS(kind, member) kind, offsetof(ServerConfig, member)
 #define CODEEXEC_AT(member) \
@@ -56,7 +53,17 @@ inline namespace inner {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
 // See Option::row for the parts of a text. The first sentence of its help is for --help.
-const Option Option::table[] = {
+struct OptionRow {
+  const char* text;
+  Option::Group group;
+  Option::Where use;
+  Option::Kind kind;
+  std::size_t offset;
+  bool is_often_needed = false;
+};
+struct OptionRows : Option {
+  static constexpr OptionRow rows[] = {
+    // clang-format off: two columns more would break a third of the texts anew
     {"allowed-paths\nDIR...\nanywhere\nwhere commands may start and write. With it they run in a "
      "sandbox, see --sandbox",
      location, commands, CODEEXEC_AT(local.roots), often},
@@ -353,13 +360,63 @@ const Option Option::table[] = {
      elsewhere, kubernetes, CODEEXEC_AT(kubernetes.claim)},
     {"kubernetes-lifetime\nSECONDS\n86400\nafter which Kubernetes ends the pod", elsewhere,
      kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
+    // clang-format on
+  };
 };
 
 #pragma GCC diagnostic pop
 #undef CODEEXEC_AT
 #undef CODEEXEC_AS
 
-const Option* Option::end() { return std::end(table); }
+// The texts of all rows, one behind the other: packed, they take half of their size.
+struct OptionTable {
+  Option rows[std::size(OptionRows::rows)] = {};
+  std::size_t size = 0;  // of the texts
+};
+constexpr OptionTable make_table(char* texts) {
+  OptionTable table;
+  Option* option = table.rows;
+  for (const OptionRow& row : OptionRows::rows) {
+    option->row_begin = static_cast<std::uint16_t>(table.size);
+    for (const char c : std::string_view(row.text)) {
+      if (texts) texts[table.size] = c;
+      ++table.size;
+    }
+    option->row_end = static_cast<std::uint16_t>(table.size);
+    option->group = row.group;
+    option->use = row.use;
+    option->kind = row.kind;
+    option->offset = static_cast<std::uint16_t>(row.offset);
+    option->is_often_needed = row.is_often_needed;
+    ++option;
+  }
+  return table;
+}
+constexpr OptionTable option_table = make_table(nullptr);
+
+struct OptionTexts {
+  char all[option_table.size + 1] = {};
+};
+constexpr OptionTexts join_texts() {
+  OptionTexts texts;
+  make_table(texts.all);
+  return texts;
+}
+constexpr OptionTexts option_texts = join_texts();
+constexpr auto packed_options =
+    pack<pack_text(option_texts.all, option_table.size, nullptr)>(option_texts.all);
+
+}  // namespace
+
+inline namespace inner {
+
+const Option* const Option::table = option_table.rows;
+const Option* Option::end() { return std::end(option_table.rows); }
+
+std::string_view Option::row() const {
+  static const std::string texts_of_rows = packed_options.text();
+  return std::string_view(texts_of_rows).substr(row_begin, std::size_t(row_end) - row_begin);
+}
 
 }  // namespace inner
 

@@ -151,7 +151,7 @@ struct Option {
     std::string_view detail = {};  // the last part of the row
     bool is_list() const { return kind >= texts && kind <= mounts; }
   };
-  // The parts of `row`, one a line; empty or missing ones are none.
+  // The parts of a row, one a line; empty or missing ones are none.
   enum Part {
     name,       // of the command line; the configuration's key has `_` for `-`
     value,      // its name in --help; empty: it has none
@@ -160,20 +160,22 @@ struct Option {
     other_key,  // of the configuration, that means the same
     detail      // see Kind; of a text: the values that there are, for the completions of shells
   };
-  std::string_view part(Part wanted) const { return part(row, wanted); }
+  std::string_view row() const;
+  std::string_view part(Part wanted) const { return part(row(), wanted); }
   static std::string_view part(std::string_view row, Part wanted);
   std::string key() const;
   Target target(ServerConfig& config) const;
 
-  const char* row;
-  Group group;
-  Where use;
-  Kind kind;
-  std::uint16_t offset;          // in ServerConfig
+  std::uint16_t row_begin = 0;  // in the texts of all rows
+  std::uint16_t row_end = 0;
+  std::uint16_t offset = 0;  // in ServerConfig
+  Group group = location;
+  Where use = all;
+  Kind kind = text;
   bool is_often_needed = false;  // stands in --help
 
-  static const Option table[];  // in the order of help, group by group
-  static const Option* end();   // of the table
+  static const Option* const table;  // in the order of help, group by group
+  static const Option* end();        // of the table
 };
 
 // The row for which `passes` is true, or null.
