@@ -242,7 +242,7 @@ class Tasks {
   void remove_request(const Id& id);
 
   // The members that say how it is; `question` is the open one, or empty.
-  std::string describe(const OpenCall& call, const std::string& question);
+  std::string describe(const OpenCall& call, std::string_view question);
 
  private:
   const char* status_of(const OpenCall& call, bool asks) const;

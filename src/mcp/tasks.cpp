@@ -142,7 +142,7 @@ bool Tasks::begin(const CallPtr& call) {
   if (!add(call)) return false;
   call->task = call->hidden = true;
   outbox_.send(reply_text(call->request.id.spelling,
-                          concat("{\"task\":{%}}", {describe(*call, std::string())})) +
+                          concat("{\"task\":{%}}", {describe(*call, ""sv)})) +
                '\n');
   return true;
 }
@@ -191,7 +191,7 @@ const char* Tasks::status_of(const OpenCall& call, bool asks) const {
   return !call.request.modern && call.tool_failed ? "failed" : "completed";
 }
 
-std::string Tasks::describe(const OpenCall& call, const std::string& question) {
+std::string Tasks::describe(const OpenCall& call, std::string_view question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string& outcome = call.outcome;
   const bool modern = call.request.modern;
@@ -214,7 +214,7 @@ void Session::make_task(const CallPtr& call) {
   if (!tasks_.add(call)) return;
   const std::string task =
       concat("{\"resultType\":\"task\",%,\"_meta\":{\"%\":%}}",
-             {tasks_.describe(*call, std::string()), server_info_key, server_info_});
+             {tasks_.describe(*call, ""sv), server_info_key, server_info_});
   bool is_done = false;
   {
     const std::lock_guard<std::mutex> lock(call->mutex);
@@ -282,7 +282,7 @@ void Session::on_task_cancel(Request&& request) {
   call->cancel.cancel();
   questions_.drop(*call);
   if (request.modern) return acknowledge(request, ""sv);
-  reply(request, concat("{%}", {tasks_.describe(*call, std::string())}));
+  reply(request, concat("{%}", {tasks_.describe(*call, ""sv)}));
   task_changed(*call, requests);
 }
 
