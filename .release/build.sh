@@ -103,9 +103,9 @@ export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror"
 compile() {
   mkdir -p "$out/bin/$1"
-  (cd "$root" && "$tools/bin/python" -m ziglang c++ -target "$1-linux-musl" -std=c++17 -Os -static \
-    $warnings -s -fomit-frame-pointer -ffunction-sections -fdata-sections -I. examples/mcp_server.cpp \
-    -o "$out/bin/$1/codeexec-mcp")
+  (cd "$root" && "$tools/bin/python" -m ziglang c++ -target "$1-linux-musl" -std=c++17 \
+    $warnings -Os -static -s -fomit-frame-pointer -ffunction-sections -fdata-sections \
+    -I. examples/mcp_server.cpp -o "$out/bin/$1/codeexec-mcp")
   chmod 755 "$out/bin/$1/codeexec-mcp"
 }
 # Side by side, as each takes one processor for a minute or two.

@@ -27,7 +27,8 @@ ROOT=$(cd "$here/../.." && pwd)
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/portability}
 WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror"
 quick="macos freebsd i386 aarch64"
-all="$quick musl newest compilers rtti exceptions fortify lto debug static musl-run s390x openbsd netbsd"
+all="$quick musl newest compilers rtti exceptions fortify lto debug static musl-run s390x"
+all="$all openbsd netbsd"
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 ZIG_GLOBAL_CACHE_DIR=$OUT/zig-cache ZIG_LOCAL_CACHE_DIR=$OUT/zig-cache
