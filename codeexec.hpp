@@ -45809,6 +45809,8 @@ class Replies {
 
   const ServerOptions options_;
   const std::string server_info_;
+  // The member of `_meta` that all results of the modern era have.
+  const std::string own_meta_ = concat("\"%\":%", {server_info_key, server_info_});
   const CancelToken ended_ = {};  // the input has ended or the output is broken
   Outbox outbox_;
 
@@ -46311,24 +46313,24 @@ struct Session::Method {
   std::string_view name;
   bool legacy;
   bool modern;
-  bool needs_initialize;  // in the legacy era
+  enum Needs : char { nothing, initialize, tasks } needs;  // in the legacy era
   void (Session::*serve)(Request&& request);
 };
 
 const Session::Method* Session::find_method(std::string_view name) {
   static constexpr Method methods[] = {
-      {"tools/call", true, true, true, &Session::on_call},
-      {"tools/list", true, true, true, &Session::on_list},
-      {"ping", true, false, false, &Session::on_ping},
-      {"logging/setLevel", true, false, true, &Session::on_set_level},
-      {"initialize", true, false, false, &Session::on_initialize},
-      {"server/discover", false, true, false, &Session::on_discover},
-      {"tasks/get", true, true, false, &Session::on_task_get},
-      {"tasks/update", false, true, false, &Session::on_task_update},
-      {"tasks/cancel", true, true, false, &Session::on_task_cancel},
-      {"tasks/result", true, false, false, &Session::on_task_result},
-      {"tasks/list", true, false, false, &Session::on_task_list},
-      {"subscriptions/listen", false, true, false, &Session::on_listen},
+      {"tools/call", true, true, Method::initialize, &Session::on_call},
+      {"tools/list", true, true, Method::initialize, &Session::on_list},
+      {"ping", true, false, Method::nothing, &Session::on_ping},
+      {"logging/setLevel", true, false, Method::initialize, &Session::on_set_level},
+      {"initialize", true, false, Method::nothing, &Session::on_initialize},
+      {"server/discover", false, true, Method::nothing, &Session::on_discover},
+      {"tasks/get", true, true, Method::tasks, &Session::on_task_get},
+      {"tasks/update", false, true, Method::tasks, &Session::on_task_update},
+      {"tasks/cancel", true, true, Method::tasks, &Session::on_task_cancel},
+      {"tasks/result", true, false, Method::tasks, &Session::on_task_result},
+      {"tasks/list", true, false, Method::tasks, &Session::on_task_list},
+      {"subscriptions/listen", false, true, Method::nothing, &Session::on_listen},
   };
   for (const Method& method : methods)
     if (method.name == name) return &method;
@@ -46345,14 +46347,14 @@ void Session::on_request(Request request) {
   const Method* const method = find_method(name);
   const Json& meta = request.params()["_meta"sv];
   request.modern =
-      meta.find(version_key) || (method && !method->legacy && !starts_with(name, "tasks/"sv));
+      meta.find(version_key) || (method && !method->legacy && method->needs != Method::tasks);
   if (request.modern)
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
     return fail(request, method_not_found, concat("Method not found: %", {in_quotes(name)}));
-  if (!request.modern && starts_with(name, "tasks/"sv) && !has_tasks(request))
+  if (!request.modern && method->needs == Method::tasks && !has_tasks(request))
     return fail(request, method_not_found, "Tasks need protocol version 2025-11-25"sv);
-  if (!request.modern && method->needs_initialize && negotiated_.empty())
+  if (!request.modern && method->needs == Method::initialize && negotiated_.empty())
     return fail(request, invalid_params,
                 "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   (this->*method->serve)(std::move(request));
@@ -46399,8 +46401,7 @@ void Session::on_discover(Request&& request) {
 
 // The members of a result in the modern era that the client may keep for an hour.
 std::string Replies::modern_list_members() const {
-  return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%\":%}",
-                {server_info_key, server_info_});
+  return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{%}", {own_meta_});
 }
 
 void Session::on_list(Request&& request) {
@@ -46663,8 +46664,8 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
 
 // The result that asks.
 std::string Replies::question_text(const OpenCall& call) const {
-  return concat("{\"resultType\":\"input_required\",%,\"requestState\":\"%\",\"_meta\":{\"%\":%}}",
-                {call.question, call.question_key.substr(1), server_info_key, server_info_});
+  return concat("{\"resultType\":\"input_required\",%,\"requestState\":\"%\",\"_meta\":{%}}",
+                {call.question, call.question_key.substr(1), own_meta_});
 }
 
 // Answers the request of a call with a question. False: the call is answered or cancelled already.
@@ -46928,9 +46929,9 @@ void Tasks::remove_request(const Id& id) {
 bool Tasks::begin(const CallPtr& call) {
   if (!add(call)) return false;
   call->task = call->hidden = true;
-  outbox_.send(reply_text(call->request.id.spelling,
-                          concat("{\"task\":{%}}", {describe(*call, ""sv)})) +
-               '\n');
+  outbox_.send(
+      reply_text(call->request.id.spelling, concat("{\"task\":{%}}", {describe(*call, ""sv)})) +
+      '\n');
   return true;
 }
 
@@ -46999,9 +47000,8 @@ std::string Tasks::describe(const OpenCall& call, std::string_view question) {
 // It is described while it still works: the handler may return at any time.
 void Session::make_task(const CallPtr& call) {
   if (!tasks_.add(call)) return;
-  const std::string task =
-      concat("{\"resultType\":\"task\",%,\"_meta\":{\"%\":%}}",
-             {tasks_.describe(*call, ""sv), server_info_key, server_info_});
+  const std::string task = concat("{\"resultType\":\"task\",%,\"_meta\":{%}}",
+                                  {tasks_.describe(*call, ""sv), own_meta_});
   bool is_done = false;
   {
     const std::lock_guard<std::mutex> lock(call->mutex);
@@ -47039,8 +47039,7 @@ CallPtr Session::task_of(const Request& request) {
 }
 
 void Replies::acknowledge(const Request& request, std::string_view members) {
-  reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{\"%\":%}}",
-                        {members, server_info_key, server_info_}));
+  reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{%}}", {members, own_meta_}));
 }
 
 void Session::on_task_get(Request&& request) {
@@ -47217,8 +47216,7 @@ std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
   const bool modern = call.request.modern;
-  const std::string meta =
-      modern ? concat("\"%\":%", {server_info_key, server_info_}) : call.related_task();
+  const std::string meta = modern ? own_meta_ : call.related_task();
   const auto of_result = [&](const ToolResult& some) {
     return reply_text(id, result_text(some, modern, meta));
   };
@@ -47551,10 +47549,9 @@ void Session::read_input(const Pool::Thread& self) {
 bool Session::run_call(const CallPtr& call) {
   const Clock::time_point start = Clock::now();
   // A task can be cancelled before its turn comes.
-  const ToolResult reply =
-      call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
+  ToolResult reply = call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
   const bool quick = Clock::now() - start < quick_time;
-  answer(call, reply);
+  answer(call, std::move(reply));
   return quick;
 }
 
@@ -47592,9 +47589,8 @@ void Session::cancel_everything() {
   questions_.end();
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
   for (const auto& [key, id] : listeners_.end())
-    deliver(nullptr,
-            reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
-                                  {subscription_key, id, server_info_key, server_info_})));
+    deliver(nullptr, reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,%}}",
+                                           {subscription_key, id, own_meta_})));
 }
 
 Expected<void> Session::run(const CancelToken& stop) {

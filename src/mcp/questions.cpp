@@ -189,8 +189,8 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
 
 // The result that asks.
 std::string Replies::question_text(const OpenCall& call) const {
-  return concat("{\"resultType\":\"input_required\",%,\"requestState\":\"%\",\"_meta\":{\"%\":%}}",
-                {call.question, call.question_key.substr(1), server_info_key, server_info_});
+  return concat("{\"resultType\":\"input_required\",%,\"requestState\":\"%\",\"_meta\":{%}}",
+                {call.question, call.question_key.substr(1), own_meta_});
 }
 
 // Answers the request of a call with a question. False: the call is answered or cancelled already.

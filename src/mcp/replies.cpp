@@ -139,8 +139,7 @@ std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const
   const std::string& id = call.request.id.spelling;
   const std::size_t most = most_bytes(call.request);
   const bool modern = call.request.modern;
-  const std::string meta =
-      modern ? concat("\"%\":%", {server_info_key, server_info_}) : call.related_task();
+  const std::string meta = modern ? own_meta_ : call.related_task();
   const auto of_result = [&](const ToolResult& some) {
     return reply_text(id, result_text(some, modern, meta));
   };

@@ -30,24 +30,24 @@ struct Session::Method {
   std::string_view name;
   bool legacy;
   bool modern;
-  bool needs_initialize;  // in the legacy era
+  enum Needs : char { nothing, initialize, tasks } needs;  // in the legacy era
   void (Session::*serve)(Request&& request);
 };
 
 const Session::Method* Session::find_method(std::string_view name) {
   static constexpr Method methods[] = {
-      {"tools/call", true, true, true, &Session::on_call},
-      {"tools/list", true, true, true, &Session::on_list},
-      {"ping", true, false, false, &Session::on_ping},
-      {"logging/setLevel", true, false, true, &Session::on_set_level},
-      {"initialize", true, false, false, &Session::on_initialize},
-      {"server/discover", false, true, false, &Session::on_discover},
-      {"tasks/get", true, true, false, &Session::on_task_get},
-      {"tasks/update", false, true, false, &Session::on_task_update},
-      {"tasks/cancel", true, true, false, &Session::on_task_cancel},
-      {"tasks/result", true, false, false, &Session::on_task_result},
-      {"tasks/list", true, false, false, &Session::on_task_list},
-      {"subscriptions/listen", false, true, false, &Session::on_listen},
+      {"tools/call", true, true, Method::initialize, &Session::on_call},
+      {"tools/list", true, true, Method::initialize, &Session::on_list},
+      {"ping", true, false, Method::nothing, &Session::on_ping},
+      {"logging/setLevel", true, false, Method::initialize, &Session::on_set_level},
+      {"initialize", true, false, Method::nothing, &Session::on_initialize},
+      {"server/discover", false, true, Method::nothing, &Session::on_discover},
+      {"tasks/get", true, true, Method::tasks, &Session::on_task_get},
+      {"tasks/update", false, true, Method::tasks, &Session::on_task_update},
+      {"tasks/cancel", true, true, Method::tasks, &Session::on_task_cancel},
+      {"tasks/result", true, false, Method::tasks, &Session::on_task_result},
+      {"tasks/list", true, false, Method::tasks, &Session::on_task_list},
+      {"subscriptions/listen", false, true, Method::nothing, &Session::on_listen},
   };
   for (const Method& method : methods)
     if (method.name == name) return &method;
@@ -64,14 +64,14 @@ void Session::on_request(Request request) {
   const Method* const method = find_method(name);
   const Json& meta = request.params()["_meta"sv];
   request.modern =
-      meta.find(version_key) || (method && !method->legacy && !starts_with(name, "tasks/"sv));
+      meta.find(version_key) || (method && !method->legacy && method->needs != Method::tasks);
   if (request.modern)
     if (const std::optional<RpcError> error = envelope_error(meta)) return fail(request, *error);
   if (!method || !(request.modern ? method->modern : method->legacy))
     return fail(request, method_not_found, concat("Method not found: %", {in_quotes(name)}));
-  if (!request.modern && starts_with(name, "tasks/"sv) && !has_tasks(request))
+  if (!request.modern && method->needs == Method::tasks && !has_tasks(request))
     return fail(request, method_not_found, "Tasks need protocol version 2025-11-25"sv);
-  if (!request.modern && method->needs_initialize && negotiated_.empty())
+  if (!request.modern && method->needs == Method::initialize && negotiated_.empty())
     return fail(request, invalid_params,
                 "Not initialized: send initialize first, or per-request _meta (2026-07-28)");
   (this->*method->serve)(std::move(request));
@@ -118,8 +118,7 @@ void Session::on_discover(Request&& request) {
 
 // The members of a result in the modern era that the client may keep for an hour.
 std::string Replies::modern_list_members() const {
-  return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{\"%\":%}",
-                {server_info_key, server_info_});
+  return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{%}", {own_meta_});
 }
 
 void Session::on_list(Request&& request) {

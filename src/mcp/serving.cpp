@@ -39,10 +39,9 @@ void Session::read_input(const Pool::Thread& self) {
 bool Session::run_call(const CallPtr& call) {
   const Clock::time_point start = Clock::now();
   // A task can be cancelled before its turn comes.
-  const ToolResult reply =
-      call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
+  ToolResult reply = call->cancel.cancelled() ? ToolResult::error("Cancelled.") : invoke(call);
   const bool quick = Clock::now() - start < quick_time;
-  answer(call, reply);
+  answer(call, std::move(reply));
   return quick;
 }
 
@@ -80,9 +79,8 @@ void Session::cancel_everything() {
   questions_.end();
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
   for (const auto& [key, id] : listeners_.end())
-    deliver(nullptr,
-            reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,\"%\":%}}",
-                                  {subscription_key, id, server_info_key, server_info_})));
+    deliver(nullptr, reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,%}}",
+                                           {subscription_key, id, own_meta_})));
 }
 
 Expected<void> Session::run(const CancelToken& stop) {

@@ -406,6 +406,8 @@ class Replies {
 
   const ServerOptions options_;
   const std::string server_info_;
+  // The member of `_meta` that all results of the modern era have.
+  const std::string own_meta_ = concat("\"%\":%", {server_info_key, server_info_});
   const CancelToken ended_ = {};  // the input has ended or the output is broken
   Outbox outbox_;
 

@@ -141,9 +141,9 @@ void Tasks::remove_request(const Id& id) {
 bool Tasks::begin(const CallPtr& call) {
   if (!add(call)) return false;
   call->task = call->hidden = true;
-  outbox_.send(reply_text(call->request.id.spelling,
-                          concat("{\"task\":{%}}", {describe(*call, ""sv)})) +
-               '\n');
+  outbox_.send(
+      reply_text(call->request.id.spelling, concat("{\"task\":{%}}", {describe(*call, ""sv)})) +
+      '\n');
   return true;
 }
 
@@ -212,9 +212,8 @@ std::string Tasks::describe(const OpenCall& call, std::string_view question) {
 // It is described while it still works: the handler may return at any time.
 void Session::make_task(const CallPtr& call) {
   if (!tasks_.add(call)) return;
-  const std::string task =
-      concat("{\"resultType\":\"task\",%,\"_meta\":{\"%\":%}}",
-             {tasks_.describe(*call, ""sv), server_info_key, server_info_});
+  const std::string task = concat("{\"resultType\":\"task\",%,\"_meta\":{%}}",
+                                  {tasks_.describe(*call, ""sv), own_meta_});
   bool is_done = false;
   {
     const std::lock_guard<std::mutex> lock(call->mutex);
@@ -252,8 +251,7 @@ CallPtr Session::task_of(const Request& request) {
 }
 
 void Replies::acknowledge(const Request& request, std::string_view members) {
-  reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{\"%\":%}}",
-                        {members, server_info_key, server_info_}));
+  reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{%}}", {members, own_meta_}));
 }
 
 void Session::on_task_get(Request&& request) {
