@@ -49273,6 +49273,9 @@ bool print(const std::string& text);
 // Writes a line to standard error. Returns the status.
 int fail(int status, const std::string& message);
 
+// Prints the answer to an option. Returns `status`, or 1 after a message if it cannot be written.
+int print_answer(const std::string& text, int status = 0);
+
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
 
@@ -53345,15 +53348,13 @@ int verify_audit(const std::string& path) {
   bool is_whole = true;
   const auto text = verified_audit(path, is_whole);
   if (!text) return fail(2, text.error().message);
-  if (!print(*text)) return fail(1, "cannot write to standard output");
-  return is_whole ? 0 : 1;
+  return print_answer(*text, is_whole ? 0 : 1);
 }
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);
   const Judgement judgement = executor.judge(Command::shell(script));
-  if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
-  return status_after(0, judgement.verdict);
+  return print_answer(to_json(judgement).dump() + "\n", status_after(0, judgement.verdict));
 }
 
 // tools/doctor.cpp --------------------------------------------------------------------------------
@@ -53491,10 +53492,7 @@ bool DoctorReport::add(std::string_view subject, bool is_well, const char* form,
   return is_well;
 }
 
-int DoctorReport::print() const {
-  if (!codeexec::print(text)) return fail(1, "cannot write to standard output");
-  return all_is_well ? 0 : 1;
-}
+int DoctorReport::print() const { return print_answer(text, all_is_well ? 0 : 1); }
 
 // The probe is a command of ours: it must not be refused by the policy, recorded, or leave a
 // container or a log behind.
@@ -53627,9 +53625,8 @@ class Replay {
     const std::string text =
         concat("% commands ran again, % of them differently%%\n",
                {ran_, different_, reasons, stopped ? "; stopped before the end" : ""});
-    if (!print(as_json_ ? object.dump() + "\n" : text))
-      return fail(1, "cannot write to standard output");
-    return different_ == 0 && is_whole && !stopped ? 0 : 1;
+    return print_answer(as_json_ ? object.dump() + "\n" : text,
+                        different_ == 0 && is_whole && !stopped ? 0 : 1);
   }
 
  private:
@@ -53809,7 +53806,7 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
   const auto places = places_of(config, remove_left);
   if (!places) return fail(1, in_our_words(places.error(), true).error().message);
   const std::string text = as_json ? json_text(*places) : table_text(*places);
-  return print(text) ? 0 : fail(1, "cannot write to standard output");
+  return print_answer(text);
 }
 
 // tools/server.cpp --------------------------------------------------------------------------------
@@ -53888,6 +53885,10 @@ bool print(const std::string& text) {
 int fail(int status, const std::string& message) {
   warn(message);
   return status;
+}
+
+int print_answer(const std::string& text, int status) {
+  return print(text) ? status : fail(1, "cannot write to standard output");
 }
 
 // Removes the variables of this process that commands do not see; the server needs no others. They
@@ -53974,9 +53975,8 @@ int print_report(const SandboxReport& report, const Invocation& invocation) {
   set_member(object, "missing", list_of(report.missing));
   if (invocation.explain) set_member(object, "rules", list_of(report.rules));
   const bool as_text = invocation.explain && !invocation.json;
-  if (!print(as_text ? explained(report) : object.dump() + "\n"))
-    return fail(1, "cannot write to standard output");
-  return report.missing.empty() ? 0 : 1;
+  return print_answer(as_text ? explained(report) : object.dump() + "\n",
+                      report.missing.empty() ? 0 : 1);
 }
 
 int print_result(const Result& result) {
@@ -54080,7 +54080,7 @@ int report(const std::vector<std::string>& files, const std::optional<std::strin
   return 0;
 }
 
-// Makes the place's commands write a transcript. It must not lie where they may write.
+// A transcript must not lie where commands may write.
 Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
   if (config.transcript.empty()) return {};
   const auto path = canonical_path(config.transcript);

@@ -65,15 +65,13 @@ int verify_audit(const std::string& path) {
   bool is_whole = true;
   const auto text = verified_audit(path, is_whole);
   if (!text) return fail(2, text.error().message);
-  if (!print(*text)) return fail(1, "cannot write to standard output");
-  return is_whole ? 0 : 1;
+  return print_answer(*text, is_whole ? 0 : 1);
 }
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);
   const Judgement judgement = executor.judge(Command::shell(script));
-  if (!print(to_json(judgement).dump() + "\n")) return fail(1, "cannot write to standard output");
-  return status_after(0, judgement.verdict);
+  return print_answer(to_json(judgement).dump() + "\n", status_after(0, judgement.verdict));
 }
 
 }  // namespace inner

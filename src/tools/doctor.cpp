@@ -155,10 +155,7 @@ bool DoctorReport::add(std::string_view subject, bool is_well, const char* form,
   return is_well;
 }
 
-int DoctorReport::print() const {
-  if (!codeexec::print(text)) return fail(1, "cannot write to standard output");
-  return all_is_well ? 0 : 1;
-}
+int DoctorReport::print() const { return print_answer(text, all_is_well ? 0 : 1); }
 
 // The probe is a command of ours: it must not be refused by the policy, recorded, or leave a
 // container or a log behind.

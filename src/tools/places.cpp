@@ -87,7 +87,7 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
   const auto places = places_of(config, remove_left);
   if (!places) return fail(1, in_our_words(places.error(), true).error().message);
   const std::string text = as_json ? json_text(*places) : table_text(*places);
-  return print(text) ? 0 : fail(1, "cannot write to standard output");
+  return print_answer(text);
 }
 
 }  // namespace inner

@@ -100,9 +100,8 @@ class Replay {
     const std::string text =
         concat("% commands ran again, % of them differently%%\n",
                {ran_, different_, reasons, stopped ? "; stopped before the end" : ""});
-    if (!print(as_json_ ? object.dump() + "\n" : text))
-      return fail(1, "cannot write to standard output");
-    return different_ == 0 && is_whole && !stopped ? 0 : 1;
+    return print_answer(as_json_ ? object.dump() + "\n" : text,
+                        different_ == 0 && is_whole && !stopped ? 0 : 1);
   }
 
  private:

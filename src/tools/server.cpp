@@ -109,6 +109,10 @@ int fail(int status, const std::string& message) {
   return status;
 }
 
+int print_answer(const std::string& text, int status) {
+  return print(text) ? status : fail(1, "cannot write to standard output");
+}
+
 }  // namespace inner
 
 namespace {
@@ -197,9 +201,8 @@ int print_report(const SandboxReport& report, const Invocation& invocation) {
   set_member(object, "missing", list_of(report.missing));
   if (invocation.explain) set_member(object, "rules", list_of(report.rules));
   const bool as_text = invocation.explain && !invocation.json;
-  if (!print(as_text ? explained(report) : object.dump() + "\n"))
-    return fail(1, "cannot write to standard output");
-  return report.missing.empty() ? 0 : 1;
+  return print_answer(as_text ? explained(report) : object.dump() + "\n",
+                      report.missing.empty() ? 0 : 1);
 }
 
 int print_result(const Result& result) {
@@ -303,7 +306,7 @@ int report(const std::vector<std::string>& files, const std::optional<std::strin
   return 0;
 }
 
-// Makes the place's commands write a transcript. It must not lie where they may write.
+// A transcript must not lie where commands may write.
 Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
   if (config.transcript.empty()) return {};
   const auto path = canonical_path(config.transcript);

@@ -322,6 +322,9 @@ bool print(const std::string& text);
 // Writes a line to standard error. Returns the status.
 int fail(int status, const std::string& message);
 
+// Prints the answer to an option. Returns `status`, or 1 after a message if it cannot be written.
+int print_answer(const std::string& text, int status = 0);
+
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
 
