@@ -27,6 +27,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "hygiene"))
+from checks import as_pattern  # noqa: E402
 OUT = os.path.abspath(os.environ.get("OUT", os.path.join(ROOT, "build", "docs")))
 CXX = shutil.which(os.environ.get("CXX", "c++"))  # by its path: BIN has another c++
 MCP = os.path.abspath(os.environ.get("CODEEXEC_MCP", os.path.join(ROOT, "build", "codeexec-mcp")))
@@ -58,18 +60,6 @@ def run(words, **more):
     except subprocess.TimeoutExpired:
         return None, "it did not end"
     return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
-def as_pattern(shown):
-    """The regular expression of an output as a page shows it."""
-    pattern = ""
-    for line in shown.splitlines():
-        if line == "...":
-            pattern += r"(?:.*\n)*"
-            continue
-        line = re.escape(line).replace(re.escape("..."), ".*")
-        pattern += re.sub(r"\d+\\\.\d{3} s|\d+\\\.\d{3}\\ s", r"[0-9.]+ s", line) + r"\n"
-    return pattern
 
 
 # pages -------------------------------------------------------------------------------------------

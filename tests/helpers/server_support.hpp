@@ -29,18 +29,15 @@ inline std::string names_of(const codeexec::Json& object) {
   return names;
 }
 
-// Runs the program to its end.
-inline codeexec::ProcessResult run_program(Strings arguments, const std::string& work_dir = "/",
-                                           const Strings& more_environment = {},
-                                           const std::string& input = {}) {
+// Runs a program to its end, with $PATH and these variables.
+inline codeexec::ProcessResult run_argv(Strings argv, const std::string& work_dir,
+                                        const Strings& environment,
+                                        const std::string& input = {}) {
   codeexec::ProcessOptions options;
-  options.argv = {CODEEXEC_MCP};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  const char* path = std::getenv("PATH");
-  options.environment = {std::string("PATH=") + (path ? path : "/usr/bin:/bin"),
-                         "HOME=/nonexistent"};
-  options.environment.insert(options.environment.end(), more_environment.begin(),
-                             more_environment.end());
+  options.argv = std::move(argv);
+  const char* const path = std::getenv("PATH");
+  options.environment = {std::string("PATH=") + (path ? path : "/usr/bin:/bin")};
+  options.environment.insert(options.environment.end(), environment.begin(), environment.end());
   options.work_dir = work_dir;
   options.input = input;
   options.max_output = std::size_t{64} << 20;
@@ -48,6 +45,18 @@ inline codeexec::ProcessResult run_program(Strings arguments, const std::string&
   codeexec::ProcessResult result = codeexec::run_process(options);
   REQUIRE_MESSAGE(result.outcome == codeexec::Outcome::exited, result.message);
   return result;
+}
+
+// Runs the server's program to its end.
+inline codeexec::ProcessResult run_program(const Strings& arguments,
+                                           const std::string& work_dir = "/",
+                                           const Strings& more_environment = {},
+                                           const std::string& input = {}) {
+  Strings argv = {CODEEXEC_MCP};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  Strings environment = {"HOME=/nonexistent"};
+  environment.insert(environment.end(), more_environment.begin(), more_environment.end());
+  return run_argv(std::move(argv), work_dir, environment, input);
 }
 
 // What --run prints for the command.

@@ -14,24 +14,14 @@ import re
 import subprocess
 import sys
 
-from checks import ROOT, check, failures
+from checks import ROOT, as_pattern, check, failures
 
 TEXT = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 
 
-def matches(shown, printed):
-    pattern = ""
-    for line in shown.splitlines():
-        if line == "...":
-            pattern += r"(?:.*\n)*"
-            continue
-        line = re.escape(line).replace(re.escape("..."), ".*")
-        pattern += re.sub(r"\d+\\\.\d{3}(?=\\ s)", r"[0-9.]+", line) + r"\n"
-    return re.fullmatch(pattern, printed)
-
-
 def compare(what, shown, printed):
-    check(what, [] if matches(shown, printed) else ["it prints:", *printed.splitlines()])
+    good = re.fullmatch(as_pattern(shown), printed)
+    check(what, [] if good else ["it prints:", *printed.splitlines()])
 
 
 def printed_by(command):

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string>
 
-using codeexec::Command;
 using codeexec::Outcome;
 using kubernetes::apply;
 using kubernetes::is_missing;

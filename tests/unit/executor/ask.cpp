@@ -21,7 +21,6 @@ using codeexec::Permission;
 using codeexec::Result;
 using support::has;
 using support::make;
-using support::Strings;
 using support::TempDir;
 
 namespace {

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-using codeexec::ErrorCode;
 using codeexec::Json;
 using codeexec::mcp::Call;
 using codeexec::mcp::ParameterType;

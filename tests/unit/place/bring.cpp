@@ -71,12 +71,6 @@ std::string hindrance(const PlaceOptions& options) {
   return error.message;
 }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
 bool has_mounts() {
   codeexec::ProcessOptions trial;
   trial.argv = {"unshare", "-m", "mount", "-t", "tmpfs", "none", "/tmp"};

@@ -423,8 +423,7 @@ TEST_CASE("copy: an empty workspace is not its own copy") {
         go};
     for (const std::string& word : place.options.transport) other.transport.push_back(word);
     std::thread connecting([&other] { CHECK(make_place(other).run("ls -A").out == ""); });
-    const Stopwatch watch;
-    while (!exists(seen + ".done") && watch.soon()) ::poll(nullptr, 0, 2);
+    CHECK(support::appears(seen + ".done"));
     CHECK(has(read_file(seen), ".codeexec-part-"));
     const Result r = there.run("ls -A; echo result > file");
     CHECK_MESSAGE(r.out == "", describe(r));

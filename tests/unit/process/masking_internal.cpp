@@ -3,9 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <signal.h>
 
-#include <thread>
 
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
@@ -17,10 +15,7 @@ using codeexec::ProcessResult;
 using codeexec::Redactor;
 using codeexec::run_process;
 using codeexec::Stream;
-using support::first_number;
-using support::run_clean;
 using support::shell;
-using support::without_supervisor;
 
 namespace {
 

@@ -9,7 +9,6 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
-using codeexec::OutputCounts;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using codeexec::run_process;

@@ -21,10 +21,8 @@ using support::comes_true;
 using support::describe;
 using support::has;
 using support::in_sandbox;
-using support::LeftoverCheck;
 using support::lines_of;
 using support::run_clean;
-using support::safety;
 using support::shell;
 
 namespace {

@@ -10,7 +10,6 @@
 #include "../../helpers/wire.hpp"
 #include "helpers.hpp"
 
-using codeexec::Command;
 using codeexec::LocalExecutor;
 using codeexec::LocalOptions;
 using codeexec::Result;

@@ -7,9 +7,9 @@
 
 #include "helpers.hpp"
 
-using codeexec::ProcessResult;
 using support::begins;
 using support::check_refused;
+using support::count_of;
 using support::has;
 using support::read_file;
 using support::run_program;
@@ -27,12 +27,6 @@ std::string told_of(const std::string& command, Strings more = {},
               {"--transcript", place / "t.md", "--workspace", place.path(), "--run", command});
   run_program(more, "/", environment);
   return read_file(place / "t.md");
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
 }
 
 }  // namespace

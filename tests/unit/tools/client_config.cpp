@@ -13,11 +13,14 @@ using codeexec::Json;
 using codeexec::ProcessResult;
 using support::begins;
 using support::ends;
+using support::exists;
 using support::has;
+using support::has_program;
 using support::lines_of;
 using support::names_of;
 using support::parsed;
 using support::read_file;
+using support::run_argv;
 using support::Strings;
 using support::TempDir;
 using support::write_file;
@@ -34,35 +37,16 @@ const std::vector<KnownClient> json_clients = {
     {"vscode", ".config/Code/User/mcp.json", "servers"},
     {"gemini", ".gemini/settings.json", "mcpServers"}};
 
-ProcessResult run_words(Strings words, const std::string& work_dir, Strings environment) {
-  codeexec::ProcessOptions options;
-  options.argv = std::move(words);
-  const char* const path = std::getenv("PATH");
-  environment.push_back(std::string("PATH=") + (path ? path : "/usr/bin:/bin"));
-  options.environment = std::move(environment);
-  options.work_dir = work_dir;
-  options.max_output = std::size_t{64} << 20;
-  options.timeout = std::chrono::milliseconds(support::patience_ms);
-  ProcessResult result = codeexec::run_process(options);
-  REQUIRE_MESSAGE(result.outcome == codeexec::Outcome::exited, result.message);
-  return result;
-}
-
 // The program as a user with this home directory runs it.
 ProcessResult configure(const TempDir& home, const std::string& client, const Strings& more = {},
                         Strings environment = {}) {
   Strings words = {CODEEXEC_MCP, "--client-config", client};
   words.insert(words.end(), more.begin(), more.end());
   environment.push_back("HOME=" + home.path());
-  return run_words(words, home.path(), environment);
+  return run_argv(words, home.path(), environment);
 }
 
 const Strings write_it = {"--write", "--timeout", "9"};
-
-bool is_there(const std::string& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0;
-}
 
 mode_t mode_of(const std::string& path) {
   struct stat status {};
@@ -80,7 +64,7 @@ Json words_json(const Strings& words) {
 Json loaded(const std::string& module, const std::string& function, const std::string& text) {
   const TempDir place;
   const ProcessResult r =
-      run_words({"python3", "-c",
+      run_argv({"python3", "-c",
                  "import json, sys\ntry:\n  import " + module + " as m\nexcept ImportError:\n" +
                      "  sys.exit(77)\nprint(json.dumps(m." + function +
                      "(open(sys.argv[1], encoding='utf-8', newline='').read())))",
@@ -96,12 +80,6 @@ Json loaded(const std::string& module, const std::string& function, const std::s
 
 Json toml(const std::string& text) { return loaded("tomllib", "loads", text); }
 
-bool lacks_python() {
-  if (run_words({"sh", "-c", "command -v python3"}, "/", {}).exit_code == 0) return false;
-  MESSAGE("SKIPPED: there is no python3");
-  return true;
-}
-
 // The file stays as it is, and what to paste is printed.
 void check_kept(const ProcessResult& r, const std::string& file, const std::string& text,
                 const std::string& reason) {
@@ -114,7 +92,7 @@ void check_kept(const ProcessResult& r, const std::string& file, const std::stri
   CHECK(has(r.out, "codeexec"));
   CHECK_FALSE(has(r.out, "@@"));
   CHECK(read_file(file) == text);
-  CHECK_FALSE(is_there(file + ".bak"));
+  CHECK_FALSE(exists(file + ".bak"));
 }
 
 // Whether `all` is `old` with one piece more in it.
@@ -146,9 +124,9 @@ TEST_CASE("each client gets what it reads, with the file it goes into") {
     CHECK(names_of(entry) == (typed ? "type command args" : "command args"));
     CHECK(entry["command"] == Json(program));
     CHECK(entry["args"] == words_json(options));
-    CHECK_FALSE(is_there(home / client.file));
+    CHECK_FALSE(exists(home / client.file));
   }
-  if (lacks_python()) return;
+  if (!has_program("python3")) return;
   const ProcessResult codex = configure(home, "codex", options);
   CHECK(has(codex.err, home / ".codex/config.toml"));
   if (const Json value = toml(codex.out); !value.is_null()) {
@@ -180,7 +158,7 @@ TEST_CASE("a client can start what it is given, from any folder") {
   Strings words = {entry["command"].as_string()};
   for (const Json& word : entry["args"].items()) words.push_back(word.as_string());
   words.insert(words.end(), {"--sandbox", "off", "--check", "true"});
-  CHECK(run_words(words, "/", {}).exit_code != 2);
+  CHECK(run_argv(words, "/", {}).exit_code != 2);
   // These are not paths yet: the client or its shell makes them.
   const Json kept = parsed(configure(home, "vscode", {"--workspace", "${workspaceFolder}"}).out);
   CHECK(kept["servers"]["codeexec"]["args"] == words_json({"--workspace", "${workspaceFolder}"}));
@@ -207,7 +185,7 @@ TEST_CASE("the folders that variables name are used") {
   CHECK(has(file_of("claude-code", "CLAUDE_CONFIG_DIR=/x"), "into /x/.claude.json"));
   // A relative one is of no folder in particular.
   CHECK(has(file_of("codex", "CODEX_HOME=x"), "into " + home / ".codex/config.toml"));
-  const ProcessResult none = run_words({CODEEXEC_MCP, "--client-config", "cursor"}, "/", {});
+  const ProcessResult none = run_argv({CODEEXEC_MCP, "--client-config", "cursor"}, "/", {});
   CHECK(none.exit_code == 1);
   CHECK(has(none.err, "HOME names no folder: give the client's file, as --write FILE"));
 }
@@ -227,7 +205,7 @@ TEST_CASE("--write makes a file that there is not, for its user alone, and once"
     CHECK(again.exit_code == 0);
     CHECK(again.out == "");
     CHECK(has(again.err, file + " has this entry"));
-    CHECK_FALSE(is_there(file + ".bak"));
+    CHECK_FALSE(exists(file + ".bak"));
   }
   CHECK(configure(home, "codex", write_it).exit_code == 0);
   CHECK(read_file(home / ".codex/config.toml") == configure(home, "codex", {"--timeout", "9"}).out);
@@ -239,7 +217,7 @@ TEST_CASE("--write FILE is for any other file of the client") {
   CHECK(parsed(read_file(home / ".mcp.json"))["mcpServers"].size() == 1);
   CHECK(configure(home, "vscode", {"--write", home / "p/.vscode/mcp.json"}).exit_code == 0);
   CHECK(parsed(read_file(home / "p/.vscode/mcp.json"))["servers"].size() == 1);
-  CHECK_FALSE(is_there(home / ".claude.json"));
+  CHECK_FALSE(exists(home / ".claude.json"));
 }
 
 TEST_CASE("other servers and unknown members keep their bytes") {
@@ -327,10 +305,7 @@ TEST_CASE("an entry of ours is replaced in its place, and the difference shows i
 }
 
 TEST_CASE("the difference is one that patch(1) can apply") {
-  if (run_words({"sh", "-c", "command -v patch"}, "/", {}).exit_code != 0) {
-    MESSAGE("SKIPPED: there is no program called patch");
-    return;
-  }
+  if (!has_program("patch")) return;
   const auto members = [](char name) {
     std::string many;
     for (int i = 0; i < 20; ++i)
@@ -349,7 +324,7 @@ TEST_CASE("the difference is one that patch(1) can apply") {
     const std::string copy = home.file("copy", text);
     const std::string diff = home.file("diff", r.out);
     const ProcessResult patched =
-        run_words({"patch", "--fuzz=0", "--silent", "-i", diff, copy}, home.path(), {});
+        run_argv({"patch", "--fuzz=0", "--silent", "-i", diff, copy}, home.path(), {});
     CHECK_MESSAGE(patched.exit_code == 0, patched.out, r.out);
     CHECK(read_file(copy) == read_file(file));
   }
@@ -384,7 +359,7 @@ TEST_CASE("JSON that is not plain, or not what is expected, stays as it is") {
 }
 
 TEST_CASE("Codex's TOML: our table is added at the end, or replaced") {
-  if (lacks_python()) return;
+  if (!has_program("python3")) return;
   const Strings texts = {
       "",
       "model = \"o\"",
@@ -484,7 +459,7 @@ TEST_CASE("a symbolic link stays, and the file that it leads to is replaced") {
   CHECK(support::real_path(home / ".cursor/mcp.json") == file);
   CHECK(parsed(read_file(file))["mcpServers"].size() == 1);
   CHECK(read_file(file + ".bak") == "{\"mcpServers\": {}}");
-  CHECK_FALSE(is_there(home / ".cursor/mcp.json.bak"));
+  CHECK_FALSE(exists(home / ".cursor/mcp.json.bak"));
 }
 
 TEST_CASE("what is no file is refused") {
@@ -498,7 +473,7 @@ TEST_CASE("what is no file is refused") {
   const ProcessResult pipe = configure(home, "cursor", {"--write", home / "pipe"});
   CHECK(pipe.exit_code == 1);
   CHECK(has(pipe.err, "nothing was written, paste this"));
-  CHECK_FALSE(is_there(home / "pipe.bak"));
+  CHECK_FALSE(exists(home / "pipe.bak"));
   const std::string file = home.file("file");
   CHECK(configure(home, "cursor", {"--write", file + "/x.json"}).exit_code == 1);
   const ProcessResult endless = configure(home, "cursor", {"--write", "/dev/zero"});
@@ -518,7 +493,7 @@ TEST_CASE("a backup is never overwritten") {
   // The same bytes need no second copy.
   write_file(file, "{} ");
   CHECK(has(configure(home, "cursor", write_it).err, "the file before is " + file + ".bak.1"));
-  CHECK_FALSE(is_there(file + ".bak.3"));
+  CHECK_FALSE(exists(file + ".bak.3"));
 }
 
 TEST_CASE("a link of the backup's name is no backup, wherever it leads") {
@@ -551,7 +526,7 @@ TEST_CASE("a file that changes meanwhile keeps the change") {
     for (int i = 0; i < 40000; ++i) old += "      12345678,\n";
     home.file("f.json", old + "      1\n    ]\n  }\n}\n");
     const ProcessResult r =
-        run_words({"sh", "-c",
+        run_argv({"sh", "-c",
                    "{ \"$0\" --client-config cursor --write f.json 2> err; echo $? > status; } |"
                    "{ read first; " +
                        change + "; cat > rest; }",
@@ -561,7 +536,7 @@ TEST_CASE("a file that changes meanwhile keeps the change") {
     CHECK(read_file(home / "status") == "1\n");
     CHECK(has(read_file(home / "err"), "it changed meanwhile"));
     CHECK(read_file(home / "f.json") == "{}\n");
-    CHECK_FALSE(is_there(home / "f.json.bak"));
+    CHECK_FALSE(exists(home / "f.json.bak"));
   }
 }
 
@@ -575,8 +550,8 @@ TEST_CASE("a folder or file that may not be changed is not") {
     as_other = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
     Strings trial = as_other;
     trial.push_back("true");
-    if (run_words({"sh", "-c", "command -v setpriv"}, "/", {}).exit_code != 0 ||
-        run_words(trial, "/", {}).exit_code != 0) {
+    if (run_argv({"sh", "-c", "command -v setpriv"}, "/", {}).exit_code != 0 ||
+        run_argv(trial, "/", {}).exit_code != 0) {
       MESSAGE("SKIPPED: no setpriv to give up root's rights");
       return;
     }
@@ -587,13 +562,13 @@ TEST_CASE("a folder or file that may not be changed is not") {
   for (const std::string& name : {file, home / "client"})
     if (is_root) REQUIRE(::chown(name.c_str(), 65534, 65534) == 0);
   as_other.insert(as_other.end(), {program, "--client-config", "cursor", "--write", file});
-  const ProcessResult r = run_words(as_other, "/", {"HOME=/nonexistent"});
+  const ProcessResult r = run_argv(as_other, "/", {"HOME=/nonexistent"});
   REQUIRE(::chmod((home / "client").c_str(), 0755) == 0);
   CHECK(r.exit_code == 1);
   CHECK(has(r.err, file));
   CHECK(has(r.err, "ermission denied"));
   CHECK(read_file(file) == "{}");
-  CHECK_FALSE(is_there(file + ".bak"));
+  CHECK_FALSE(exists(file + ".bak"));
 }
 
 TEST_CASE("wrong uses of --client-config are refused") {

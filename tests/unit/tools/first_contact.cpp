@@ -18,7 +18,6 @@ using support::enforces;
 using support::has;
 using support::lines_of;
 using support::parsed;
-using support::report_of;
 using support::run_program;
 using support::Strings;
 using support::TempDir;

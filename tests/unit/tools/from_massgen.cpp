@@ -8,7 +8,6 @@
 
 using codeexec::Json;
 using codeexec::ProcessResult;
-using support::begins;
 using support::has;
 using support::lines_of;
 using support::parsed;
@@ -24,18 +23,11 @@ struct Conversion {
 
   ProcessResult run(const std::string& yaml, const Strings& more = {},
                     const Strings& python = {"python3"}) const {
-    codeexec::ProcessOptions options;
-    options.argv = python;
-    options.argv.push_back(CODEEXEC_ROOT "/examples/from_massgen.py");
-    options.argv.push_back(place.file("agents.yaml", yaml));
-    options.argv.insert(options.argv.end(), more.begin(), more.end());
-    const char* const path = std::getenv("PATH");
-    options.environment = {std::string("PATH=") + (path ? path : "/usr/bin:/bin")};
-    options.work_dir = place.path();
-    options.max_output = std::size_t{1} << 20;
-    options.timeout = std::chrono::milliseconds(support::patience_ms);
-    ProcessResult result = codeexec::run_process(options);
-    REQUIRE_MESSAGE(result.outcome == codeexec::Outcome::exited, result.message);
+    Strings argv = python;
+    argv.push_back(CODEEXEC_ROOT "/examples/from_massgen.py");
+    argv.push_back(place.file("agents.yaml", yaml));
+    argv.insert(argv.end(), more.begin(), more.end());
+    ProcessResult result = support::run_argv(std::move(argv), place.path(), {});
     CHECK_FALSE(has(result.err, "Traceback"));
     CHECK_FALSE(has(result.err, "\x1b"));
     return result;

@@ -111,6 +111,13 @@ inline void check_failure(const codeexec::Json& object, const std::string& stder
   CHECK(object["stderr"].as_string() == stderr_text);
 }
 
+// False after saying that it is missing.
+inline bool has_program(const std::string& name) {
+  if (run_command("command -v " + name)["success"].as_bool()) return true;
+  MESSAGE("SKIPPED: there is no program called " << name);
+  return false;
+}
+
 // Python for the parity tests; false after saying that it is missing.
 inline bool has_python() {
   if (run_command("python --version")["success"].as_bool()) return true;

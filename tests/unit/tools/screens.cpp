@@ -10,6 +10,7 @@
 
 using codeexec::Json;
 using support::has;
+using support::has_program;
 using support::names_of;
 using support::patience_ms;
 using support::Server;
@@ -19,13 +20,6 @@ using support::Strings;
 using support::TempDir;
 
 namespace {
-
-// False after saying that it is missing.
-bool has_program(const std::string& name) {
-  if (support::run_command("command -v " + name)["success"].as_bool()) return true;
-  MESSAGE("SKIPPED: there is no program called " << name);
-  return false;
-}
 
 // A server with one shell that has a terminal, and what it shows.
 class Terminal {
@@ -79,12 +73,6 @@ Strings options_in(const TempDir& place, bool sandboxed) {
   return {"--workspace", place.path(), "--sandbox", sandboxed ? "best_effort" : "off"};
 }
 
-std::string failure_of(Server& server, const char* tool, const Json& arguments) {
-  const Json result = server.ask_tool(tool, arguments);
-  CHECK(result["isError"] == Json(true));
-  return result["structuredContent"]["error"].as_string();
-}
-
 }  // namespace
 
 TEST_CASE("a shell with a terminal has a screen, keys and a size") {
@@ -110,7 +98,7 @@ TEST_CASE("a shell with a terminal has a screen, keys and a size") {
   CHECK(has(terminal.until("exit"), "one\nten"));
   Json arguments = shell_arguments(terminal.id);
   arguments.set("keys", Json::array({"enter"}));
-  CHECK(has(failure_of(terminal.server, "write_background_shell", arguments), "has ended"));
+  CHECK(has(terminal.server.error_of("write_background_shell", arguments), "has ended"));
 }
 
 TEST_CASE("the end of input is typed, and a prompt for a password sees a terminal") {
@@ -131,16 +119,16 @@ TEST_CASE("mistakes about terminals are explained") {
   const std::string plain = start_shell(server, "cat");
   Json arguments = shell_arguments(plain);
   arguments.set("screen", true);
-  CHECK(has(failure_of(server, "get_background_shell_output", arguments), "has no terminal"));
+  CHECK(has(server.error_of("get_background_shell_output", arguments), "has no terminal"));
   arguments = shell_arguments(plain);
   arguments.set("keys", Json::array({"enter"}));
-  CHECK(has(failure_of(server, "write_background_shell", arguments), "has no terminal"));
+  CHECK(has(server.error_of("write_background_shell", arguments), "has no terminal"));
 
   const Json shell =
       server.use("start_background_shell", Json::object({{"command", "cat"}, {"terminal", true}}));
   arguments = shell_arguments(shell["shell_id"].as_string());
   arguments.set("keys", Json::array({"enter", "return"}));
-  const std::string message = failure_of(server, "write_background_shell", arguments);
+  const std::string message = server.error_of("write_background_shell", arguments);
   CHECK(has(message, "return"));
   CHECK(has(message, "enter, tab"));
   arguments.set("keys", Json::array({1}));
@@ -151,9 +139,9 @@ TEST_CASE("mistakes about terminals are explained") {
     Json wrong = support::parsed(size);
     wrong.set("command", "echo started");
     wrong.set("terminal", true);
-    CHECK(has(failure_of(server, "start_background_shell", wrong), "1 to 200 and 1 to 500"));
+    CHECK(has(server.error_of("start_background_shell", wrong), "1 to 200 and 1 to 500"));
   }
-  CHECK(has(failure_of(server, "start_background_shell",
+  CHECK(has(server.error_of("start_background_shell",
                        Json::object({{"command", "true"}, {"rows", 30}})),
             "ask for one"));
   Json zero = Json::object({{"command", "true"}, {"terminal", true}, {"rows", 0}});
@@ -302,13 +290,13 @@ TEST_CASE("a size that a shell cannot have is refused, and nothing is typed then
   Json arguments = shell_arguments(plain);
   arguments.set("rows", 30);
   arguments.set("input", "typed\n");
-  CHECK(has(failure_of(server, "write_background_shell", arguments), "has no terminal"));
+  CHECK(has(server.error_of("write_background_shell", arguments), "has no terminal"));
   const Json shell =
       server.use("start_background_shell", Json::object({{"command", "cat"}, {"terminal", true}}));
   arguments.set("shell_id", shell["shell_id"]);
   for (const int rows : {201, 1000000}) {
     arguments.set("rows", rows);
-    CHECK(has(failure_of(server, "write_background_shell", arguments), "1 to 200 and 1 to 500"));
+    CHECK(has(server.error_of("write_background_shell", arguments), "1 to 200 and 1 to 500"));
   }
   for (const std::string& id : {plain, shell["shell_id"].as_string()}) {
     const Json output = server.use("get_background_shell_output", shell_arguments(id));
