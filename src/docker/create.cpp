@@ -107,7 +107,7 @@ bool Container::lower_cpus(std::string_view refusal) {
 
 // Removes the container that has the name. If its removal is under way already, by the engine or by
 // another program, waits for the end of that: there is no event for it, so the engine is asked
-// again.
+// again. One that the engine does not remove gives up its name: it would hold up the next for ever.
 Expected<void> Container::clear(const std::string& id, const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds pause(100);
   const CancelToken never;
@@ -116,8 +116,12 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
     auto removed = ask(words_of({"rm", "-f", id}), "remove", cancel);
     if (removed || removed.error().code == ErrorCode::not_found) return {};
     if (removed.error().message.find("already in progress") == std::string::npos ||
-        Clock::now() >= deadline)
-      return removed.failure();
+        Clock::now() >= deadline) {
+      const std::string other = concat("%-%", {name, id.substr(0, 12)});
+      if (!ask(words_of({"rename", id, other}), "rename", cancel)) return removed.failure();
+      tell(concat("%; it is now called %", {removed.error().message, other}));
+      return {};
+    }
     wait_for_event(never, cancel, later(Clock::now(), pause));
   }
 }
