@@ -50,37 +50,15 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
 namespace {
 
 ShellVerb shell_verb_of(std::string_view name) {
-  // A line for each enumerator of ShellVerb.
-  std::string_view lines =
-      "basename\n"
-      "cat\n"
-      "dirname\n"
-      "echo\n"
-      "ls\n"
-      "printf\n"
-      "pwd\n"
-      "tee\n"
-      "alias\n"
-      "cd chdir pushd\n"
-      "compgen\n"
-      "declare export local readonly typeset\n"
-      "eval\n"
-      "exec\n"
-      "exit\n"
-      "hash\n"
-      "break continue return\n"
-      "let\n"
-      "popd\n"
-      "getopts mapfile read readarray\n"
-      "set\n"
-      "shift\n"
-      ": [ false sleep test true wait\n"
-      "trap\n"
-      "unset\n";
-  unsigned line = 0;
-  for (; !lines.empty(); ++line)
-    if (has_entry(take_part(lines, '\n'), name)) break;
-  return static_cast<ShellVerb>(line);
+  // Names for each enumerator of ShellVerb.
+  std::string_view names =
+      "basename|cat|dirname|echo|ls|printf|pwd|tee|alias|cd chdir pushd|compgen|"
+      "declare export local readonly typeset|eval|exec|exit|hash|break continue return|let|popd|"
+      "getopts mapfile read readarray|set|shift|: [ false sleep test true wait|trap|unset";
+  unsigned verb = 0;
+  for (; !names.empty(); ++verb)
+    if (has_entry(take_part(names, '|'), name)) break;
+  return static_cast<ShellVerb>(verb);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "mcp/mcp.hpp"
 #include "mcp/streams_internal.hpp"
 #include "process/start_internal.hpp"
+#include "regex/regex_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -40,18 +41,15 @@ constexpr std::uint32_t unseen[] = {
 
 // Takes the first character off well-formed text, as it is shown.
 std::string take_visible(std::string_view& text) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
-  const std::size_t length = utf8_step(bytes, text.size()).good;
-  std::uint32_t code = length == 1 ? bytes[0] : bytes[0] & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) code = code << 6 | (bytes[i] & 0x3fu);
-  std::string shown(text.substr(0, length));
-  text.remove_prefix(length);
+  const RegexChar c = regex_char_at(text, 0);
+  std::string shown(text.substr(0, c.size));
+  text.remove_prefix(c.size);
   bool is_unseen = false;
   for (std::size_t i = 0; i < std::size(unseen); i += 2)
-    is_unseen = is_unseen || (code >= unseen[i] && code <= unseen[i + 1]);
+    is_unseen = is_unseen || (c.code >= unseen[i] && c.code <= unseen[i + 1]);
   if (!is_unseen) return shown;
   char digits[16];
-  std::snprintf(digits, sizeof digits, "\\u{%x}", static_cast<unsigned>(code));
+  std::snprintf(digits, sizeof digits, "\\u{%x}", static_cast<unsigned>(c.code));
   return digits;
 }
 

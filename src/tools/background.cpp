@@ -192,6 +192,19 @@ void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& scree
   set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
 
+// What a background command is now, with one member more.
+mcp::ToolResult answer_about(ToolSet& set, const std::string& id, const char* member, Json value,
+                             const char* message = nullptr) {
+  const auto job = set.jobs.status(id);
+  if (!job) return failed(job.error().message);
+  Json object;
+  set_member(object, "shell_id", id);
+  set_member(object, "status", name(job->state));
+  set_member(object, member, std::move(value));
+  if (message) set_member(object, "message", message);
+  return answer_with(std::move(object));
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -333,27 +346,15 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   if (call.argument("close_input"sv).as_bool()) {
     if (auto ok = set.jobs.close_input(id); !ok) return failed(ok.error().message);
   }
-  const auto job = set.jobs.status(id);
-  if (!job) return failed(job.error().message);
-  Json object;
-  set_member(object, "shell_id", id);
-  set_member(object, "status", name(job->state));
-  set_member(object, "written", input.size());
-  return answer_with(std::move(object));
+  return answer_about(set, id, "written", input.size());
 }
 
 mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.jobs.kill(id);
   if (!was_running) return failed(was_running.error().message);
-  const auto job = set.jobs.status(id);
-  if (!job) return failed(job.error().message);
-  Json object;
-  set_member(object, "shell_id", id);
-  set_member(object, "status", name(job->state));
-  set_member(object, "signal", *was_running ? Json("SIGTERM") : Json());
-  if (!*was_running) set_member(object, "message", "Process already terminated");
-  return answer_with(std::move(object));
+  if (*was_running) return answer_about(set, id, "signal", "SIGTERM");
+  return answer_about(set, id, "signal", Json(), "Process already terminated");
 }
 
 }  // namespace inner

@@ -40,12 +40,7 @@ namespace {
 
 // The headings of Option::Group.
 constexpr char group_names[] =
-    "Where commands run\0"
-    "Policy\0"
-    "Sandbox and network\0"
-    "Limits\0"
-    "Environment\0"
-    "Background and tools\0"
+    "Where commands run\0Policy\0Sandbox and network\0Limits\0Environment\0Background and tools\0"
     "Records\0"
     "Containers (--execution-mode docker)\0"
     "Other places (--execution-mode ssh, slurm, kubernetes, command)\0"

@@ -136,9 +136,7 @@ Json execution_schema() {
       "outcome\tstring\tHow it ended; not told: exited.\n"
       "timed_out\tboolean\n"
       "stdout_bytes\tinteger\tBytes it wrote in all, when not here.\n"
-      "stderr_bytes\tinteger\n"
-      "stdout_truncated\tboolean\n"
-      "stderr_truncated\tboolean\n"sv;
+      "stderr_bytes\tinteger\nstdout_truncated\tboolean\nstderr_truncated\tboolean\n"sv;
   Json properties;
   Json required;
   bool always = true;

@@ -274,28 +274,18 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
 // Has the command ask so.
 void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 
+// The tools of the same names.
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult get_background_shell_status(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
-
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
 // The value of a key in the lines between two `---` at the start of a text.
