@@ -1759,6 +1759,13 @@ struct ExecutorOptions {
   std::uint64_t max_spill = std::uint64_t{64} << 20;
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
   std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // For Network::allow of a sandbox, or a container without a network, and only then: what commands
+  // may reach by a proxy of this program, to which variables such as HTTPS_PROXY lead them. Each is
+  // a name (example.org), all names below one (*.example.org), an address, with a port
+  // (github.com:22) or for the ports 80 and 443; or one of the sets of domain_sets(). Names must
+  // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
+  // the result. A place has no way to the world by this but through this host.
+  std::vector<std::string> allowed_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -1880,12 +1887,6 @@ struct LocalOptions : ExecutorOptions {
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
   SandboxOptions sandbox = SandboxOptions();
-  // For Network::allow of the sandbox, and only then: what commands may reach by a proxy of this
-  // program, to which variables such as HTTPS_PROXY lead them. Each is a name (example.org), all
-  // names below one (*.example.org), an address, with a port (github.com:22) or for the ports 80
-  // and 443; or one of the sets of domain_sets(). Names must lead to public addresses, or to
-  // addresses that are listed, too. What is refused is in a note of the result.
-  std::vector<std::string> allowed_domains = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see
@@ -29111,6 +29112,8 @@ OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_l
 // one is resolved. Then each address is judged, and the connection goes to exactly one of these, so
 // that a name cannot come to mean another address in between.
 
+class DomainProxy;
+
 #if defined(__linux__)
 
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of
@@ -29215,12 +29218,13 @@ class Resolver {
   std::list<Lookup> take();
   // Its threads end soon. Writes to the descriptor, too.
   void end();
+  // Writes to the descriptor.
+  void wake() const;
 
  private:
   static constexpr unsigned most_threads = 8;
   static void* thread_main(void* self);
   void serve();
-  void wake() const;
   std::list<Lookup>::iterator next();
 
   std::mutex mutex_ = {};
@@ -29266,8 +29270,10 @@ class DomainProxy {
   DomainProxy& operator=(const DomainProxy&) = delete;
   ~DomainProxy();
 
-  // Serves the listening socket of a command. Returns its number for finish().
+  // Serves the listening socket of a command, or one that has none. Returns its number.
   std::uint64_t serve(UniqueFd listener);
+  // Opens a connection as a program of the command does by its socket. None: there is no room.
+  UniqueFd connect(std::uint64_t command);
   // Closes the socket and all connections that came by it.
   ProxyReport finish(std::uint64_t command);
   const DomainRules& rules() const noexcept;
@@ -30179,14 +30185,16 @@ bool ProxyConnection::wait_for_more() {
 namespace {
 
 constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
+// Those of commands elsewhere are counted there, where they may have ended earlier than here.
+constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
-//   connection: number << 10 | place << 2 | far_bit;  listener: number << 10 | 2;  resolver: 3
+//   connection: number << 11 | place << 2 | far_bit;  listener: number << 11 | 2;  resolver: 3
 constexpr std::uint64_t listener_key = 2;
 constexpr std::uint64_t resolver_key = 3;
 constexpr int place_shift = 2;
-constexpr int number_shift = 10;
-static_assert(most_connections << place_shift == std::size_t{1} << number_shift);
+constexpr int number_shift = 11;
+static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
 
 }  // namespace
 
@@ -30229,9 +30237,10 @@ struct DomainProxy::State {
   // One command has at most four times as many connections as are free: 205 if it is alone. So
   // several that take all they can leave some to the others.
   bool has_room(const Client& client) const {
-    return client.connections < 4 * (most_connections - count);
+    return count < most_connections && client.connections < 4 * (most_connections - count);
   }
   void accept_all(Client& client, Clock::time_point now);
+  void add(Client& client, UniqueFd fd, Clock::time_point now);
   void listen_again();
   Slot* find(std::uint64_t key);
   void close(Slot& slot);
@@ -30245,7 +30254,7 @@ struct DomainProxy::State {
   std::uint64_t last_number = 0;
   std::list<Client> clients = {};
   std::size_t count = 0;
-  Slot slots[most_connections] = {};
+  Slot slots[most_slots] = {};
   Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
 };
 
@@ -30292,6 +30301,24 @@ std::uint64_t DomainProxy::serve(UniqueFd listener) {
   client.listener = std::move(listener);
   state.listen_again();
   return client.number;
+}
+
+UniqueFd DomainProxy::connect(std::uint64_t command) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  for (State::Client& client : state.clients) {
+    int ends[2] = {-1, -1};
+    if (client.number != command || state.count == most_slots ||
+        ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+      continue;
+    UniqueFd near(above_standard_streams(ends[0]));
+    UniqueFd far(above_standard_streams(ends[1]));
+    if (!near || !far) return {};
+    state.add(client, std::move(far), Clock::now());
+    state.context.resolver->wake();  // the thread waits for another deadline now
+    return near;
+  }
+  return {};
 }
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
@@ -30368,19 +30395,23 @@ void DomainProxy::State::accept_all(Client& client, Clock::time_point now) {
       retry = later(now, std::chrono::milliseconds(100));
       break;
     }
-    Slot* slot = slots;
-    while (slot->connection) ++slot;
-    const auto place = static_cast<std::uint64_t>(slot - slots);
-    slot->client = &client;
-    slot->connection = std::make_unique<ProxyConnection>(
-        context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
-        now);
-    ++count;
-    ++client.connections;
-    if (!slot->connection->step(false, now)) close(*slot);
+    add(client, std::move(fd), now);
   }
   // The others wait in the kernel.
   context.watch(client.listener.get(), 0, client.watched, 0);
+}
+
+void DomainProxy::State::add(Client& client, UniqueFd fd, Clock::time_point now) {
+  Slot* slot = slots;
+  while (slot->connection) ++slot;
+  const auto place = static_cast<std::uint64_t>(slot - slots);
+  slot->client = &client;
+  slot->connection = std::make_unique<ProxyConnection>(
+      context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
+      now);
+  ++count;
+  ++client.connections;
+  if (!slot->connection->step(false, now)) close(*slot);
 }
 
 // Accepts connections again after a time in which there was no room for more.
@@ -30393,7 +30424,7 @@ void DomainProxy::State::listen_again() {
 }
 
 DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
-  Slot& slot = slots[(key >> place_shift) % most_connections];
+  Slot& slot = slots[(key >> place_shift) % most_slots];
   return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
 }
 
@@ -30669,7 +30700,7 @@ bool sets_variable(const Variables& variables, std::string_view name);
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
 // Without a network, package managers try for a minute or more unless a variable forbids it.
-std::vector<std::string> offline_variables(Network network);
+std::vector<std::string> offline_variables(Network network, unsigned port = proxy_port);
 
 // With a home of their own commands do not find the toolchains that rustup keeps in the user's.
 // Those may be read, as they go with the ~/.cargo/bin of a PATH.
@@ -32902,9 +32933,7 @@ struct LocalExecutor::Place {
   std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
   std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
-#if defined(__linux__)
-  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow, else null
-#endif
+  std::shared_ptr<DomainProxy> proxy = {};        // with Network::allow, else null
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -32940,11 +32969,8 @@ struct LocalExecutor::Place {
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
-  // The proxy of the names that commands may reach, or why there can be none.
-  Expected<void> make_proxy(const LocalOptions& options, const SandboxReport& known);
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
-  void connect(Admission& admission) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
@@ -33414,11 +33440,11 @@ const char* value_of(const std::vector<std::string>& variables, std::string_view
   return nullptr;
 }
 
-std::vector<std::string> offline_variables(Network network) {
+std::vector<std::string> offline_variables(Network network, unsigned port) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat("CODEEXEC_NETWORK=%", {name(network)})};
   if (network == Network::allow) {
-    const std::string proxy = concat("http://127.0.0.1:%", {proxy_port});
+    const std::string proxy = concat("http://127.0.0.1:%", {port});
     for (const char* variable : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
       add_words(variables, {concat("%=%", {variable, proxy}),
                             concat("%=%", {in_lower_case(variable), proxy})});
@@ -33492,10 +33518,27 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
   return {};
 }
 
+// executor/network_internal.hpp -------------------------------------------------------------------
+// The network of commands by names, for all executors.
+
+// The proxy for Network::allow; null: another network is wanted.
+//   Errors: invalid_argument; unsupported, without Linux.
+Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network);
+
+// For a model, with the meaning of 127.0.0.1. Empty without a proxy.
+std::string describe_proxy(const std::shared_ptr<DomainProxy>& proxy, const char* loopback);
+
+// Each has the result show what the command did over the network, and does nothing without a proxy.
+// Of a command here: the proxy serves its socket.
+void listen_by(const std::shared_ptr<DomainProxy>& proxy, Executor::Admission& admission);
+// Of a command elsewhere: each call opens a connection of it.
+Function<UniqueFd()> connect_by(const std::shared_ptr<DomainProxy>& proxy,
+                                Executor::Admission& admission);
+
 }  // namespace
 
 // executor/network.cpp ----------------------------------------------------------------------------
-// The network of a local executor's commands, by names.
+// The network of commands, by names.
 
 #if defined(__linux__)
 
@@ -33530,53 +33573,86 @@ bool tell_of_network(const ProxyReport& report, const DomainRules& rules, const 
   return true;
 }
 
+// A command that a proxy serves, until its result is recorded.
+struct ServedCommand {
+  const std::shared_ptr<DomainProxy> proxy;
+  std::uint64_t number = 0;  // 0: it is not served yet
+
+  explicit ServedCommand(std::shared_ptr<DomainProxy> server) : proxy(std::move(server)) {}
+  ServedCommand(const ServedCommand&) = delete;
+  ServedCommand& operator=(const ServedCommand&) = delete;
+  ~ServedCommand() { proxy->finish(number); }
+};
+
+std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<DomainProxy>& proxy,
+                                        Executor::Admission& admission) {
+  if (!proxy) return {};
+  auto served = new_shared<ServedCommand>(proxy);
+  admission.ending.end_network = [served](Result& told, const Redactor& redactor) {
+    DomainProxy& by = *served->proxy;
+    return tell_of_network(by.finish(served->number), by.rules(), redactor, told);
+  };
+  return served;
+}
+
 }  // namespace
 
-Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options,
-                                                const SandboxReport& known) {
-  const bool wanted = options.sandbox.network == Network::allow;
+#endif
+
+namespace {
+
+Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network) {
+  const bool wanted = network == Network::allow;
   if (wanted == options.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
                       wanted
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
-  if (!wanted) return {};
+  if (!wanted) return std::shared_ptr<DomainProxy>();
+#if defined(__linux__)
   auto rules = DomainRules::create(options.allowed_domains);
   if (!rules) return rules.failure();
-  // What was not to be an open network must not become one.
-  if (known.network == Network::host)
-    return make_error(ErrorCode::unsupported,
-                      "network: 'allow' cannot be had here: %; set network to host or none",
-                      {joined(known.missing, "; "sv)});
-  if (known.network != Network::allow) return {};
-  auto made = DomainProxy::create(std::move(*rules));
-  if (!made) return made.failure();
-  proxy = std::move(*made);
+  return DomainProxy::create(std::move(*rules));
+#else
+  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
+#endif
+}
+
+std::string describe_proxy([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+                           [[maybe_unused]] const char* loopback) {
+#if defined(__linux__)
+  if (proxy)
+    return concat(
+        " The network reaches nothing but these, through a proxy that variables such as "
+        "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
+        {loopback, to_utf8(proxy->rules().text())});
+#endif
   return {};
 }
 
-void LocalExecutor::Place::connect(Admission& admission) const {
-  if (!proxy) return;
-  const auto number = new_shared<std::uint64_t>(0u);
-  admission.process.on_listener = [proxy = proxy, number](UniqueFd listener) {
-    *number = proxy->serve(std::move(listener));
-  };
-  admission.ending.end_network = [proxy = proxy, number](Result& told, const Redactor& redactor) {
-    return tell_of_network(proxy->finish(*number), proxy->rules(), redactor, told);
-  };
-}
-
-#else
-
-Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options, const SandboxReport&) {
-  if (options.sandbox.network != Network::allow && options.allowed_domains.empty()) return {};
-  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
-}
-
-void LocalExecutor::Place::connect(Admission&) const {}
-
+void listen_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+               [[maybe_unused]] Executor::Admission& admission) {
+#if defined(__linux__)
+  if (const auto served = serve_by(proxy, admission))
+    admission.process.on_listener = [served](UniqueFd listener) {
+      served->number = served->proxy->serve(std::move(listener));
+    };
 #endif
+}
+
+Function<UniqueFd()> connect_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+                                [[maybe_unused]] Executor::Admission& admission) {
+#if defined(__linux__)
+  if (const auto served = serve_by(proxy, admission)) {
+    served->number = proxy->serve({});
+    return [served] { return served->proxy->connect(served->number); };
+  }
+#endif
+  return {};
+}
+
+}  // namespace
 
 // executor/local.cpp ------------------------------------------------------------------------------
 // The executor of this host.
@@ -33683,7 +33759,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
-  if (auto ok = make_proxy(options, known); !ok) return ok;
+  auto server = make_proxy(options, wanted.network);
+  if (!server) return server.failure();
+  // What was not to be an open network must not become one.
+  if (*server && known.network == Network::host)
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' cannot be had here: %; set network to host or none",
+                      {joined(known.missing, "; "sv)});
+  if (known.network == Network::allow) proxy = std::move(*server);
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   report = new_shared<const SandboxReport>(std::move(known));
@@ -33713,13 +33796,7 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-#if defined(__linux__)
-  if (report.network == Network::allow)
-    append_all(text,
-               " The network reaches nothing but these, through a proxy that variables such as "
-               "HTTPS_PROXY name, and 127.0.0.1 within one command: %.",
-               {to_utf8(place_->proxy->rules().text())});
-#endif
+  text += describe_proxy(place_->proxy, "one command");
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -33769,7 +33846,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   if (!sandboxed()) return;
-  connect(admission);
+  listen_by(proxy, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -33999,6 +34076,12 @@ std::string git_identity() {
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
 //                                 agent that has `resizes` in its hello
+//   connect      agent   itself   a command, in 4 bytes, has made a connection to the proxy, which
+//                                 is on the side of a client that has `connections` in its hello
+//
+// A connection has a number of its own with the highest bit set, which the agent chooses. Its bytes
+// are `out` and `input`, each with `credit`. An empty `out` and `input_end` end one direction, an
+// empty `end` of the agent all of it; SIGKILL of the client asks for that.
 //
 // The life of a connection, and of a command on it:
 //
@@ -34033,6 +34116,14 @@ inline constexpr std::size_t stream_window = std::size_t{256} << 10;
 inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
+inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
+inline constexpr std::size_t most_carried = 256;  // connections of all commands
+static_assert(SIGKILL == 9);
+inline constexpr std::string_view kill_text = "\x09"sv;
+
+}  // namespace
+
+// Not in `inner`: parts of classes have members of these.
 enum class FrameKind : unsigned char {
   ping,
   hello,
@@ -34049,12 +34140,9 @@ enum class FrameKind : unsigned char {
   told,
   end,
   bye,
-  resize
+  resize,
+  connect
 };
-
-}  // namespace
-
-// Not in `inner`: a part of PlaceLink has a member of it.
 enum class Channel : unsigned char { out, err, input };
 
 namespace {
@@ -34114,6 +34202,7 @@ class Nonce {
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
 //   lines        the way to the client holds back what ends in no newline
+//   connections  commands reach the client's proxy, and nothing else
 //   nonces       files, whose contents are the answer
 //   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
 //                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
@@ -34262,6 +34351,35 @@ struct PlaceRequest {
 
 class PlaceCommand;
 
+// The streams of a command there, or of a connection of one. The mutex of the link guards them.
+struct PlaceStreams {
+  // One on its way to its reader.
+  struct Flow {
+    UniqueFd reader = UniqueFd();
+    UniqueFd writer = UniqueFd();
+    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
+    PlaceWindow window = PlaceWindow();
+    std::size_t untaken = 0;  // bytes that came and were not read
+    bool ended = false;       // no more come
+    // False: they come from an agent that does not keep to the window.
+    bool take(std::string_view bytes);
+    // False: they have no reader any more.
+    bool write();
+  };
+
+  Flow out = Flow();
+  Flow err = Flow();
+  UniqueFd input_reader = UniqueFd();
+  std::string_view input = {};  // sent before the bytes in that pipe
+  std::size_t input_window = stream_window;
+  std::uint32_t id = 0;
+  bool running = false;  // it has begun there, and no end has come
+
+  Flow& flow(Channel channel) { return channel == Channel::out ? out : err; }
+  // False: no agent sends such a frame.
+  bool take_credit(const Frame& frame);
+};
+
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
 // is not as the table above has it ends the connection.
 //
@@ -34273,7 +34391,7 @@ class PlaceCommand;
 //                                                     settle(): all commands end
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
-// not fit stays in PlaceCommand::Flow::waiting, which is no more than the window. It reads the
+// not fit stays in PlaceStreams::Flow::waiting, which is no more than the window. It reads the
 // pipes of their input as far as the agent has given credit.
 class PlaceLink {
  public:
@@ -34334,9 +34452,11 @@ class PlaceLink {
   void receive();
   void take_bytes(std::string_view bytes);
   bool take_frame(const Frame& frame);
-  bool take_stream(PlaceCommand& command, Channel channel, std::string_view bytes);
+  bool take_for_connection(const Frame& frame);
   bool take_end(PlaceCommand& command, std::string_view text);
-  void read_input(PlaceCommand& command);
+  PlaceStreams* find(std::uint32_t id);
+  void read_input(PlaceStreams& streams);
+  void serve(PlaceStreams& connection);
   void send(std::string_view bytes);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -34378,6 +34498,7 @@ class PlaceLink {
   std::uint32_t last_id_ = 0;
   // Null: the command is gone here, and its end is still to come.
   std::map<std::uint32_t, PlaceCommand*> commands_ = {};
+  std::map<std::uint32_t, PlaceStreams> connections_ = {};
 };
 
 // The options of an executor that its commands need.
@@ -34392,7 +34513,7 @@ struct PlaceSettings {
 
 // One command there. The mutex of the link guards all fields.
 //
-//   launch() --> running_ --> started_ --> end_: `end` has come --> finish()
+//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
 //                   |            |
 //                   +------------+-------> lost_: the connection was lost, the outcome is unknown
 //
@@ -34411,9 +34532,12 @@ class PlaceCommand : public RemoteCommand {
   // The bytes that it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
+  // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
+  Function<UniqueFd()> connect = {};
+
   bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
-  UniqueFd take_out() override { return std::move(out_.reader); }
-  UniqueFd take_err() override { return std::move(err_.reader); }
+  UniqueFd take_out() override { return std::move(streams_.out.reader); }
+  UniqueFd take_err() override { return std::move(streams_.err.reader); }
   UniqueFd take_input(std::string_view& given) override;
   int pid() const override { return pid_; }
   void take(Stream stream, std::string_view bytes,
@@ -34441,30 +34565,13 @@ class PlaceCommand : public RemoteCommand {
  private:
   friend class PlaceLink;
 
-  // A stream on its way to its reader.
-  struct Flow {
-    UniqueFd reader = UniqueFd();
-    UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
-    PlaceWindow window = PlaceWindow();
-    std::size_t untaken = 0;  // bytes that came and were not read
-    void write(bool ended);
-  };
-
-  Flow& flow(Channel channel) { return channel == Channel::out ? out_ : err_; }
   void come_to_an_end();
   void tell_end(ProcessResult& result) const;
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = Flow();
-  Flow err_ = Flow();
+  PlaceStreams streams_ = PlaceStreams();
   UniqueFd input_writer_ = UniqueFd();
-  UniqueFd input_reader_ = UniqueFd();
-  std::string_view input_ = {};  // sent before the bytes in that pipe
-  std::size_t input_window_ = stream_window;
-  std::uint32_t id_ = 0;
-  bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
   CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
@@ -34480,51 +34587,30 @@ namespace {
 
 constexpr std::size_t frame_head = 9;
 
-struct SandboxFlag {
+template <class Owner, class Value>
+struct NamedMember {
   const char* name;
-  bool SandboxOptions::*member;
+  Value Owner::*member;
 };
-constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
-                                         {"shared_memory", &SandboxOptions::shared_memory},
-                                         {"terminals", &SandboxOptions::terminals},
-                                         {"pid_namespace", &SandboxOptions::pid_namespace},
-                                         {"explain", &SandboxOptions::explain}};
+constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
+    {"unix_sockets", &SandboxOptions::unix_sockets},
+    {"shared_memory", &SandboxOptions::shared_memory},
+    {"terminals", &SandboxOptions::terminals},
+    {"pid_namespace", &SandboxOptions::pid_namespace},
+    {"explain", &SandboxOptions::explain}};
 
-struct SandboxLimit {
-  const char* name;
-  std::uint64_t Limits::*member;
-};
-constexpr SandboxLimit sandbox_limits[] = {{"cpu_time", &Limits::cpu_time},
-                                           {"memory", &Limits::memory},
-                                           {"address_space", &Limits::address_space},
-                                           {"processes", &Limits::processes},
-                                           {"open_files", &Limits::open_files},
-                                           {"file_size", &Limits::file_size},
-                                           {"disk", &Limits::disk}};
+constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
+    {"writable", &SandboxOptions::writable},
+    {"readable", &SandboxOptions::readable},
+    {"protected_paths", &SandboxOptions::protected_paths}};
 
-struct SandboxPaths {
-  const char* name;
-  std::vector<std::string> SandboxOptions::*member;
-};
-constexpr SandboxPaths sandbox_paths[] = {{"writable", &SandboxOptions::writable},
-                                          {"readable", &SandboxOptions::readable},
-                                          {"protected_paths", &SandboxOptions::protected_paths}};
+constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
+                                                           {"tells", &PlaceRequest::tells},
+                                                           {"merge", &PlaceRequest::merge_streams},
+                                                           {"input", &PlaceRequest::has_input},
+                                                           {"wait", &PlaceRequest::waited_for}};
 
-struct StartFlag {
-  const char* name;
-  bool PlaceRequest::*member;
-};
-constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
-                                     {"tells", &PlaceRequest::tells},
-                                     {"merge", &PlaceRequest::merge_streams},
-                                     {"input", &PlaceRequest::has_input},
-                                     {"wait", &PlaceRequest::waited_for}};
-
-struct StartTexts {
-  const char* name;
-  std::vector<std::string> PlaceRequest::*member;
-};
-constexpr StartTexts start_texts[] = {
+constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
     {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
 
 // The numbers of an `end`: the bounds of each, and its value where it is missing.
@@ -34646,11 +34732,11 @@ Json to_json(const SandboxOptions& options) {
   Json object = Json::object();
   set_member(object, "mode", static_cast<int>(options.mode));
   set_member(object, "network", static_cast<int>(options.network));
-  for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
-  for (const SandboxPaths& paths : sandbox_paths)
+  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const auto& paths : sandbox_paths)
     set_member(object, paths.name, list_of(options.*paths.member));
-  for (const SandboxLimit& limit : sandbox_limits)
-    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
+  for (const NamedLimit& limit : limit_names)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
   return object;
 }
 
@@ -34662,12 +34748,14 @@ SandboxOptions sandbox_options_from(const Json& object) {
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
   const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
-  for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
-  for (const SandboxPaths& paths : sandbox_paths)
-    options.*paths.member = texts_in(object[paths.name]);
-  for (const SandboxLimit& limit : sandbox_limits)
-    options.limits.*limit.member =
+  options.network = network == 0   ? Network::host
+                    : network == 2 ? Network::loopback
+                    : network == 3 ? Network::allow
+                                   : Network::none;
+  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
+  for (const NamedLimit& limit : limit_names)
+    options.limits.*limit.value =
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
   return options;
 }
@@ -34780,10 +34868,9 @@ PlaceRequest PlaceRequest::question() {
 
 std::string PlaceRequest::text() const {
   Json head = Json::object();
-  for (const StartFlag& flag : start_flags)
+  for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
-  for (const StartTexts& texts : start_texts)
-    set_member(head, texts.name, (this->*texts.member).size());
+  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
   if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
   if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
@@ -34795,7 +34882,7 @@ std::string PlaceRequest::text() const {
   };
   add(work_dir);
   add(venv);
-  for (const StartTexts& texts : start_texts)
+  for (const auto& texts : start_texts)
     for (const std::string& part : this->*texts.member) add(part);
   add(script);
   return text;
@@ -34806,14 +34893,14 @@ bool PlaceRequest::read(std::string_view text) {
   if (!take_text(text, head_text)) return false;
   const auto head = Json::parse(head_text);
   if (!head || !head->is_object()) return false;
-  for (const StartFlag& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
   // The start checks them.
   terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
   terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
   timeout = time_in(*head, "timeout", no_limit);
   kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
-  for (const StartTexts& texts : start_texts) {
+  for (const auto& texts : start_texts) {
     // Each has a byte at least: a number that is too large ends with the text.
     for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
       if (!has_nul(text)) return false;
@@ -34944,6 +35031,249 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   return true;
 }
 
+// place/connections_internal.hpp ------------------------------------------------------------------
+// The agent's end of the connections that commands make to the client's proxy.
+
+// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
+UniqueFd listen_for_proxy(unsigned& port);
+
+}  // namespace
+
+// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
+// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
+//
+//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
+class PlaceConnections {
+ public:
+  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
+  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+
+  // Has the command make its connections by that listening socket.
+  void add(std::uint32_t command, UniqueFd listener);
+  // The command has ended, and so do its connections.
+  void remove(std::uint32_t command);
+  void clear();
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run.
+  void watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Does what is possible by the events of that set, with a buffer of longest_payload.
+  void serve(const std::vector<pollfd>& set, char* buffer);
+  // False: no client sends such a frame.
+  bool take(const Frame& frame);
+
+ private:
+  struct Listener {
+    std::uint32_t command;
+    UniqueFd socket;
+    std::size_t connections = 0;
+  };
+  struct Connection {
+    std::uint32_t id = 0;
+    Listener* listener = nullptr;
+    UniqueFd socket = UniqueFd();
+    std::size_t credit = stream_window;
+    PlaceQueue waiting = PlaceQueue();  // for the command
+    PlaceWindow window = PlaceWindow();
+    bool is_read = false;  // nothing more comes from the command, and the client knows it
+    bool ended = false;    // nothing more comes from the client
+    bool is_shut = false;  // and the command knows it
+    bool is_over() const { return is_read && is_shut; }
+  };
+  using Place = std::list<Connection>::iterator;
+
+  // As the proxy's own rule: one command has at most four times as many as are free.
+  bool has_room(const Listener& listener) const {
+    return !is_full_ && listener.connections < 4 * (most_carried - connections_.size());
+  }
+  Place find(std::uint32_t id);
+  Place drop(Place connection);  // returns the next one
+  void accept_all(Listener& listener);
+  void read(Connection& connection, char* buffer);
+  void write(Connection& connection);
+
+  const Send send_;
+  std::list<Listener> listeners_ = {};
+  std::list<Connection> connections_ = {};
+  std::uint32_t last_id_ = 0;
+  bool is_full_ = false;   // there was no descriptor for another one; until one ends
+  std::size_t first_ = 0;  // in the set, the place of the first descriptor
+  std::size_t room_ = 0;
+  std::size_t commands_ = 0;
+};
+
+// place/connections.cpp ---------------------------------------------------------------------------
+// The agent's end of the connections that commands make to the client's proxy.
+
+namespace {
+
+UniqueFd listen_for_proxy(unsigned& port) {
+#if defined(__linux__)
+  constexpr int backlog = 512;
+  UniqueFd fd(
+      above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!fd || ::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), backlog) != 0 ||
+      ::getsockname(fd.get(), any, &size) != 0)
+    return {};
+  port = ntohs(address.sin_port);
+  return fd;
+#else
+  port = 0;
+  errno = ENOSYS;
+  return {};
+#endif
+}
+
+}  // namespace
+
+void PlaceConnections::add(std::uint32_t command, UniqueFd listener) {
+  listeners_.push_back({command, std::move(listener)});
+}
+
+void PlaceConnections::remove(std::uint32_t command) {
+  for (Place next = connections_.begin(); next != connections_.end();)
+    next = next->listener->command == command ? drop(next) : std::next(next);
+  is_full_ = false;
+  listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
+}
+
+void PlaceConnections::clear() {
+  connections_.clear();
+  listeners_.clear();
+}
+
+void PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands) {
+  first_ = set.size();
+  room_ = room;
+  commands_ = commands;
+  // The first connection becomes the last one, so that each gets its share of the room.
+  if (connections_.size() > 1)
+    connections_.splice(connections_.end(), connections_, connections_.begin());
+  for (const Listener& listener : listeners_)
+    set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
+  for (const Connection& connection : connections_) {
+    int events = connection.waiting.empty() ? 0 : POLLOUT;
+    if (!connection.is_read && connection.credit > 0 && room > 0) events |= POLLIN;
+    set.push_back({events != 0 ? connection.socket.get() : -1, static_cast<short>(events), 0});
+  }
+}
+
+void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
+  std::size_t at = first_ + listeners_.size();
+  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
+    if (set[at].revents != 0) {
+      if (!next->waiting.empty()) write(*next);
+      read(*next, buffer);
+    }
+    next = next->is_over() ? drop(next) : std::next(next);
+  }
+  at = first_;
+  for (Listener& listener : listeners_)
+    if (set[at++].revents != 0) accept_all(listener);
+}
+
+void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
+#if defined(__linux__)
+  while (has_room(listener)) {
+    UniqueFd fd(above_standard_streams(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (!fd) {
+      is_full_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      return;
+    }
+    Connection& connection = connections_.emplace_back();
+    do connection.id = ++last_id_ | connection_bit;
+    while (&*find(connection.id) != &connection);
+    connection.listener = &listener;
+    connection.socket = std::move(fd);
+    ++listener.connections;
+    send_(FrameKind::connect, connection.id, number_bytes(listener.command));
+  }
+#endif
+}
+
+auto PlaceConnections::find(std::uint32_t id) -> Place {
+  return find_where(connections_,
+                    [id](const Connection& connection) { return connection.id == id; });
+}
+
+auto PlaceConnections::drop(Place connection) -> Place {
+  is_full_ = false;
+  --connection->listener->connections;
+  send_(FrameKind::end, connection->id, {});
+  return connections_.erase(connection);
+}
+
+void PlaceConnections::read(Connection& connection, char* buffer) {
+  const std::size_t most = std::min({longest_payload, connection.credit, room_});
+  if (connection.is_read || most == 0) return;
+  const ssize_t size = ::read(connection.socket.get(), buffer, most);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
+  connection.credit -= bytes;
+  room_ -= bytes;
+  connection.is_read = bytes == 0;
+  send_(FrameKind::out, connection.id, {buffer, bytes});
+}
+
+// A command that has closed its socket gets nothing more.
+void PlaceConnections::write(Connection& connection) {
+  const int fd = connection.socket.get();
+  PlaceQueue& waiting = connection.waiting;
+  if (!waiting.empty() && waiting.write_to(fd) < 0 && errno != EAGAIN && errno != EINTR) {
+    waiting.clear();
+    connection.ended = true;
+  }
+  if (connection.ended && waiting.empty()) {
+    ::shutdown(fd, SHUT_WR);
+    connection.is_shut = true;
+  }
+  if (connection.ended) return;
+  const std::size_t credit =
+      connection.window.credit(waiting.size(), commands_ + connections_.size());
+  if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
+}
+
+// A frame for one that has just ended is ignored: the client could not know.
+bool PlaceConnections::take(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  const Place connection = find(frame.id);
+  const bool is_there = connection != connections_.end();
+  Channel channel{};
+  std::size_t bytes = 0;
+  switch (frame.kind) {
+    case FrameKind::input:
+      if (!is_there || connection->is_shut) return true;
+      if (connection->ended || !connection->window.use(payload.size())) return false;
+      connection->waiting.bytes += payload;
+      write(*connection);
+      break;
+    case FrameKind::input_end:
+      if (!payload.empty()) return false;
+      if (!is_there || connection->is_shut) return true;
+      connection->ended = true;
+      write(*connection);
+      break;
+    case FrameKind::credit:
+      if (!read_credit(frame, channel, bytes) || channel != Channel::out) return false;
+      if (!is_there) return true;
+      if (bytes > most_window - connection->credit) return false;
+      connection->credit += bytes;
+      return true;
+    case FrameKind::signal:
+      if (payload.size() != 1) return false;
+      if (is_there) connection->is_read = connection->is_shut = true;
+      break;
+    default:
+      return false;
+  }
+  if (is_there && connection->is_over()) drop(connection);
+  return true;
+}
+
 // place/copy_internal.hpp -------------------------------------------------------------------------
 // Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
@@ -34974,6 +35304,8 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
 //                                     same again or one is removed: then the other one is sent
 //   changed           gone            it stays, and is new for the sender
 //   gone              changed         the change is taken: it is stronger than a removal
+
+namespace {
 
 // A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
 // the time of modification; the size of the path or the text that follows.
@@ -35266,6 +35598,11 @@ class PlaceAgent {
   };
 
   void loop();
+  // So many bytes may be added to the queue.
+  std::size_t room() const {
+    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+    return left < longest_payload / 2 ? 0 : left;
+  }
   void make_room(Running& command);
   void receive();
   bool take(const Frame& frame);
@@ -35277,6 +35614,7 @@ class PlaceAgent {
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
+  Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
   void watch_input(Running& command);
   Running* find(std::uint32_t id);
@@ -35293,6 +35631,7 @@ class PlaceAgent {
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
+  bool has_proxy_ = false;                          // the client has one
   bool is_remote_ = false;                          // the workspace is only here
   std::string ground_ = {};                         // of questions
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
@@ -35314,6 +35653,9 @@ class PlaceAgent {
   UniqueFd oom_score_ = UniqueFd();
   std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
+  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+    send(kind, id, payload);
+  }};
 };
 
 int PlaceAgent::run() {
@@ -35361,10 +35703,12 @@ void PlaceAgent::loop() {
       command.state->add_descriptors(set);
       deadline = std::min(deadline, command.state->deadline());
     }
+    connections_.watch(set, room(), commands_.size());
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
     const Clock::time_point woke = Clock::now();
+    connections_.serve(set, bytes_.get());
     if (set[0].revents) receive();
     std::size_t left = polled;
     for (auto at = commands_.begin(); left > 0; --left) {
@@ -35383,6 +35727,7 @@ void PlaceAgent::loop() {
         for (std::size_t i = 0; i < told.size(); i += longest_payload)
           send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
       }
+      connections_.remove(command.id);
       send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
@@ -35397,11 +35742,10 @@ void PlaceAgent::loop() {
 // A stream is read only as far as the client has room for it. The output of a command that is
 // killed with the connection is dropped.
 void PlaceAgent::make_room(Running& command) {
-  const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
-  const std::size_t room = left < longest_payload / 2 ? 0 : longest_payload;
+  const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
     command.state->room(stream) =
-        ending_ ? longest_payload : std::min(room, command.credit[stream == Stream::out ? 0 : 1]);
+        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
 void PlaceAgent::receive() {
@@ -35421,6 +35765,7 @@ void PlaceAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
   if (why) problem_ = why;
+  connections_.clear();
   for (Running& command : commands_) {
     command.state->kill_asked.store(true);
     make_room(command);
@@ -35448,6 +35793,7 @@ bool PlaceAgent::take(const Frame& frame) {
     const std::string request = std::exchange(request_, {});
     return start(frame.id, request);
   }
+  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
   Running* const command = find(frame.id);
   const auto is = [&frame](FrameKind kind, std::size_t size) {
     return frame.kind == kind && frame.payload.size() == size;
@@ -35497,6 +35843,7 @@ bool PlaceAgent::greet(std::string_view text) {
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
+  set_member(answer, "connections", true);
   if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
   send(FrameKind::hello, 0, answer.dump());
   return true;
@@ -35518,6 +35865,7 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
       set_member(answer, "lacks", prepare_container(*wanted));
     return {};
   }
+  has_proxy_ = hello["connections"sv].as_bool();
   contained_ = hello["container"sv].as_bool();
   if (contained_ && !settle_in_container(hello, uid_, gid_))
     return refusal("unable to find user %", {hello["user"sv].as_string()});
@@ -35583,6 +35931,9 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
   auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
   sandbox_ = std::move(*sandbox);
+  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
+    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
+                      {joined(sandbox_.report().missing, "; "sv)});
   set_member(answer, "sandbox", to_json(sandbox_.report()));
   return {};
 }
@@ -35604,7 +35955,7 @@ Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
 
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   PlaceRequest request;
-  if (id == 0 || find(id) || !request.read(text)) return false;
+  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
   ProcessOptions options;
   options.on_output = [this, id](Stream stream, std::string_view bytes) {
     pass_on(id, stream, bytes);
@@ -35638,6 +35989,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   const bool started = ready && state.start(false);
   if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
   if (!started) {
+    connections_.remove(id);
     send(FrameKind::end, id, end_text(state.result));
     commands_.pop_back();
     return true;
@@ -35673,10 +36025,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
     options.environment.push_back(std::move(variable));
   }
+  options.sandbox = sandbox_;
+  if (has_proxy_)
+    if (auto ok = give_proxy(command, options); !ok) return ok;
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
-  options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
     request.argv = words_of({"/proc/self/exe", "--place"});
     options.environment.push_back(concat("%=%", {question_variable, ground_}));
@@ -35702,6 +36056,22 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
   }
   options.pass_fd = passed.get();
+  return {};
+}
+
+// A command in a sandbox has a network with a socket of its own. All in a container have one
+// network, so each gets a port there.
+Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
+  if (contained_) {
+    unsigned port = 0;
+    UniqueFd socket = listen_for_proxy(port);
+    if (!socket) return system_error(errno, "network: a socket for the proxy");
+    connections_.add(command.id, std::move(socket));
+    weak_variables_ = offline_variables(Network::allow, port);
+  }
+  options.on_listener = [this, id = command.id](UniqueFd listener) {
+    connections_.add(id, std::move(listener));
+  };
   return {};
 }
 
@@ -35816,6 +36186,87 @@ std::string bring_text(std::string_view file) {
 
 }  // namespace
 
+// place/streams.cpp -------------------------------------------------------------------------------
+// The client's end of what a command writes and reads, and of its connections.
+
+bool PlaceStreams::Flow::take(std::string_view bytes) {
+  if (bytes.empty() || ended || !window.use(bytes.size())) return false;
+  untaken += bytes.size();
+  if (waiting.empty() && writer) {
+    const ssize_t size = write_to_pipe(writer.get(), bytes);
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  waiting.bytes += bytes;
+  return true;
+}
+
+bool PlaceStreams::Flow::write() {
+  bool is_read = true;
+  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
+    waiting.clear();
+    untaken = 0;
+    is_read = false;
+  }
+  if (ended && waiting.empty() && writer) {
+    // Of a socket, whose other direction goes on. A pipe has nothing to shut.
+    ::shutdown(writer.get(), SHUT_WR);
+    writer.reset();
+  }
+  return is_read;
+}
+
+bool PlaceStreams::take_credit(const Frame& frame) {
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
+  if (bytes > most_window - input_window) return false;
+  input_window += bytes;
+  return true;
+}
+
+// False: no agent sends such a frame.
+bool PlaceLink::take_for_connection(const Frame& frame) {
+  const auto at = connections_.find(frame.id);
+  if (frame.kind == FrameKind::connect) {
+    if (at != connections_.end() || connections_.size() == most_carried ||
+        frame.payload.size() != 4)
+      return false;
+    const auto command = commands_.find(number_in(frame.payload));
+    if (command == commands_.end()) return false;
+    PlaceStreams& made = connections_[frame.id];
+    made.id = frame.id;
+    if (command->second && command->second->connect) made.out.writer = command->second->connect();
+    if (made.out.writer)
+      made.input_reader.reset(::fcntl(made.out.writer.get(), F_DUPFD_CLOEXEC, 3));
+    if (!made.input_reader) send(FrameKind::signal, frame.id, kill_text);
+    return true;
+  }
+  if (at == connections_.end()) return false;
+  PlaceStreams& connection = at->second;
+  if (frame.kind == FrameKind::credit) return connection.take_credit(frame);
+  if (frame.kind == FrameKind::end) {
+    connections_.erase(at);
+    return frame.payload.empty();
+  }
+  if (frame.kind != FrameKind::out) return false;
+  if (frame.payload.empty())
+    connection.out.ended = true;
+  else if (!connection.out.take(frame.payload))
+    return false;
+  serve(connection);
+  return true;
+}
+
+// Brings to the proxy what it takes.
+void PlaceLink::serve(PlaceStreams& connection) {
+  PlaceStreams::Flow& out = connection.out;
+  if (!out.write()) send(FrameKind::signal, connection.id, kill_text);
+  out.untaken = out.waiting.size();
+  if (out.ended) return;
+  const std::size_t credit = out.window.credit(out.untaken, commands_.size() + connections_.size());
+  if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+}
+
 // place/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
 
@@ -35875,13 +36326,12 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
 
 PlaceCommand::~PlaceCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!running_) {
-    link_->commands_.erase(id_);
+  if (!streams_.running) {
+    link_->commands_.erase(streams_.id);
     return;
   }
-  const char number = SIGKILL;
-  link_->send(FrameKind::signal, id_, {&number, 1});
-  link_->commands_[id_] = nullptr;
+  link_->send(FrameKind::signal, streams_.id, kill_text);
+  link_->commands_[streams_.id] = nullptr;
 }
 
 bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
@@ -35893,12 +36343,12 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     failure.message = concat("%: %", {what, errno_text(error)});
     return false;
   };
-  if (!make_pipe(out_.reader, out_.writer) ||
-      (!request_.merge_streams && !make_pipe(err_.reader, err_.writer)) ||
-      (request_.has_input && !make_pipe(input_reader_, input_writer_)))
+  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
+      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
+      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
     return fail(errno, "cannot make the pipes of a command"sv);
-  for (const UniqueFd* fd :
-       {&out_.reader, &out_.writer, &err_.reader, &err_.writer, &input_reader_, &input_writer_})
+  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
+                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
     if (*fd) set_nonblocking(*fd);
   request_.waited_for = wait;
   const std::string text = request_.text();
@@ -35910,14 +36360,14 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     failure.step = "place";
     return false;
   }
-  do id_ = ++link_->last_id_;
-  while (id_ == 0 || link_->commands_.count(id_) != 0);
-  link_->commands_[id_] = this;
-  running_ = true;
+  do streams_.id = ++link_->last_id_ & ~connection_bit;
+  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
+  link_->commands_[streams_.id] = this;
+  streams_.running = true;
   std::string_view rest = text;
   for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
-    link_->send(FrameKind::request, id_, rest.substr(0, longest_payload));
-  link_->send(FrameKind::start, id_, rest);
+    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
+  link_->send(FrameKind::start, streams_.id, rest);
   if (!wait) return true;
   wait_for_start(lock, cancel);
   if (!has_begun()) {
@@ -35947,23 +36397,23 @@ void PlaceCommand::take(Stream stream, std::string_view bytes,
   use(bytes);
   const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  Flow& taken = flow(channel);
+  PlaceStreams::Flow& taken = streams_.flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
-  if (!running_) return;
+  if (!streams_.running) return;
   const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
-  if (credit != 0) link_->send(FrameKind::credit, id_, credit_text(channel, credit));
+  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
 UniqueFd PlaceCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  input_ = std::exchange(given, {});
+  streams_.input = std::exchange(given, {});
   if (input_writer_) link_->wake();
   return std::move(input_writer_);
 }
 
 bool PlaceCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return !running_ && out_.untaken == 0 && err_.untaken == 0;
+  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
 bool PlaceCommand::was_lost() const {
@@ -35974,8 +36424,8 @@ bool PlaceCommand::was_lost() const {
 bool PlaceCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!running_ || number <= 0 || number > 64) return false;
-  link_->send(FrameKind::signal, id_, {&byte, 1});
+  if (!streams_.running || number <= 0 || number > 64) return false;
+  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
   return true;
 }
 
@@ -35986,29 +36436,21 @@ bool PlaceCommand::can_resize() const {
 
 void PlaceCommand::resize(TerminalSize size) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (running_)
-    link_->send(FrameKind::resize, id_,
+  if (streams_.running)
+    link_->send(FrameKind::resize, streams_.id,
                 number_bytes(static_cast<std::size_t>(size.rows)) +
                     number_bytes(static_cast<std::size_t>(size.cols)));
 }
 
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
 void PlaceCommand::come_to_an_end() {
-  running_ = false;
-  input_reader_.reset();
-  err_.write(true);
-  out_.write(true);
-  begun_.cancel();
-}
-
-void PlaceCommand::Flow::write(bool ended) {
-  if (!waiting.empty() && writer) {
-    if (waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
-      waiting.clear();
-      untaken = 0;
-    }
+  streams_.running = false;
+  streams_.input_reader.reset();
+  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+    flow->ended = true;
+    flow->write();
   }
-  if (ended && waiting.empty()) writer.reset();
+  begun_.cancel();
 }
 
 void PlaceCommand::tell_end(ProcessResult& result) const {
@@ -36035,7 +36477,7 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
 void PlaceCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   tell_end(result);
-  input_ = {};
+  streams_.input = {};
 }
 
 // place/link.cpp ----------------------------------------------------------------------------------
@@ -36255,6 +36697,10 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
   resizes_ = told["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' needs an agent of version % in %, which has %",
+                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
   ground_ = told["ground"sv].as_string();
   const Json& seen = told["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
@@ -36270,19 +36716,22 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
 // Adds the pipes of commands, under the mutex.
 void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
-  for (const auto& [id, command] : commands_)
+  const auto add = [&](PlaceStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
-      if (!command) continue;
       const bool is_input = channel == Channel::input;
-      const UniqueFd& fd = is_input ? command->input_reader_ : command->flow(channel).writer;
+      const UniqueFd& fd = is_input ? streams.input_reader : streams.flow(channel).writer;
       // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? !fd || command->input_window_ == 0 || queue_.size() >= longest_payload
-                   : command->flow(channel).waiting.empty())
+      if (is_input ? !fd || streams.input_window == 0 || queue_.size() >= longest_payload
+                   : streams.flow(channel).waiting.empty())
         continue;
       set.push_back({fd.get(), is_input ? short{POLLIN} : short{POLLOUT}, 0});
-      watched.push_back({id, channel});
-      if (is_input && !command->input_.empty()) deadline = Clock::now();
+      watched.push_back({streams.id, channel});
+      if (is_input && !streams.input.empty()) deadline = Clock::now();
     }
+  };
+  for (const auto& [id, command] : commands_)
+    if (command) add(command->streams_);
+  for (auto& [id, connection] : connections_) add(connection);
 }
 
 // Waits for an event and handles it. False: the link is being destroyed.
@@ -36316,15 +36765,16 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[1].revents && !lost()) receive();
   if (set[3].revents && !lost()) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
-    const auto at = commands_.find(watched[i].id);
-    if (at == commands_.end() || !at->second) continue;
-    PlaceCommand& command = *at->second;
+    PlaceStreams* const streams = find(watched[i].id);
+    if (!streams) continue;
     const bool is_input = watched[i].channel == Channel::input;
-    if (!set[i + 5].revents && !(is_input && !command.input_.empty())) continue;
+    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
     if (is_input)
-      read_input(command);
+      read_input(*streams);
+    else if ((streams->id & connection_bit) != 0)
+      serve(*streams);
     else
-      command.flow(watched[i].channel).write(!command.running_);
+      streams->flow(watched[i].channel).write();
   }
   check_life(woke);
   if (lost() && !settled_.cancelled()) settle(lock);
@@ -36405,35 +36855,30 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
   if (!greeting_) return false;
   if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
+  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
   const auto at = commands_.find(frame.id);
   if (at == commands_.end()) return false;
   if (!at->second) {
     if (frame.kind == FrameKind::end) commands_.erase(at);
     return true;
   }
-  if (!at->second->running_) return false;
+  if (!at->second->streams_.running) return false;
   PlaceCommand& command = *at->second;
   switch (frame.kind) {
     case FrameKind::out:
-      return take_stream(command, Channel::out, payload);
+      return command.streams_.out.take(payload);
     case FrameKind::err:
-      return !command.request_.merge_streams && take_stream(command, Channel::err, payload);
+      return !command.request_.merge_streams && command.streams_.err.take(payload);
     case FrameKind::started:
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
       command.begun_.cancel();
       return true;
-    case FrameKind::credit: {
-      Channel channel{};
-      std::size_t bytes = 0;
-      if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
-      if (bytes > most_window - command.input_window_) return false;
-      command.input_window_ += bytes;
-      return true;
-    }
+    case FrameKind::credit:
+      return command.streams_.take_credit(frame);
     case FrameKind::input_closed:
-      command.input_reader_.reset();
+      command.streams_.input_reader.reset();
       return payload.empty();
     case FrameKind::told:
       command.told_ += payload;
@@ -36445,18 +36890,6 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
 }
 
-bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
-  PlaceCommand::Flow& flow = command.flow(channel);
-  if (bytes.empty() || !flow.window.use(bytes.size())) return false;
-  flow.untaken += bytes.size();
-  if (flow.waiting.empty() && flow.writer) {
-    const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
-    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
-  }
-  flow.waiting.bytes += bytes;
-  return true;
-}
-
 bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
@@ -36466,20 +36899,26 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   return ok;
 }
 
-void PlaceLink::read_input(PlaceCommand& command) {
-  const std::size_t most = std::min(longest_payload, command.input_window_);
-  std::string_view bytes = command.input_.substr(0, most);
+PlaceStreams* PlaceLink::find(std::uint32_t id) {
+  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
+  const auto at = commands_.find(id);
+  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
+}
+
+void PlaceLink::read_input(PlaceStreams& streams) {
+  const std::size_t most = std::min(longest_payload, streams.input_window);
+  std::string_view bytes = streams.input.substr(0, most);
   if (bytes.empty()) {
     if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+    const ssize_t size = ::read(streams.input_reader.get(), buffer_.get(), most);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
-    command.input_.remove_prefix(bytes.size());
+    streams.input.remove_prefix(bytes.size());
   }
-  if (bytes.empty()) command.input_reader_.reset();
-  command.input_window_ -= bytes.size();
-  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
+  if (bytes.empty()) streams.input_reader.reset();
+  streams.input_window -= bytes.size();
+  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
 }
 
 // Under the mutex. What the pipe does not take at once goes into the queue.
@@ -36536,8 +36975,9 @@ void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
     if (!told.empty()) append_all(reason_, "; %", {told});
   }
   settled_.cancel();
+  connections_.clear();
   for (const auto& [id, command] : commands_) {
-    if (!command || !command->running_) continue;
+    if (!command || !command->streams_.running) continue;
     command->lost_ = true;
     command->come_to_an_end();
   }
@@ -37644,11 +38084,6 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
-  if (options.sandbox.network == Network::allow)
-    return make_error(
-        ErrorCode::unsupported,
-        "network: 'allow' is for commands on this host only; give the place a network "
-        "of its own (a NetworkPolicy, a firewall), and network host, none or loopback");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return {};
@@ -37688,10 +38123,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};  // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};  // of that link
-  std::string name = {};                 // while it is not known what the engine calls it
-  std::vector<std::string> notes = {};   // for the next result
+  std::shared_ptr<PlaceLink> link = {};     // goes before the place does
+  std::shared_ptr<PlaceCopy> copy = {};     // of that link
+  std::string name = {};                    // while it is not known what the engine calls it
+  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow
+  std::vector<std::string> notes = {};      // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -37806,6 +38242,7 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
+  set_member(wanted.hello, "connections", proxy != nullptr);
   name = wanted.name;
   engine = options.engine;
   described = facts_of_shell(options.shell, options.environment);
@@ -37916,6 +38353,9 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   executor.place_ = new_shared<Place>(
       PlaceSettings(std::move(*environment), options.shell, variables.set), options.workspace_mode);
   Place& place = *executor.place_;
+  auto server = make_proxy(options, options.sandbox.network);
+  if (!server) return server.failure();
+  place.proxy = std::move(*server);
   place.want(options);
   if (remote)
     if (auto ok = place.find(options); !ok) return ok.failure();
@@ -37961,7 +38401,10 @@ std::string PlaceExecutor::describe_place() const {
                          !copied    ? ""
                          : is_other ? printable(there.workspace)
                                     : "the same path",
-                         copied ? "." : ""}));
+                         copied ? "." : ""}) +
+                 (there.sandbox.network == Network::allow
+                      ? describe_proxy(place_->proxy, "one command")
+                      : std::string()));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -37999,6 +38442,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->told(); };
+  remote->connect = connect_by(place_->proxy, admission);
   admission.remote = std::move(remote);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
@@ -42044,8 +42488,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
 struct ContainerExecutor::Place {
   const std::shared_ptr<Container> container;
   const PlaceSettings settings;
-  std::string facts = {};      // for describe_place()
-  std::string gitconfig = {};  // for a home that has none
+  std::string facts = {};                   // for describe_place()
+  std::string gitconfig = {};               // for a home that has none
+  std::shared_ptr<DomainProxy> proxy = {};  // of the names that commands may reach
 
   Place(std::shared_ptr<Container> made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
@@ -43195,6 +43640,7 @@ Json ContainerExecutor::Place::hello() const {
   set_member(wanted, "container", true);
   set_member(wanted, "keeps", state.options.sudo);
   set_member(wanted, "gitconfig", gitconfig);
+  set_member(wanted, "connections", proxy != nullptr);
   set_member(wanted, "sandbox", to_json(SandboxOptions()));
   if (state.options.sudo) set_member(wanted, "user", state.user);
   if (const auto resolved = settings.environment.resolve({}))
@@ -43218,6 +43664,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
+  const bool is_named = !options.allowed_domains.empty();
+  if (is_named && network(wanted) != "none")
+    return make_error(ErrorCode::invalid_argument,
+                      "allowed_domains: the container has the network %: it must have none",
+                      {network(wanted)});
+  auto server = make_proxy(options, is_named ? Network::allow : Network::none);
+  if (!server) return server.failure();
   auto container = new_shared<Container>(std::move(wanted));
   if (auto ok = executor.set_up(general, container->options.secrets); !ok) return ok.failure();
   std::vector<std::string> writable;
@@ -43237,6 +43690,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
+  place->proxy = std::move(*server);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -43291,7 +43745,8 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (!online && !place_->proxy) text += " The network is switched off: nothing can be downloaded.";
+  text += describe_proxy(place_->proxy, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -43314,8 +43769,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   PlaceRequest request;
   auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
   if (!ok || !admission.admitted()) return ok;
-  if (container->options.network == ContainerNetwork::none)
-    admission.ending.network = Network::none;
+  if (network(container->options) == "none")
+    admission.ending.network = place_->proxy ? Network::allow : Network::none;
   std::string incarnation;
   auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
@@ -43327,6 +43782,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
+  exec->connect = connect_by(place_->proxy, admission);
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;
@@ -51142,11 +51598,12 @@ struct OptionRows : Option {
      confinement, kernel, CODEEXEC_AT(sandbox), often},
     {"network\nMODE\nhost\nhost, none, loopback, or allow some. What commands reach in the "
      "sandbox. none: nothing; loopback: 127.0.0.1 within one command; allow: that, and "
-     "--allow-domains\n\nhost, none, loopback, allow",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.network), often},
+     "--allow-domains; a container has docker_network_mode, or this one\n\nhost, none, loopback, "
+     "allow",
+     confinement, commands, CODEEXEC_AT(local.sandbox.network), often},
     {"allow-domains\nNAME...\n\nwith network allow: example.org '*.x.org'. Names of hosts, with a "
      "port (github.com:22) or without, and sets of names (python): --list-domains prints these",
-     confinement, local, CODEEXEC_AT(local.allowed_domains), often},
+     confinement, commands, CODEEXEC_AT(local.allowed_domains), often},
     {"private-home\nMODE\nexecutor\nHOME and TMPDIR of commands in a sandbox. executor: one for "
      "all of them; command: a new one for each; off: the user's\n\noff, command, executor",
      confinement, local, CODEEXEC_AT(local.private_home)},
@@ -52290,17 +52747,21 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     return invalid("command_line_docker_network_mode", config.container_network,
                    "'none', 'bridge', or 'host'");
   if (for_user) config.use = Option::users;
+  const bool is_named = config.local.sandbox.network == Network::allow;
   for (const Option* option : given)
-    if (!(option->use & config.use))
+    if (!(option->use & config.use) ||
+        (config.use == Option::docker && !is_named && option->key() == "network"sv))
       return make_error(
           ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
           {option->key(),
            for_user ? "profile user-container"
                     : concat("execution_mode %", {config.execution_mode}),
-           has_entry("network allow_domains", option->key())
-               ? "; a container has a docker_network_mode or docker_network, other places have "
-                 "networks of their own"
+           option->key() == "network"sv
+               ? "; a container has a docker_network_mode or docker_network, or network allow"
                : ""});
+  if (config.use == Option::docker && is_named == config.local.allowed_domains.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "network: 'allow' and allow_domains need each other");
   return {};
 }
 

@@ -304,8 +304,10 @@
 
 #include "place/frames.cpp"
 #include "place/contained.cpp"
+#include "place/connections.cpp"
 #include "place/agent.cpp"
 #include "place/bring.cpp"
+#include "place/streams.cpp"
 #include "place/command.cpp"
 #include "place/link.cpp"
 #include "place/copy_rules.cpp"

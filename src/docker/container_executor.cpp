@@ -79,6 +79,7 @@ Json ContainerExecutor::Place::hello() const {
   set_member(wanted, "container", true);
   set_member(wanted, "keeps", state.options.sudo);
   set_member(wanted, "gitconfig", gitconfig);
+  set_member(wanted, "connections", proxy != nullptr);
   set_member(wanted, "sandbox", to_json(SandboxOptions()));
   if (state.options.sudo) set_member(wanted, "user", state.user);
   if (const auto resolved = settings.environment.resolve({}))
@@ -102,6 +103,13 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
+  const bool is_named = !options.allowed_domains.empty();
+  if (is_named && network(wanted) != "none")
+    return make_error(ErrorCode::invalid_argument,
+                      "allowed_domains: the container has the network %: it must have none",
+                      {network(wanted)});
+  auto server = make_proxy(options, is_named ? Network::allow : Network::none);
+  if (!server) return server.failure();
   auto container = new_shared<Container>(std::move(wanted));
   if (auto ok = executor.set_up(general, container->options.secrets); !ok) return ok.failure();
   std::vector<std::string> writable;
@@ -121,6 +129,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
+  place->proxy = std::move(*server);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -175,7 +184,8 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online) text += " The network is switched off: nothing can be downloaded.";
+  if (!online && !place_->proxy) text += " The network is switched off: nothing can be downloaded.";
+  text += describe_proxy(place_->proxy, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -198,8 +208,8 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   PlaceRequest request;
   auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
   if (!ok || !admission.admitted()) return ok;
-  if (container->options.network == ContainerNetwork::none)
-    admission.ending.network = Network::none;
+  if (network(container->options) == "none")
+    admission.ending.network = place_->proxy ? Network::allow : Network::none;
   std::string incarnation;
   auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
@@ -211,6 +221,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
+  exec->connect = connect_by(place_->proxy, admission);
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;

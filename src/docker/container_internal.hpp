@@ -42,6 +42,7 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor_internal.hpp"
+#include "executor/network_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "place/place_internal.hpp"
@@ -262,8 +263,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
 struct ContainerExecutor::Place {
   const std::shared_ptr<Container> container;
   const PlaceSettings settings;
-  std::string facts = {};      // for describe_place()
-  std::string gitconfig = {};  // for a home that has none
+  std::string facts = {};                   // for describe_place()
+  std::string gitconfig = {};               // for a home that has none
+  std::shared_ptr<DomainProxy> proxy = {};  // of the names that commands may reach
 
   Place(std::shared_ptr<Container> made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}

@@ -147,11 +147,11 @@ const char* value_of(const std::vector<std::string>& variables, std::string_view
   return nullptr;
 }
 
-std::vector<std::string> offline_variables(Network network) {
+std::vector<std::string> offline_variables(Network network, unsigned port) {
   if (network == Network::host) return {};
   std::vector<std::string> variables = {concat("CODEEXEC_NETWORK=%", {name(network)})};
   if (network == Network::allow) {
-    const std::string proxy = concat("http://127.0.0.1:%", {proxy_port});
+    const std::string proxy = concat("http://127.0.0.1:%", {port});
     for (const char* variable : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
       add_words(variables, {concat("%=%", {variable, proxy}),
                             concat("%=%", {in_lower_case(variable), proxy})});

@@ -282,6 +282,13 @@ struct ExecutorOptions {
   std::uint64_t max_spill = std::uint64_t{64} << 20;
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
   std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  // For Network::allow of a sandbox, or a container without a network, and only then: what commands
+  // may reach by a proxy of this program, to which variables such as HTTPS_PROXY lead them. Each is
+  // a name (example.org), all names below one (*.example.org), an address, with a port
+  // (github.com:22) or for the ports 80 and 443; or one of the sets of domain_sets(). Names must
+  // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
+  // the result. A place has no way to the world by this but through this host.
+  std::vector<std::string> allowed_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -403,12 +410,6 @@ struct LocalOptions : ExecutorOptions {
   // Its `writable`, `readable` and `search_path` are added to: the roots by their permission (the
   // workspace, when there are none), venv_path and skills_dir, the private home, the PATH.
   SandboxOptions sandbox = SandboxOptions();
-  // For Network::allow of the sandbox, and only then: what commands may reach by a proxy of this
-  // program, to which variables such as HTTPS_PROXY lead them. Each is a name (example.org), all
-  // names below one (*.example.org), an address, with a port (github.com:22) or for the ports 80
-  // and 443; or one of the sets of domain_sets(). Names must lead to public addresses, or to
-  // addresses that are listed, too. What is refused is in a note of the result.
-  std::vector<std::string> allowed_domains = {};
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
   // Nothing of a command outlives it, nor this program, however that ends: see

@@ -10,6 +10,7 @@
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -272,7 +273,7 @@ bool sets_variable(const Variables& variables, std::string_view name);
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
 // Without a network, package managers try for a minute or more unless a variable forbids it.
-std::vector<std::string> offline_variables(Network network);
+std::vector<std::string> offline_variables(Network network, unsigned port = proxy_port);
 
 // With a home of their own commands do not find the toolchains that rustup keeps in the user's.
 // Those may be read, as they go with the ~/.cargo/bin of a PATH.

@@ -4,6 +4,7 @@
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
 #include "executor/local_internal.hpp"
+#include "executor/network_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -123,7 +124,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
-  if (auto ok = make_proxy(options, known); !ok) return ok;
+  auto server = make_proxy(options, wanted.network);
+  if (!server) return server.failure();
+  // What was not to be an open network must not become one.
+  if (*server && known.network == Network::host)
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' cannot be had here: %; set network to host or none",
+                      {joined(known.missing, "; "sv)});
+  if (known.network == Network::allow) proxy = std::move(*server);
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   report = new_shared<const SandboxReport>(std::move(known));
@@ -153,13 +161,7 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-#if defined(__linux__)
-  if (report.network == Network::allow)
-    append_all(text,
-               " The network reaches nothing but these, through a proxy that variables such as "
-               "HTTPS_PROXY name, and 127.0.0.1 within one command: %.",
-               {to_utf8(place_->proxy->rules().text())});
-#endif
+  text += describe_proxy(place_->proxy, "one command");
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -209,7 +211,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   if (!sandboxed()) return;
-  connect(admission);
+  listen_by(proxy, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");

@@ -25,9 +25,7 @@ struct LocalExecutor::Place {
   std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
   std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
-#if defined(__linux__)
-  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow, else null
-#endif
+  std::shared_ptr<DomainProxy> proxy = {};        // with Network::allow, else null
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -63,11 +61,8 @@ struct LocalExecutor::Place {
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
-  // The proxy of the names that commands may reach, or why there can be none.
-  Expected<void> make_proxy(const LocalOptions& options, const SandboxReport& known);
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
-  void connect(Admission& admission) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,

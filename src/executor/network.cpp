@@ -1,9 +1,9 @@
-// The network of a local executor's commands, by names.
+// The network of commands, by names.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
-#include "executor/local_internal.hpp"
+#include "executor/network_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -48,53 +48,86 @@ bool tell_of_network(const ProxyReport& report, const DomainRules& rules, const 
   return true;
 }
 
+// A command that a proxy serves, until its result is recorded.
+struct ServedCommand {
+  const std::shared_ptr<DomainProxy> proxy;
+  std::uint64_t number = 0;  // 0: it is not served yet
+
+  explicit ServedCommand(std::shared_ptr<DomainProxy> server) : proxy(std::move(server)) {}
+  ServedCommand(const ServedCommand&) = delete;
+  ServedCommand& operator=(const ServedCommand&) = delete;
+  ~ServedCommand() { proxy->finish(number); }
+};
+
+std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<DomainProxy>& proxy,
+                                        Executor::Admission& admission) {
+  if (!proxy) return {};
+  auto served = new_shared<ServedCommand>(proxy);
+  admission.ending.end_network = [served](Result& told, const Redactor& redactor) {
+    DomainProxy& by = *served->proxy;
+    return tell_of_network(by.finish(served->number), by.rules(), redactor, told);
+  };
+  return served;
+}
+
 }  // namespace
 
-Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options,
-                                                const SandboxReport& known) {
-  const bool wanted = options.sandbox.network == Network::allow;
+#endif
+
+inline namespace inner {
+
+Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network) {
+  const bool wanted = network == Network::allow;
   if (wanted == options.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
                       wanted
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
-  if (!wanted) return {};
+  if (!wanted) return std::shared_ptr<DomainProxy>();
+#if defined(__linux__)
   auto rules = DomainRules::create(options.allowed_domains);
   if (!rules) return rules.failure();
-  // What was not to be an open network must not become one.
-  if (known.network == Network::host)
-    return make_error(ErrorCode::unsupported,
-                      "network: 'allow' cannot be had here: %; set network to host or none",
-                      {joined(known.missing, "; "sv)});
-  if (known.network != Network::allow) return {};
-  auto made = DomainProxy::create(std::move(*rules));
-  if (!made) return made.failure();
-  proxy = std::move(*made);
+  return DomainProxy::create(std::move(*rules));
+#else
+  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
+#endif
+}
+
+std::string describe_proxy([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+                           [[maybe_unused]] const char* loopback) {
+#if defined(__linux__)
+  if (proxy)
+    return concat(
+        " The network reaches nothing but these, through a proxy that variables such as "
+        "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
+        {loopback, to_utf8(proxy->rules().text())});
+#endif
   return {};
 }
 
-void LocalExecutor::Place::connect(Admission& admission) const {
-  if (!proxy) return;
-  const auto number = new_shared<std::uint64_t>(0u);
-  admission.process.on_listener = [proxy = proxy, number](UniqueFd listener) {
-    *number = proxy->serve(std::move(listener));
-  };
-  admission.ending.end_network = [proxy = proxy, number](Result& told, const Redactor& redactor) {
-    return tell_of_network(proxy->finish(*number), proxy->rules(), redactor, told);
-  };
-}
-
-#else
-
-Expected<void> LocalExecutor::Place::make_proxy(const LocalOptions& options, const SandboxReport&) {
-  if (options.sandbox.network != Network::allow && options.allowed_domains.empty()) return {};
-  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
-}
-
-void LocalExecutor::Place::connect(Admission&) const {}
-
+void listen_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+               [[maybe_unused]] Executor::Admission& admission) {
+#if defined(__linux__)
+  if (const auto served = serve_by(proxy, admission))
+    admission.process.on_listener = [served](UniqueFd listener) {
+      served->number = served->proxy->serve(std::move(listener));
+    };
 #endif
+}
+
+Function<UniqueFd()> connect_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
+                                [[maybe_unused]] Executor::Admission& admission) {
+#if defined(__linux__)
+  if (const auto served = serve_by(proxy, admission)) {
+    served->number = proxy->serve({});
+    return [served] { return served->proxy->connect(served->number); };
+  }
+#endif
+  return {};
+}
+
+}  // namespace inner
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -1,5 +1,6 @@
 // The agent: the program in a place that starts the commands there.
 
+#include "place/connections_internal.hpp"
 #include "place/copy_internal.hpp"
 #include "place/place.hpp"
 #include "place/place_internal.hpp"
@@ -51,6 +52,11 @@ class PlaceAgent {
   };
 
   void loop();
+  // So many bytes may be added to the queue.
+  std::size_t room() const {
+    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+    return left < longest_payload / 2 ? 0 : left;
+  }
   void make_room(Running& command);
   void receive();
   bool take(const Frame& frame);
@@ -62,6 +68,7 @@ class PlaceAgent {
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
+  Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
   void watch_input(Running& command);
   Running* find(std::uint32_t id);
@@ -78,6 +85,7 @@ class PlaceAgent {
   bool greeted_ = false;
   bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
   bool contained_ = false;
+  bool has_proxy_ = false;                          // the client has one
   bool is_remote_ = false;                          // the workspace is only here
   std::string ground_ = {};                         // of questions
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
@@ -99,6 +107,9 @@ class PlaceAgent {
   UniqueFd oom_score_ = UniqueFd();
   std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
+  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+    send(kind, id, payload);
+  }};
 };
 
 int PlaceAgent::run() {
@@ -146,10 +157,12 @@ void PlaceAgent::loop() {
       command.state->add_descriptors(set);
       deadline = std::min(deadline, command.state->deadline());
     }
+    connections_.watch(set, room(), commands_.size());
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
     const Clock::time_point woke = Clock::now();
+    connections_.serve(set, bytes_.get());
     if (set[0].revents) receive();
     std::size_t left = polled;
     for (auto at = commands_.begin(); left > 0; --left) {
@@ -168,6 +181,7 @@ void PlaceAgent::loop() {
         for (std::size_t i = 0; i < told.size(); i += longest_payload)
           send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
       }
+      connections_.remove(command.id);
       send(FrameKind::end, command.id, end_text(result));
       at = commands_.erase(at);
     }
@@ -182,11 +196,10 @@ void PlaceAgent::loop() {
 // A stream is read only as far as the client has room for it. The output of a command that is
 // killed with the connection is dropped.
 void PlaceAgent::make_room(Running& command) {
-  const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
-  const std::size_t room = left < longest_payload / 2 ? 0 : longest_payload;
+  const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
     command.state->room(stream) =
-        ending_ ? longest_payload : std::min(room, command.credit[stream == Stream::out ? 0 : 1]);
+        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
 void PlaceAgent::receive() {
@@ -206,6 +219,7 @@ void PlaceAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
   if (why) problem_ = why;
+  connections_.clear();
   for (Running& command : commands_) {
     command.state->kill_asked.store(true);
     make_room(command);
@@ -233,6 +247,7 @@ bool PlaceAgent::take(const Frame& frame) {
     const std::string request = std::exchange(request_, {});
     return start(frame.id, request);
   }
+  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
   Running* const command = find(frame.id);
   const auto is = [&frame](FrameKind kind, std::size_t size) {
     return frame.kind == kind && frame.payload.size() == size;
@@ -282,6 +297,7 @@ bool PlaceAgent::greet(std::string_view text) {
   set_member(answer, "protocol", place_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
+  set_member(answer, "connections", true);
   if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
   send(FrameKind::hello, 0, answer.dump());
   return true;
@@ -303,6 +319,7 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
       set_member(answer, "lacks", prepare_container(*wanted));
     return {};
   }
+  has_proxy_ = hello["connections"sv].as_bool();
   contained_ = hello["container"sv].as_bool();
   if (contained_ && !settle_in_container(hello, uid_, gid_))
     return refusal("unable to find user %", {hello["user"sv].as_string()});
@@ -368,6 +385,9 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
   auto sandbox = Sandbox::create(wanted);
   if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
   sandbox_ = std::move(*sandbox);
+  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
+    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
+                      {joined(sandbox_.report().missing, "; "sv)});
   set_member(answer, "sandbox", to_json(sandbox_.report()));
   return {};
 }
@@ -389,7 +409,7 @@ Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
 
 bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   PlaceRequest request;
-  if (id == 0 || find(id) || !request.read(text)) return false;
+  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
   ProcessOptions options;
   options.on_output = [this, id](Stream stream, std::string_view bytes) {
     pass_on(id, stream, bytes);
@@ -423,6 +443,7 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   const bool started = ready && state.start(false);
   if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
   if (!started) {
+    connections_.remove(id);
     send(FrameKind::end, id, end_text(state.result));
     commands_.pop_back();
     return true;
@@ -458,10 +479,12 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
       variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
     options.environment.push_back(std::move(variable));
   }
+  options.sandbox = sandbox_;
+  if (has_proxy_)
+    if (auto ok = give_proxy(command, options); !ok) return ok;
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
       options.environment.push_back(variable);
-  options.sandbox = sandbox_;
   if (request.argv[0].empty()) {
     request.argv = words_of({"/proc/self/exe", "--place"});
     options.environment.push_back(concat("%=%", {question_variable, ground_}));
@@ -487,6 +510,22 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
   }
   options.pass_fd = passed.get();
+  return {};
+}
+
+// A command in a sandbox has a network with a socket of its own. All in a container have one
+// network, so each gets a port there.
+Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
+  if (contained_) {
+    unsigned port = 0;
+    UniqueFd socket = listen_for_proxy(port);
+    if (!socket) return system_error(errno, "network: a socket for the proxy");
+    connections_.add(command.id, std::move(socket));
+    weak_variables_ = offline_variables(Network::allow, port);
+  }
+  options.on_listener = [this, id = command.id](UniqueFd listener) {
+    connections_.add(id, std::move(listener));
+  };
   return {};
 }
 

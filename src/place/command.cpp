@@ -71,13 +71,12 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
 
 PlaceCommand::~PlaceCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!running_) {
-    link_->commands_.erase(id_);
+  if (!streams_.running) {
+    link_->commands_.erase(streams_.id);
     return;
   }
-  const char number = SIGKILL;
-  link_->send(FrameKind::signal, id_, {&number, 1});
-  link_->commands_[id_] = nullptr;
+  link_->send(FrameKind::signal, streams_.id, kill_text);
+  link_->commands_[streams_.id] = nullptr;
 }
 
 bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
@@ -89,12 +88,12 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     failure.message = concat("%: %", {what, errno_text(error)});
     return false;
   };
-  if (!make_pipe(out_.reader, out_.writer) ||
-      (!request_.merge_streams && !make_pipe(err_.reader, err_.writer)) ||
-      (request_.has_input && !make_pipe(input_reader_, input_writer_)))
+  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
+      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
+      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
     return fail(errno, "cannot make the pipes of a command"sv);
-  for (const UniqueFd* fd :
-       {&out_.reader, &out_.writer, &err_.reader, &err_.writer, &input_reader_, &input_writer_})
+  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
+                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
     if (*fd) set_nonblocking(*fd);
   request_.waited_for = wait;
   const std::string text = request_.text();
@@ -106,14 +105,14 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     failure.step = "place";
     return false;
   }
-  do id_ = ++link_->last_id_;
-  while (id_ == 0 || link_->commands_.count(id_) != 0);
-  link_->commands_[id_] = this;
-  running_ = true;
+  do streams_.id = ++link_->last_id_ & ~connection_bit;
+  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
+  link_->commands_[streams_.id] = this;
+  streams_.running = true;
   std::string_view rest = text;
   for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
-    link_->send(FrameKind::request, id_, rest.substr(0, longest_payload));
-  link_->send(FrameKind::start, id_, rest);
+    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
+  link_->send(FrameKind::start, streams_.id, rest);
   if (!wait) return true;
   wait_for_start(lock, cancel);
   if (!has_begun()) {
@@ -143,23 +142,23 @@ void PlaceCommand::take(Stream stream, std::string_view bytes,
   use(bytes);
   const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  Flow& taken = flow(channel);
+  PlaceStreams::Flow& taken = streams_.flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
-  if (!running_) return;
+  if (!streams_.running) return;
   const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
-  if (credit != 0) link_->send(FrameKind::credit, id_, credit_text(channel, credit));
+  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
 UniqueFd PlaceCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  input_ = std::exchange(given, {});
+  streams_.input = std::exchange(given, {});
   if (input_writer_) link_->wake();
   return std::move(input_writer_);
 }
 
 bool PlaceCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return !running_ && out_.untaken == 0 && err_.untaken == 0;
+  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
 bool PlaceCommand::was_lost() const {
@@ -170,8 +169,8 @@ bool PlaceCommand::was_lost() const {
 bool PlaceCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!running_ || number <= 0 || number > 64) return false;
-  link_->send(FrameKind::signal, id_, {&byte, 1});
+  if (!streams_.running || number <= 0 || number > 64) return false;
+  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
   return true;
 }
 
@@ -182,29 +181,21 @@ bool PlaceCommand::can_resize() const {
 
 void PlaceCommand::resize(TerminalSize size) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (running_)
-    link_->send(FrameKind::resize, id_,
+  if (streams_.running)
+    link_->send(FrameKind::resize, streams_.id,
                 number_bytes(static_cast<std::size_t>(size.rows)) +
                     number_bytes(static_cast<std::size_t>(size.cols)));
 }
 
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
 void PlaceCommand::come_to_an_end() {
-  running_ = false;
-  input_reader_.reset();
-  err_.write(true);
-  out_.write(true);
-  begun_.cancel();
-}
-
-void PlaceCommand::Flow::write(bool ended) {
-  if (!waiting.empty() && writer) {
-    if (waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
-      waiting.clear();
-      untaken = 0;
-    }
+  streams_.running = false;
+  streams_.input_reader.reset();
+  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+    flow->ended = true;
+    flow->write();
   }
-  if (ended && waiting.empty()) writer.reset();
+  begun_.cancel();
 }
 
 void PlaceCommand::tell_end(ProcessResult& result) const {
@@ -231,7 +222,7 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
 void PlaceCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   tell_end(result);
-  input_ = {};
+  streams_.input = {};
 }
 
 }  // namespace v0_1

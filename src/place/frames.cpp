@@ -8,6 +8,7 @@
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "sandbox/sandbox.hpp"
+#include "sandbox/sandbox_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -16,51 +17,30 @@ namespace {
 
 constexpr std::size_t frame_head = 9;
 
-struct SandboxFlag {
+template <class Owner, class Value>
+struct NamedMember {
   const char* name;
-  bool SandboxOptions::*member;
+  Value Owner::*member;
 };
-constexpr SandboxFlag sandbox_flags[] = {{"unix_sockets", &SandboxOptions::unix_sockets},
-                                         {"shared_memory", &SandboxOptions::shared_memory},
-                                         {"terminals", &SandboxOptions::terminals},
-                                         {"pid_namespace", &SandboxOptions::pid_namespace},
-                                         {"explain", &SandboxOptions::explain}};
+constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
+    {"unix_sockets", &SandboxOptions::unix_sockets},
+    {"shared_memory", &SandboxOptions::shared_memory},
+    {"terminals", &SandboxOptions::terminals},
+    {"pid_namespace", &SandboxOptions::pid_namespace},
+    {"explain", &SandboxOptions::explain}};
 
-struct SandboxLimit {
-  const char* name;
-  std::uint64_t Limits::*member;
-};
-constexpr SandboxLimit sandbox_limits[] = {{"cpu_time", &Limits::cpu_time},
-                                           {"memory", &Limits::memory},
-                                           {"address_space", &Limits::address_space},
-                                           {"processes", &Limits::processes},
-                                           {"open_files", &Limits::open_files},
-                                           {"file_size", &Limits::file_size},
-                                           {"disk", &Limits::disk}};
+constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
+    {"writable", &SandboxOptions::writable},
+    {"readable", &SandboxOptions::readable},
+    {"protected_paths", &SandboxOptions::protected_paths}};
 
-struct SandboxPaths {
-  const char* name;
-  std::vector<std::string> SandboxOptions::*member;
-};
-constexpr SandboxPaths sandbox_paths[] = {{"writable", &SandboxOptions::writable},
-                                          {"readable", &SandboxOptions::readable},
-                                          {"protected_paths", &SandboxOptions::protected_paths}};
+constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
+                                                           {"tells", &PlaceRequest::tells},
+                                                           {"merge", &PlaceRequest::merge_streams},
+                                                           {"input", &PlaceRequest::has_input},
+                                                           {"wait", &PlaceRequest::waited_for}};
 
-struct StartFlag {
-  const char* name;
-  bool PlaceRequest::*member;
-};
-constexpr StartFlag start_flags[] = {{"script", &PlaceRequest::has_script},
-                                     {"tells", &PlaceRequest::tells},
-                                     {"merge", &PlaceRequest::merge_streams},
-                                     {"input", &PlaceRequest::has_input},
-                                     {"wait", &PlaceRequest::waited_for}};
-
-struct StartTexts {
-  const char* name;
-  std::vector<std::string> PlaceRequest::*member;
-};
-constexpr StartTexts start_texts[] = {
+constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
     {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
 
 // The numbers of an `end`: the bounds of each, and its value where it is missing.
@@ -186,11 +166,11 @@ Json to_json(const SandboxOptions& options) {
   Json object = Json::object();
   set_member(object, "mode", static_cast<int>(options.mode));
   set_member(object, "network", static_cast<int>(options.network));
-  for (const SandboxFlag& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
-  for (const SandboxPaths& paths : sandbox_paths)
+  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const auto& paths : sandbox_paths)
     set_member(object, paths.name, list_of(options.*paths.member));
-  for (const SandboxLimit& limit : sandbox_limits)
-    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.member));
+  for (const NamedLimit& limit : limit_names)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
   return object;
 }
 
@@ -202,12 +182,14 @@ SandboxOptions sandbox_options_from(const Json& object) {
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
   const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network == 0 ? Network::host : network == 2 ? Network::loopback : Network::none;
-  for (const SandboxFlag& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
-  for (const SandboxPaths& paths : sandbox_paths)
-    options.*paths.member = texts_in(object[paths.name]);
-  for (const SandboxLimit& limit : sandbox_limits)
-    options.limits.*limit.member =
+  options.network = network == 0   ? Network::host
+                    : network == 2 ? Network::loopback
+                    : network == 3 ? Network::allow
+                                   : Network::none;
+  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
+  for (const NamedLimit& limit : limit_names)
+    options.limits.*limit.value =
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
   return options;
 }
@@ -320,10 +302,9 @@ PlaceRequest PlaceRequest::question() {
 
 std::string PlaceRequest::text() const {
   Json head = Json::object();
-  for (const StartFlag& flag : start_flags)
+  for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
-  for (const StartTexts& texts : start_texts)
-    set_member(head, texts.name, (this->*texts.member).size());
+  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
   if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
   if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
@@ -335,7 +316,7 @@ std::string PlaceRequest::text() const {
   };
   add(work_dir);
   add(venv);
-  for (const StartTexts& texts : start_texts)
+  for (const auto& texts : start_texts)
     for (const std::string& part : this->*texts.member) add(part);
   add(script);
   return text;
@@ -346,14 +327,14 @@ bool PlaceRequest::read(std::string_view text) {
   if (!take_text(text, head_text)) return false;
   const auto head = Json::parse(head_text);
   if (!head || !head->is_object()) return false;
-  for (const StartFlag& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
   // The start checks them.
   terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
   terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
   timeout = time_in(*head, "timeout", no_limit);
   kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
-  for (const StartTexts& texts : start_texts) {
+  for (const auto& texts : start_texts) {
     // Each has a byte at least: a number that is too large ends with the text.
     for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
       if (!has_nul(text)) return false;

@@ -235,6 +235,10 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
   facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
   facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
   resizes_ = told["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' needs an agent of version % in %, which has %",
+                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
   ground_ = told["ground"sv].as_string();
   const Json& seen = told["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
@@ -250,19 +254,22 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
 // Adds the pipes of commands, under the mutex.
 void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
-  for (const auto& [id, command] : commands_)
+  const auto add = [&](PlaceStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
-      if (!command) continue;
       const bool is_input = channel == Channel::input;
-      const UniqueFd& fd = is_input ? command->input_reader_ : command->flow(channel).writer;
+      const UniqueFd& fd = is_input ? streams.input_reader : streams.flow(channel).writer;
       // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? !fd || command->input_window_ == 0 || queue_.size() >= longest_payload
-                   : command->flow(channel).waiting.empty())
+      if (is_input ? !fd || streams.input_window == 0 || queue_.size() >= longest_payload
+                   : streams.flow(channel).waiting.empty())
         continue;
       set.push_back({fd.get(), is_input ? short{POLLIN} : short{POLLOUT}, 0});
-      watched.push_back({id, channel});
-      if (is_input && !command->input_.empty()) deadline = Clock::now();
+      watched.push_back({streams.id, channel});
+      if (is_input && !streams.input.empty()) deadline = Clock::now();
     }
+  };
+  for (const auto& [id, command] : commands_)
+    if (command) add(command->streams_);
+  for (auto& [id, connection] : connections_) add(connection);
 }
 
 // Waits for an event and handles it. False: the link is being destroyed.
@@ -296,15 +303,16 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[1].revents && !lost()) receive();
   if (set[3].revents && !lost()) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
-    const auto at = commands_.find(watched[i].id);
-    if (at == commands_.end() || !at->second) continue;
-    PlaceCommand& command = *at->second;
+    PlaceStreams* const streams = find(watched[i].id);
+    if (!streams) continue;
     const bool is_input = watched[i].channel == Channel::input;
-    if (!set[i + 5].revents && !(is_input && !command.input_.empty())) continue;
+    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
     if (is_input)
-      read_input(command);
+      read_input(*streams);
+    else if ((streams->id & connection_bit) != 0)
+      serve(*streams);
     else
-      command.flow(watched[i].channel).write(!command.running_);
+      streams->flow(watched[i].channel).write();
   }
   check_life(woke);
   if (lost() && !settled_.cancelled()) settle(lock);
@@ -385,35 +393,30 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
   if (!greeting_) return false;
   if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
+  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
   const auto at = commands_.find(frame.id);
   if (at == commands_.end()) return false;
   if (!at->second) {
     if (frame.kind == FrameKind::end) commands_.erase(at);
     return true;
   }
-  if (!at->second->running_) return false;
+  if (!at->second->streams_.running) return false;
   PlaceCommand& command = *at->second;
   switch (frame.kind) {
     case FrameKind::out:
-      return take_stream(command, Channel::out, payload);
+      return command.streams_.out.take(payload);
     case FrameKind::err:
-      return !command.request_.merge_streams && take_stream(command, Channel::err, payload);
+      return !command.request_.merge_streams && command.streams_.err.take(payload);
     case FrameKind::started:
       if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
       command.started_ = true;
       command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
       command.begun_.cancel();
       return true;
-    case FrameKind::credit: {
-      Channel channel{};
-      std::size_t bytes = 0;
-      if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
-      if (bytes > most_window - command.input_window_) return false;
-      command.input_window_ += bytes;
-      return true;
-    }
+    case FrameKind::credit:
+      return command.streams_.take_credit(frame);
     case FrameKind::input_closed:
-      command.input_reader_.reset();
+      command.streams_.input_reader.reset();
       return payload.empty();
     case FrameKind::told:
       command.told_ += payload;
@@ -425,18 +428,6 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
 }
 
-bool PlaceLink::take_stream(PlaceCommand& command, Channel channel, std::string_view bytes) {
-  PlaceCommand::Flow& flow = command.flow(channel);
-  if (bytes.empty() || !flow.window.use(bytes.size())) return false;
-  flow.untaken += bytes.size();
-  if (flow.waiting.empty() && flow.writer) {
-    const ssize_t size = write_to_pipe(flow.writer.get(), bytes);
-    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
-  }
-  flow.waiting.bytes += bytes;
-  return true;
-}
-
 bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
@@ -446,20 +437,26 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   return ok;
 }
 
-void PlaceLink::read_input(PlaceCommand& command) {
-  const std::size_t most = std::min(longest_payload, command.input_window_);
-  std::string_view bytes = command.input_.substr(0, most);
+PlaceStreams* PlaceLink::find(std::uint32_t id) {
+  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
+  const auto at = commands_.find(id);
+  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
+}
+
+void PlaceLink::read_input(PlaceStreams& streams) {
+  const std::size_t most = std::min(longest_payload, streams.input_window);
+  std::string_view bytes = streams.input.substr(0, most);
   if (bytes.empty()) {
     if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(command.input_reader_.get(), buffer_.get(), most);
+    const ssize_t size = ::read(streams.input_reader.get(), buffer_.get(), most);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
-    command.input_.remove_prefix(bytes.size());
+    streams.input.remove_prefix(bytes.size());
   }
-  if (bytes.empty()) command.input_reader_.reset();
-  command.input_window_ -= bytes.size();
-  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, command.id_, bytes);
+  if (bytes.empty()) streams.input_reader.reset();
+  streams.input_window -= bytes.size();
+  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
 }
 
 // Under the mutex. What the pipe does not take at once goes into the queue.
@@ -516,8 +513,9 @@ void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
     if (!told.empty()) append_all(reason_, "; %", {told});
   }
   settled_.cancel();
+  connections_.clear();
   for (const auto& [id, command] : commands_) {
-    if (!command || !command->running_) continue;
+    if (!command || !command->streams_.running) continue;
     command->lost_ = true;
     command->come_to_an_end();
   }

@@ -10,6 +10,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
+#include "executor/network_internal.hpp"
 #include "files/files.hpp"
 #include "files/files_internal.hpp"
 #include "json/json.hpp"
@@ -38,11 +39,6 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
-  if (options.sandbox.network == Network::allow)
-    return make_error(
-        ErrorCode::unsupported,
-        "network: 'allow' is for commands on this host only; give the place a network "
-        "of its own (a NetworkPolicy, a firewall), and network host, none or loopback");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return {};
@@ -82,10 +78,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};  // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};  // of that link
-  std::string name = {};                 // while it is not known what the engine calls it
-  std::vector<std::string> notes = {};   // for the next result
+  std::shared_ptr<PlaceLink> link = {};     // goes before the place does
+  std::shared_ptr<PlaceCopy> copy = {};     // of that link
+  std::string name = {};                    // while it is not known what the engine calls it
+  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow
+  std::vector<std::string> notes = {};      // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -200,6 +197,7 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
+  set_member(wanted.hello, "connections", proxy != nullptr);
   name = wanted.name;
   engine = options.engine;
   described = facts_of_shell(options.shell, options.environment);
@@ -310,6 +308,9 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   executor.place_ = new_shared<Place>(
       PlaceSettings(std::move(*environment), options.shell, variables.set), options.workspace_mode);
   Place& place = *executor.place_;
+  auto server = make_proxy(options, options.sandbox.network);
+  if (!server) return server.failure();
+  place.proxy = std::move(*server);
   place.want(options);
   if (remote)
     if (auto ok = place.find(options); !ok) return ok.failure();
@@ -355,7 +356,10 @@ std::string PlaceExecutor::describe_place() const {
                          !copied    ? ""
                          : is_other ? printable(there.workspace)
                                     : "the same path",
-                         copied ? "." : ""}));
+                         copied ? "." : ""}) +
+                 (there.sandbox.network == Network::allow
+                      ? describe_proxy(place_->proxy, "one command")
+                      : std::string()));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -393,6 +397,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->told(); };
+  remote->connect = connect_by(place_->proxy, admission);
   admission.remote = std::move(remote);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;

@@ -30,6 +30,12 @@
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
 //                                 agent that has `resizes` in its hello
+//   connect      agent   itself   a command, in 4 bytes, has made a connection to the proxy, which
+//                                 is on the side of a client that has `connections` in its hello
+//
+// A connection has a number of its own with the highest bit set, which the agent chooses. Its bytes
+// are `out` and `input`, each with `credit`. An empty `out` and `input_end` end one direction, an
+// empty `end` of the agent all of it; SIGKILL of the client asks for that.
 //
 // The life of a connection, and of a command on it:
 //
@@ -83,6 +89,14 @@ inline constexpr std::size_t stream_window = std::size_t{256} << 10;
 inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
+inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
+inline constexpr std::size_t most_carried = 256;  // connections of all commands
+static_assert(SIGKILL == 9);
+inline constexpr std::string_view kill_text = "\x09"sv;
+
+}  // namespace inner
+
+// Not in `inner`: parts of classes have members of these.
 enum class FrameKind : unsigned char {
   ping,
   hello,
@@ -99,12 +113,9 @@ enum class FrameKind : unsigned char {
   told,
   end,
   bye,
-  resize
+  resize,
+  connect
 };
-
-}  // namespace inner
-
-// Not in `inner`: a part of PlaceLink has a member of it.
 enum class Channel : unsigned char { out, err, input };
 
 inline namespace inner {
@@ -164,6 +175,7 @@ class Nonce {
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
 //   lines        the way to the client holds back what ends in no newline
+//   connections  commands reach the client's proxy, and nothing else
 //   nonces       files, whose contents are the answer
 //   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
 //                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
@@ -312,6 +324,35 @@ struct PlaceRequest {
 
 class PlaceCommand;
 
+// The streams of a command there, or of a connection of one. The mutex of the link guards them.
+struct PlaceStreams {
+  // One on its way to its reader.
+  struct Flow {
+    UniqueFd reader = UniqueFd();
+    UniqueFd writer = UniqueFd();
+    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
+    PlaceWindow window = PlaceWindow();
+    std::size_t untaken = 0;  // bytes that came and were not read
+    bool ended = false;       // no more come
+    // False: they come from an agent that does not keep to the window.
+    bool take(std::string_view bytes);
+    // False: they have no reader any more.
+    bool write();
+  };
+
+  Flow out = Flow();
+  Flow err = Flow();
+  UniqueFd input_reader = UniqueFd();
+  std::string_view input = {};  // sent before the bytes in that pipe
+  std::size_t input_window = stream_window;
+  std::uint32_t id = 0;
+  bool running = false;  // it has begun there, and no end has come
+
+  Flow& flow(Channel channel) { return channel == Channel::out ? out : err; }
+  // False: no agent sends such a frame.
+  bool take_credit(const Frame& frame);
+};
+
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
 // is not as the table above has it ends the connection.
 //
@@ -323,7 +364,7 @@ class PlaceCommand;
 //                                                     settle(): all commands end
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
-// not fit stays in PlaceCommand::Flow::waiting, which is no more than the window. It reads the
+// not fit stays in PlaceStreams::Flow::waiting, which is no more than the window. It reads the
 // pipes of their input as far as the agent has given credit.
 class PlaceLink {
  public:
@@ -384,9 +425,11 @@ class PlaceLink {
   void receive();
   void take_bytes(std::string_view bytes);
   bool take_frame(const Frame& frame);
-  bool take_stream(PlaceCommand& command, Channel channel, std::string_view bytes);
+  bool take_for_connection(const Frame& frame);
   bool take_end(PlaceCommand& command, std::string_view text);
-  void read_input(PlaceCommand& command);
+  PlaceStreams* find(std::uint32_t id);
+  void read_input(PlaceStreams& streams);
+  void serve(PlaceStreams& connection);
   void send(std::string_view bytes);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -428,6 +471,7 @@ class PlaceLink {
   std::uint32_t last_id_ = 0;
   // Null: the command is gone here, and its end is still to come.
   std::map<std::uint32_t, PlaceCommand*> commands_ = {};
+  std::map<std::uint32_t, PlaceStreams> connections_ = {};
 };
 
 // The options of an executor that its commands need.
@@ -442,7 +486,7 @@ struct PlaceSettings {
 
 // One command there. The mutex of the link guards all fields.
 //
-//   launch() --> running_ --> started_ --> end_: `end` has come --> finish()
+//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
 //                   |            |
 //                   +------------+-------> lost_: the connection was lost, the outcome is unknown
 //
@@ -461,9 +505,12 @@ class PlaceCommand : public RemoteCommand {
   // The bytes that it wrote to its descriptor 3.
   const std::string& told() const { return told_; }
 
+  // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
+  Function<UniqueFd()> connect = {};
+
   bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
-  UniqueFd take_out() override { return std::move(out_.reader); }
-  UniqueFd take_err() override { return std::move(err_.reader); }
+  UniqueFd take_out() override { return std::move(streams_.out.reader); }
+  UniqueFd take_err() override { return std::move(streams_.err.reader); }
   UniqueFd take_input(std::string_view& given) override;
   int pid() const override { return pid_; }
   void take(Stream stream, std::string_view bytes,
@@ -491,30 +538,13 @@ class PlaceCommand : public RemoteCommand {
  private:
   friend class PlaceLink;
 
-  // A stream on its way to its reader.
-  struct Flow {
-    UniqueFd reader = UniqueFd();
-    UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
-    PlaceWindow window = PlaceWindow();
-    std::size_t untaken = 0;  // bytes that came and were not read
-    void write(bool ended);
-  };
-
-  Flow& flow(Channel channel) { return channel == Channel::out ? out_ : err_; }
   void come_to_an_end();
   void tell_end(ProcessResult& result) const;
 
   const std::shared_ptr<PlaceLink> link_;
   PlaceRequest request_;
-  Flow out_ = Flow();
-  Flow err_ = Flow();
+  PlaceStreams streams_ = PlaceStreams();
   UniqueFd input_writer_ = UniqueFd();
-  UniqueFd input_reader_ = UniqueFd();
-  std::string_view input_ = {};  // sent before the bytes in that pipe
-  std::size_t input_window_ = stream_window;
-  std::uint32_t id_ = 0;
-  bool running_ = false;  // `start` was sent, and no end has come
   bool started_ = false;
   CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;

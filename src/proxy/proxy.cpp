@@ -15,14 +15,16 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
+// Those of commands elsewhere are counted there, where they may have ended earlier than here.
+constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
-//   connection: number << 10 | place << 2 | far_bit;  listener: number << 10 | 2;  resolver: 3
+//   connection: number << 11 | place << 2 | far_bit;  listener: number << 11 | 2;  resolver: 3
 constexpr std::uint64_t listener_key = 2;
 constexpr std::uint64_t resolver_key = 3;
 constexpr int place_shift = 2;
-constexpr int number_shift = 10;
-static_assert(most_connections << place_shift == std::size_t{1} << number_shift);
+constexpr int number_shift = 11;
+static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
 
 }  // namespace
 
@@ -65,9 +67,10 @@ struct DomainProxy::State {
   // One command has at most four times as many connections as are free: 205 if it is alone. So
   // several that take all they can leave some to the others.
   bool has_room(const Client& client) const {
-    return client.connections < 4 * (most_connections - count);
+    return count < most_connections && client.connections < 4 * (most_connections - count);
   }
   void accept_all(Client& client, Clock::time_point now);
+  void add(Client& client, UniqueFd fd, Clock::time_point now);
   void listen_again();
   Slot* find(std::uint64_t key);
   void close(Slot& slot);
@@ -81,7 +84,7 @@ struct DomainProxy::State {
   std::uint64_t last_number = 0;
   std::list<Client> clients = {};
   std::size_t count = 0;
-  Slot slots[most_connections] = {};
+  Slot slots[most_slots] = {};
   Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
 };
 
@@ -128,6 +131,24 @@ std::uint64_t DomainProxy::serve(UniqueFd listener) {
   client.listener = std::move(listener);
   state.listen_again();
   return client.number;
+}
+
+UniqueFd DomainProxy::connect(std::uint64_t command) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  for (State::Client& client : state.clients) {
+    int ends[2] = {-1, -1};
+    if (client.number != command || state.count == most_slots ||
+        ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+      continue;
+    UniqueFd near(above_standard_streams(ends[0]));
+    UniqueFd far(above_standard_streams(ends[1]));
+    if (!near || !far) return {};
+    state.add(client, std::move(far), Clock::now());
+    state.context.resolver->wake();  // the thread waits for another deadline now
+    return near;
+  }
+  return {};
 }
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
@@ -204,19 +225,23 @@ void DomainProxy::State::accept_all(Client& client, Clock::time_point now) {
       retry = later(now, std::chrono::milliseconds(100));
       break;
     }
-    Slot* slot = slots;
-    while (slot->connection) ++slot;
-    const auto place = static_cast<std::uint64_t>(slot - slots);
-    slot->client = &client;
-    slot->connection = std::make_unique<ProxyConnection>(
-        context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
-        now);
-    ++count;
-    ++client.connections;
-    if (!slot->connection->step(false, now)) close(*slot);
+    add(client, std::move(fd), now);
   }
   // The others wait in the kernel.
   context.watch(client.listener.get(), 0, client.watched, 0);
+}
+
+void DomainProxy::State::add(Client& client, UniqueFd fd, Clock::time_point now) {
+  Slot* slot = slots;
+  while (slot->connection) ++slot;
+  const auto place = static_cast<std::uint64_t>(slot - slots);
+  slot->client = &client;
+  slot->connection = std::make_unique<ProxyConnection>(
+      context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
+      now);
+  ++count;
+  ++client.connections;
+  if (!slot->connection->step(false, now)) close(*slot);
 }
 
 // Accepts connections again after a time in which there was no room for more.
@@ -229,7 +254,7 @@ void DomainProxy::State::listen_again() {
 }
 
 DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
-  Slot& slot = slots[(key >> place_shift) % most_connections];
+  Slot& slot = slots[(key >> place_shift) % most_slots];
   return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
 }
 

@@ -14,6 +14,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+class DomainProxy;
+
 #if defined(__linux__)
 
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of
@@ -118,12 +120,13 @@ class Resolver {
   std::list<Lookup> take();
   // Its threads end soon. Writes to the descriptor, too.
   void end();
+  // Writes to the descriptor.
+  void wake() const;
 
  private:
   static constexpr unsigned most_threads = 8;
   static void* thread_main(void* self);
   void serve();
-  void wake() const;
   std::list<Lookup>::iterator next();
 
   std::mutex mutex_ = {};
@@ -169,8 +172,10 @@ class DomainProxy {
   DomainProxy& operator=(const DomainProxy&) = delete;
   ~DomainProxy();
 
-  // Serves the listening socket of a command. Returns its number for finish().
+  // Serves the listening socket of a command, or one that has none. Returns its number.
   std::uint64_t serve(UniqueFd listener);
+  // Opens a connection as a program of the command does by its socket. None: there is no room.
+  UniqueFd connect(std::uint64_t command);
   // Closes the socket and all connections that came by it.
   ProxyReport finish(std::uint64_t command);
   const DomainRules& rules() const noexcept;

@@ -140,17 +140,21 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     return invalid("command_line_docker_network_mode", config.container_network,
                    "'none', 'bridge', or 'host'");
   if (for_user) config.use = Option::users;
+  const bool is_named = config.local.sandbox.network == Network::allow;
   for (const Option* option : given)
-    if (!(option->use & config.use))
+    if (!(option->use & config.use) ||
+        (config.use == Option::docker && !is_named && option->key() == "network"sv))
       return make_error(
           ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
           {option->key(),
            for_user ? "profile user-container"
                     : concat("execution_mode %", {config.execution_mode}),
-           has_entry("network allow_domains", option->key())
-               ? "; a container has a docker_network_mode or docker_network, other places have "
-                 "networks of their own"
+           option->key() == "network"sv
+               ? "; a container has a docker_network_mode or docker_network, or network allow"
                : ""});
+  if (config.use == Option::docker && is_named == config.local.allowed_domains.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "network: 'allow' and allow_domains need each other");
   return {};
 }
 

@@ -105,11 +105,12 @@ struct OptionRows : Option {
      confinement, kernel, CODEEXEC_AT(sandbox), often},
     {"network\nMODE\nhost\nhost, none, loopback, or allow some. What commands reach in the "
      "sandbox. none: nothing; loopback: 127.0.0.1 within one command; allow: that, and "
-     "--allow-domains\n\nhost, none, loopback, allow",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.network), often},
+     "--allow-domains; a container has docker_network_mode, or this one\n\nhost, none, loopback, "
+     "allow",
+     confinement, commands, CODEEXEC_AT(local.sandbox.network), often},
     {"allow-domains\nNAME...\n\nwith network allow: example.org '*.x.org'. Names of hosts, with a "
      "port (github.com:22) or without, and sets of names (python): --list-domains prints these",
-     confinement, local, CODEEXEC_AT(local.allowed_domains), often},
+     confinement, commands, CODEEXEC_AT(local.allowed_domains), often},
     {"private-home\nMODE\nexecutor\nHOME and TMPDIR of commands in a sandbox. executor: one for "
      "all of them; command: a new one for each; off: the user's\n\noff, command, executor",
      confinement, local, CODEEXEC_AT(local.private_home)},

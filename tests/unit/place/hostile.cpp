@@ -39,8 +39,11 @@ enum Kind {
   told,
   end,
   bye,
-  resize
+  resize,
+  connect_
 };
+
+constexpr std::size_t connection = 0x80000001;  // the number of one
 
 std::string number(std::size_t value) {
   std::string bytes;
@@ -166,6 +169,18 @@ TEST_CASE("place: what an agent never says ends the connection") {
       frame(end, 77, good_end),
       frame(bye, 1, ""),
       frame(resize, 1, number(24) + number(80)),
+      frame(connect_, connection, ""),
+      frame(connect_, connection, number(2)),
+      frame(connect_, 2, number(1)),
+      frame(connect_, connection, number(1)) + frame(connect_, connection, number(1)),
+      frame(connect_, connection, number(1)) + frame(err, connection, "x"),
+      frame(connect_, connection, number(1)) + frame(end, connection, "{}"),
+      frame(connect_, connection, number(1)) + frame(out, connection, "") +
+          frame(out, connection, "x"),
+      frame(connect_, connection, number(1)) +
+          frame(credit, connection, std::string(1, '\2') + number(0xffffffff)),
+      frame(out, connection, "of nobody"),
+      frame(end, connection, ""),
       frame(255, 1, ""),
       frame(start, 1, "{}"),
       frame(input, 1, "x"),
@@ -222,6 +237,25 @@ TEST_CASE("place: more than the credit, with nobody who reads, ends the connecti
   CHECK(r.out_counts.total_bytes < flood.size());
 }
 
+TEST_CASE("place: connections beyond their number, or their credit, end the connection") {
+  std::string flood;
+  for (std::size_t i = 0; i < 257; ++i) flood += frame(connect_, connection + i, number(1));
+  CHECK(has(result_of(flood).message, "not of this protocol"));
+  flood = frame(connect_, connection, number(1));
+  for (int i = 0; i < 5; ++i) flood += frame(out, connection, std::string(65536, 'x'));
+  CHECK(has(result_of(flood).message, "not of this protocol"));
+}
+
+TEST_CASE("place: an agent without connections is no place for an allowed network") {
+  Played place("");
+  place.options.sandbox.mode = codeexec::SandboxMode::best_effort;
+  place.options.sandbox.network = codeexec::Network::allow;
+  place.options.allowed_domains = {"python"};
+  const codeexec::Error error = place_error(place.options);
+  CHECK(error.code == codeexec::ErrorCode::unsupported);
+  CHECK(has(error.message, "network: 'allow' needs an agent of version "));
+}
+
 TEST_CASE("place: an agent that knows no other size for a terminal is not asked for one") {
   Played place(frame(started, 1, "1234"));
   place.stays();
@@ -243,9 +277,9 @@ TEST_CASE("place: random bytes from a place are no result") {
     while (bytes.size() < 40) {
       std::string payload(random.below(40), '\0');
       for (char& c : payload) c = static_cast<char>(random.below(256));
-      bytes += random.below(4) == 0
-                   ? payload
-                   : frame(static_cast<int>(random.below(16)), random.below(3), payload);
+      bytes += random.below(4) == 0 ? payload
+                                    : frame(static_cast<int>(random.below(17)),
+                                            random.below(3) | random.below(2) << 31, payload);
     }
     const Result r = result_of(bytes, false);
     CHECK(r.outcome == Outcome::unknown);
@@ -356,6 +390,10 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
       greeting + frame(request, 1, "a") + frame(start, 2, "b"),
       greeting + frame(input_end, 1, "x"),
       greeting + frame(signal_, 1, ""),
+      greeting + frame(signal_, connection, ""),
+      greeting + frame(input_end, connection, "x"),
+      greeting + frame(start, connection, "{}"),
+      greeting + frame(credit, connection, ""),
       greeting + frame(signal_, 1, "\xff"),
       greeting + frame(resize, 1, number(24)),
       greeting + frame(resize, 1, number(24) + number(501)),
@@ -484,7 +522,8 @@ TEST_CASE("place: random orders end an agent without harm") {
     while (bytes.size() < 100) {
       std::string payload(random.below(30), '\0');
       for (char& c : payload) c = static_cast<char>(random.below(256));
-      bytes += frame(static_cast<int>(random.below(16)), random.below(3), payload);
+      bytes += frame(static_cast<int>(random.below(17)), random.below(3) | random.below(2) << 31,
+                     payload);
     }
     CHECK(agent_given(bytes).outcome == Outcome::exited);
   }

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,25 @@ inline codeexec::LocalOptions allowing(const TempDir& directory, std::vector<std
   return options;
 }
 
+// The same elsewhere: the agent is the server program on this host.
+inline codeexec::PlaceOptions allowing_there(const codeexec::LocalOptions& here) {
+  codeexec::PlaceOptions options{codeexec::ExecutorOptions(here)};
+  options.transport = {CODEEXEC_MCP, "--place"};
+  options.name = "box";
+  options.sandbox = here.sandbox;
+  options.environment = here.environment;
+  return options;
+}
+
+using Proxied = std::shared_ptr<const codeexec::Executor>;
+
+inline Proxied make_proxied(bool there, const codeexec::LocalOptions& options) {
+  if (!there) return std::make_shared<codeexec::LocalExecutor>(make(options));
+  auto made = codeexec::PlaceExecutor::create(allowing_there(options));
+  REQUIRE_MESSAGE(made, made.error().message);
+  return std::make_shared<codeexec::PlaceExecutor>(*std::move(made));
+}
+
 // False, and says so, where commands can have no network of their own.
 inline bool has_proxy() {
   const TempDir place;
@@ -129,9 +149,8 @@ inline bool has_program(const std::string& name) {
 }
 
 // Runs a program of Python that begins with python_client.
-inline codeexec::Result run_python(const codeexec::LocalExecutor& executor,
-                                   const std::string& program) {
-  return executor.run(
+inline codeexec::Result run_python(const Proxied& executor, const std::string& program) {
+  return executor->run(
       codeexec::Command::program({"python3", "-c", std::string(python_client) + program}));
 }
 

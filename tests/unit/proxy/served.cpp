@@ -26,7 +26,8 @@ using support::file_server;
 using support::has;
 using support::has_program;
 using support::has_proxy;
-using support::make;
+using support::make_proxied;
+using support::Proxied;
 using support::PythonServer;
 using support::run_python;
 using support::TempDir;
@@ -98,18 +99,26 @@ TEST_CASE("where no network can be made there is none, and never an open one") {
 
 #endif
 
-TEST_CASE("a command reaches what is listed, and is told of what is not") {
+// Each case runs with commands on this host and in a place, whose connections come back to it.
+#define PROXY_CASE(name) PROXY_CASE_NAMED(name, DOCTEST_ANONYMOUS(proxied_))
+#define PROXY_CASE_NAMED(name, function)             \
+  static void function(bool there);                  \
+  TEST_CASE(name) { function(false); }               \
+  TEST_CASE(name ", in a place") { function(true); } \
+  static void function(bool there)
+
+PROXY_CASE("a command reaches what is listed, and is told of what is not") {
   if (!has_proxy() || !has_program("curl") || !has_program("python3")) return;
   const TempDir place;
   const TempDir files;
   files.file("hello", "hello there\n");
   const PythonServer server(file_server, files.path());
-  const LocalExecutor executor = make(allowing(place, {server.address(), "python"}));
-  CHECK(has(executor.describe_place(), server.address() + ", python"));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address(), "python"}));
+  CHECK(has(executor->describe_place(), server.address() + ", python"));
   const std::string curl = "curl -sS --noproxy '' ";
   const std::string url = "http://" + server.address() + "/hello";
-  Result r = executor.run(curl + url + " && " + curl + "-p " + url + " && " + curl +
-                          "--preproxy '' --socks5-hostname 127.0.0.1:61080 " + url);
+  Result r = executor->run(curl + url + " && " + curl + "-p " + url + " && " + curl +
+                           "--preproxy '' --socks5-hostname 127.0.0.1:61080 " + url);
   CHECK_MESSAGE(r.out == "hello there\nhello there\nhello there\n", describe(r));
   CHECK(r.notes.empty());
   CHECK(verdicts(r) == Strings(3, server.address() + " allowed"));
@@ -117,8 +126,8 @@ TEST_CASE("a command reaches what is listed, and is told of what is not") {
     CHECK(record["received"].as_integer() > 12);
     CHECK(record["sent"].as_integer() > 20);
   }
-  r = executor.run(curl + "http://example.com/x; " + curl + "https://example.com/; " + curl +
-                   "http://127.0.0.1:1/");
+  r = executor->run(curl + "http://example.com/x; " + curl + "https://example.com/; " + curl +
+                    "http://127.0.0.1:1/");
   CHECK_MESSAGE(begins(r.out, "example.com:80 is not allowed; the operator allows: " +
                                   server.address() + ", python\n"),
                 describe(r));
@@ -131,11 +140,11 @@ TEST_CASE("a command reaches what is listed, and is told of what is not") {
         Strings{"example.com:80 refused", "example.com:443 refused", "127.0.0.1:1 refused"});
 }
 
-TEST_CASE("without the proxy nothing is reached, and no descriptor of it is there") {
+PROXY_CASE("without the proxy nothing is reached, and no descriptor of it is there") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(echo_server);
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   Result r = run_python(executor,
                         "print(sorted(os.listdir('/proc/self/fd')))\n"
                         "for to in ('127.0.0.1', " +
@@ -146,17 +155,17 @@ TEST_CASE("without the proxy nothing is reached, and no descriptor of it is ther
   // Descriptor 3 is that of the listing.
   CHECK_MESSAGE(r.out == "['0', '1', '2', '3']\n111\n101\n", describe(r));
   CHECK(r.connections.is_null());
-  r = executor.run(
+  r = executor->run(
       "echo $CODEEXEC_NETWORK $https_proxy $NO_PROXY; cat /proc/$PPID/fdinfo/* | wc -l");
   CHECK_MESSAGE(begins(r.out, "allow http://127.0.0.1:61080 localhost,127.0.0.1,::1\n"),
                 describe(r));
 }
 
-TEST_CASE("each command has a proxy of its own, at the same time as others") {
+PROXY_CASE("each command has a proxy of its own, at the same time as others") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(echo_server);
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   const std::string program = std::string(support::python_client) + "c = tunnel('" +
                               server.address() +
                               "')\nprint('there')\n"
@@ -167,7 +176,7 @@ TEST_CASE("each command has a proxy of its own, at the same time as others") {
     Command command = Command::program({"python3", "-uc", program, std::to_string(i * 1000)});
     command.keep_input_open = true;
     command.background = i % 2 == 0;
-    running.push_back(executor.start(command));
+    running.push_back(executor->start(command));
   }
   for (const auto& execution : running) REQUIRE(support::prints_text(execution, "there\n"));
   int i = 0;
@@ -182,7 +191,7 @@ TEST_CASE("each command has a proxy of its own, at the same time as others") {
   }
 }
 
-TEST_CASE("the connections of a command end with it, and stand in its audit record") {
+PROXY_CASE("the connections of a command end with it, and stand in its audit record") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(
@@ -194,7 +203,7 @@ TEST_CASE("the connections of a command end with it, and stand in its audit reco
   support::AuditLog log;
   LocalOptions options = allowing(place, {server.address()});
   options.on_audit = log.callback();
-  const LocalExecutor executor = make(options);
+  const Proxied executor = make_proxied(there, options);
   const int before = support::count_descriptors();
   const Result r =
       run_python(executor, "c = tunnel('" + server.address() +
@@ -211,7 +220,7 @@ TEST_CASE("the connections of a command end with it, and stand in its audit reco
                                              ",\"verdict\":\"allowed\",\"sent\":0,\"received\":1}");
 }
 
-TEST_CASE("a name that leads to this host is refused unless the address is listed") {
+PROXY_CASE("a name that leads to this host is refused unless the address is listed") {
   if (!has_proxy() || !has_program("curl") || !has_program("python3")) return;
   const TempDir place;
   const TempDir files;
@@ -219,34 +228,36 @@ TEST_CASE("a name that leads to this host is refused unless the address is liste
   const PythonServer server(file_server, files.path());
   const std::string name = "localhost:" + server.port();
   const std::string script = "curl -sS --noproxy '' http://" + name + "/hello";
-  const Result refused = make(allowing(place, {name})).run(script);
+  const Result refused = make_proxied(there, allowing(place, {name}))->run(script);
   CHECK_MESSAGE(has(refused.out, name + " is not allowed: its address "), describe(refused));
   CHECK(verdicts(refused) == Strings{name + " refused"});
   REQUIRE(refused.notes.size() == 1);
   CHECK(has(refused.notes[0], "is private or this host's"));
   CHECK(!has(server.log(), "GET"));
-  const Result reached = make(allowing(place, {name, server.address()})).run(script);
+  const Result reached =
+      make_proxied(there, allowing(place, {name, server.address()}))->run(script);
   CHECK_MESSAGE(reached.out == "hello\n", describe(reached));
   // The server sees the name that was asked for.
   CHECK(has(server.log(), "GET /hello HTTP/1.1 " + name));
 }
 
-TEST_CASE("a name that does not exist, and a port where nothing listens") {
+PROXY_CASE("a name that does not exist, and a port where nothing listens") {
   if (!has_proxy() || !has_program("curl")) return;
   const TempDir place;
-  const LocalExecutor executor = make(allowing(place, {"no-such-name.invalid", "127.0.0.1:1"}));
-  const Result r = executor.run(
+  const Proxied executor =
+      make_proxied(there, allowing(place, {"no-such-name.invalid", "127.0.0.1:1"}));
+  const Result r = executor->run(
       "curl -sS http://no-such-name.invalid/; curl -sS --noproxy '' http://127.0.0.1:1/");
   CHECK_MESSAGE(begins(r.out, "no-such-name.invalid:80 cannot be reached: "), describe(r));
   CHECK(has(r.out, "127.0.0.1:1 cannot be reached: Connection refused\n"));
   CHECK(verdicts(r) == Strings{"no-such-name.invalid:80 failed", "127.0.0.1:1 failed"});
 }
 
-TEST_CASE("what is no request gets no connection") {
+PROXY_CASE("what is no request gets no connection") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(echo_server);
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   const Result r = run_python(
       executor,
       "to = '" + server.address() +
@@ -274,7 +285,7 @@ TEST_CASE("what is no request gets no connection") {
   for (const std::string& verdict : verdicts(r)) CHECK(has(verdict, " bad request"));
 }
 
-TEST_CASE("a connection carries one request, whatever follows it") {
+PROXY_CASE("a connection carries one request, whatever follows it") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   // Takes all that comes, whatever it says, tells each time how much of it was body so far, and
@@ -288,7 +299,7 @@ TEST_CASE("a connection carries one request, whatever follows it") {
       "    got += data; head, end, body = got.partition(b'\\r\\n\\r\\n')\n"
       "    if end: c.sendall(b'%d\\n' % len(body))\n"
       "  c.sendall(repr(body).encode()); c.close()\n");
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   const Result r = run_python(
       executor,
       "to = '" + server.address() +
@@ -306,7 +317,7 @@ TEST_CASE("a connection carries one request, whatever follows it") {
   CHECK(verdicts(r) == Strings(3, server.address() + " allowed"));
 }
 
-TEST_CASE("either end may end first, and a slow reader gets all") {
+PROXY_CASE("either end may end first, and a slow reader gets all") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   // Counts what comes until its end, then answers with that and with many bytes.
@@ -321,7 +332,7 @@ TEST_CASE("either end may end first, and a slow reader gets all") {
       "    size += len(data)\n"
       "  c.sendall(b'%08d' % size + b'y' * 8000000); c.close()\n"
       "while True: threading.Thread(target=serve, args=[s.accept()[0]]).start()\n");
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   const Result r =
       run_python(executor, "c = tunnel('" + server.address() +
                                "')\n"
@@ -340,13 +351,13 @@ TEST_CASE("either end may end first, and a slow reader gets all") {
   CHECK(r.connections.items()[0]["received"].as_integer() == 8000008);
 }
 
-TEST_CASE("200 connections at once, and 10,000 that want nothing") {
+PROXY_CASE("200 connections at once, and 10,000 that want nothing") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(echo_server);
   LocalOptions options = allowing(place, {server.address()});
   options.timeout = std::chrono::seconds(120);
-  const LocalExecutor executor = make(options);
+  const Proxied executor = make_proxied(there, options);
   const Result r = run_python(
       executor, "cs = [tunnel('" + server.address() +
                     "') for _ in range(200)]\n"
@@ -376,11 +387,11 @@ TEST_CASE("200 connections at once, and 10,000 that want nothing") {
   CHECK(verdicts(many) == Strings{server.address() + " allowed"});
 }
 
-TEST_CASE("a command has connections beside several that take all they can") {
+PROXY_CASE("a command has connections beside several that take all they can") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(echo_server);
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   Command greedy = Command::program({"python3", "-uc",
                                      std::string(support::python_client) +
                                          "cs = [proxy() for _ in range(300)]\n"
@@ -390,16 +401,16 @@ TEST_CASE("a command has connections beside several that take all they can") {
                                          "for c in cs[:20]: exactly(c, 12)\n"
                                          "print('held')\nsys.stdin.readline()\n"});
   greedy.keep_input_open = true;
-  const auto first = executor.start(greedy);
+  const auto first = executor->start(greedy);
   REQUIRE(support::prints_text(first, "held\n"));
-  const auto second = executor.start(greedy);
+  const auto second = executor->start(greedy);
   REQUIRE(support::prints_text(second, "held\n"));
   const Result beside = run_python(executor, "c = tunnel('" + server.address() +
                                                  "'); c.sendall(b'too'); print(exactly(c, 3))\n");
   CHECK_MESSAGE(beside.out == "b'too'\n", describe(beside));
 }
 
-TEST_CASE("what a command does not read is not kept for it") {
+PROXY_CASE("what a command does not read is not kept for it") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
   const PythonServer server(
@@ -410,7 +421,7 @@ TEST_CASE("what a command does not read is not kept for it") {
       "    while True: c.sendall(b'z' * 65536)\n"
       "  except OSError: pass\n"
       "while True: threading.Thread(target=serve, args=[s.accept()[0]], daemon=True).start()\n");
-  const LocalExecutor executor = make(allowing(place, {server.address()}));
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
   const auto resident = [] {  // MiB
     const std::string text = support::read_file("/proc/self/statm");
     return std::strtoul(text.c_str() + text.find(' '), nullptr, 10) / 256;
@@ -421,7 +432,7 @@ TEST_CASE("what a command does not read is not kept for it") {
                             "') for _ in range(200)]\nprint('held')\nsys.stdin.readline()\n"});
   command.keep_input_open = true;
   const std::size_t before = resident();
-  const auto execution = executor.start(command);
+  const auto execution = executor->start(command);
   REQUIRE(support::prints_text(execution, "held\n"));
   CHECK(resident() < before + 40);  // 200 times 32 KiB in each direction are 12.5
   execution.close_input();
@@ -429,7 +440,7 @@ TEST_CASE("what a command does not read is not kept for it") {
   CHECK_MESSAGE(r.succeeded(), describe(r));
 }
 
-TEST_CASE("secrets are masked in what is recorded of a connection") {
+PROXY_CASE("secrets are masked in what is recorded of a connection") {
   if (!has_proxy() || !has_program("curl")) return;
   const TempDir place;
   const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "t0psecret");
@@ -437,7 +448,8 @@ TEST_CASE("secrets are masked in what is recorded of a connection") {
   LocalOptions options = allowing(place, {"python"});
   options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
   options.on_audit = log.callback();
-  const Result r = make(options).run("curl -s http://$CODEEXEC_TEST_TOKEN.example.org/");
+  const Result r =
+      make_proxied(there, options)->run("curl -s http://$CODEEXEC_TEST_TOKEN.example.org/");
   CHECK(verdicts(r) == Strings{"[redacted].example.org:80 refused"});
   for (const Json& record : log.take()) CHECK(!has(record.dump(), "t0psecret"));
   for (const std::string& note : r.notes) CHECK(!has(note, "t0psecret"));

@@ -63,14 +63,16 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
                              "--limit-file-size=1000000",
                              "--limit-disk=1000000",
                              "--local-skills-directory=.",
-                             "--keep-env=X",
-                             "--allow-domains=python"}) {
+                             "--keep-env=X"}) {
     const std::string name = std::string(option).substr(2);
     refused({option}, key_of(name.substr(0, name.find('='))), docker);
   }
   refused({"--user-id", "x"}, "user_id", docker);
-  check_refused(run_program({"--execution-mode", "docker", "--network", "allow"}),
+  check_refused(run_program({"--execution-mode", "docker", "--network", "none"}),
                 "leave one of them out; a container has a docker_network_mode or docker_network");
+  for (const Strings& half : {Strings{"--network", "allow"}, Strings{"--allow-domains", "python"}})
+    check_refused(run_program({"--execution-mode", "docker", half[0], half[1]}),
+                  "network: 'allow' and allow_domains need each other");
   const Strings user = {"--profile", "user-container", "--user-id", "x"};
   for (const char* option : {"allowed-paths", "workspace", "read-only", "disable-tool"}) {
     const ProcessResult r =

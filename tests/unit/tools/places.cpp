@@ -142,7 +142,7 @@ TEST_CASE("places: where there is no engine") {
 TEST_CASE("places: uses that mean nothing") {
   check_refused(run_program({"--execution-mode", "command", "--place-command", "true", "--sandbox",
                              "best-effort", "--network", "allow"}),
-                "network: 'allow' is for commands on this host only");
+                "network: 'allow' needs allowed_domains");
   check_refused(run_program({"--places"}), "execution_mode local makes no places to list");
   check_refused(run_program({"--places-remove", "--execution-mode", "ssh", "--place-host", "x"}),
                 "execution_mode ssh makes no places to list");

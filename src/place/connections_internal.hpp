@@ -1,0 +1,81 @@
+// The agent's end of the connections that commands make to the client's proxy.
+#pragma once
+
+#include "place/place_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+inline namespace inner {
+
+// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
+UniqueFd listen_for_proxy(unsigned& port);
+
+}  // namespace inner
+
+// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
+// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
+//
+//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
+class PlaceConnections {
+ public:
+  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
+  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+
+  // Has the command make its connections by that listening socket.
+  void add(std::uint32_t command, UniqueFd listener);
+  // The command has ended, and so do its connections.
+  void remove(std::uint32_t command);
+  void clear();
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run.
+  void watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Does what is possible by the events of that set, with a buffer of longest_payload.
+  void serve(const std::vector<pollfd>& set, char* buffer);
+  // False: no client sends such a frame.
+  bool take(const Frame& frame);
+
+ private:
+  struct Listener {
+    std::uint32_t command;
+    UniqueFd socket;
+    std::size_t connections = 0;
+  };
+  struct Connection {
+    std::uint32_t id = 0;
+    Listener* listener = nullptr;
+    UniqueFd socket = UniqueFd();
+    std::size_t credit = stream_window;
+    PlaceQueue waiting = PlaceQueue();  // for the command
+    PlaceWindow window = PlaceWindow();
+    bool is_read = false;  // nothing more comes from the command, and the client knows it
+    bool ended = false;    // nothing more comes from the client
+    bool is_shut = false;  // and the command knows it
+    bool is_over() const { return is_read && is_shut; }
+  };
+  using Place = std::list<Connection>::iterator;
+
+  // As the proxy's own rule: one command has at most four times as many as are free.
+  bool has_room(const Listener& listener) const {
+    return !is_full_ && listener.connections < 4 * (most_carried - connections_.size());
+  }
+  Place find(std::uint32_t id);
+  Place drop(Place connection);  // returns the next one
+  void accept_all(Listener& listener);
+  void read(Connection& connection, char* buffer);
+  void write(Connection& connection);
+
+  const Send send_;
+  std::list<Listener> listeners_ = {};
+  std::list<Connection> connections_ = {};
+  std::uint32_t last_id_ = 0;
+  bool is_full_ = false;   // there was no descriptor for another one; until one ends
+  std::size_t first_ = 0;  // in the set, the place of the first descriptor
+  std::size_t room_ = 0;
+  std::size_t commands_ = 0;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
