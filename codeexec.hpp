@@ -30186,6 +30186,7 @@ namespace {
 
 constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
 // Those of commands elsewhere are counted there, where they may have ended earlier than here.
+constexpr std::size_t most_of_all = most_connections + 32;
 constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
@@ -30308,7 +30309,7 @@ UniqueFd DomainProxy::connect(std::uint64_t command) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   for (State::Client& client : state.clients) {
     int ends[2] = {-1, -1};
-    if (client.number != command || state.count == most_slots ||
+    if (client.number != command || state.count >= most_of_all ||
         ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
       continue;
     UniqueFd near(above_standard_streams(ends[0]));
@@ -30323,6 +30324,7 @@ UniqueFd DomainProxy::connect(std::uint64_t command) {
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
   State& state = *state_;
+  if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
   const std::lock_guard<std::mutex> lock(state.mutex);
   const auto client = find_where(
       state.clients, [command](const State::Client& other) { return other.number == command; });
@@ -34081,7 +34083,8 @@ std::string git_identity() {
 //
 // A connection has a number of its own with the highest bit set, which the agent chooses. Its bytes
 // are `out` and `input`, each with `credit`. An empty `out` and `input_end` end one direction, an
-// empty `end` of the agent all of it; SIGKILL of the client asks for that.
+// empty `end` of the agent all of it. The client asks for that by SIGKILL, or by SIGHUP for when
+// all input has been written.
 //
 // The life of a connection, and of a command on it:
 //
@@ -34117,9 +34120,8 @@ inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
-inline constexpr std::size_t most_carried = 256;  // connections of all commands
-static_assert(SIGKILL == 9);
-inline constexpr std::string_view kill_text = "\x09"sv;
+inline constexpr std::size_t most_carried = 256;         // connections of all commands
+inline constexpr std::string_view kill_text = "\x09"sv;  // SIGKILL
 
 }  // namespace
 
@@ -34361,11 +34363,15 @@ struct PlaceStreams {
     PlaceWindow window = PlaceWindow();
     std::size_t untaken = 0;  // bytes that came and were not read
     bool ended = false;       // no more come
+    bool is_socket = false;   // the writer is read from, too
     // False: they come from an agent that does not keep to the window.
     bool take(std::string_view bytes);
-    // False: they have no reader any more.
-    bool write();
+    void write();
+    // Writes, and returns the credit that the sender then gets, or 0; so many share the room.
+    std::size_t pass(std::size_t sharers);
   };
+  // Where input comes from: a pipe, or a connection's socket until that ends, then until it closes.
+  enum class Source : unsigned char { pipe, socket, closing, nothing };
 
   Flow out = Flow();
   Flow err = Flow();
@@ -34374,10 +34380,16 @@ struct PlaceStreams {
   std::size_t input_window = stream_window;
   std::uint32_t id = 0;
   bool running = false;  // it has begun there, and no end has come
+  Source source = Source::pipe;
 
+  int input_fd() const {
+    return source == Source::pipe      ? input_reader.get()
+           : source == Source::nothing ? -1
+                                       : out.writer.get();
+  }
   Flow& flow(Channel channel) { return channel == Channel::out ? out : err; }
   // False: no agent sends such a frame.
-  bool take_credit(const Frame& frame);
+  bool take_credit(const Frame& frame, Channel wanted);
 };
 
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
@@ -34453,6 +34465,7 @@ class PlaceLink {
   void take_bytes(std::string_view bytes);
   bool take_frame(const Frame& frame);
   bool take_for_connection(const Frame& frame);
+  bool take_connect(const Frame& frame);
   bool take_end(PlaceCommand& command, std::string_view text);
   PlaceStreams* find(std::uint32_t id);
   void read_input(PlaceStreams& streams);
@@ -35053,8 +35066,9 @@ class PlaceConnections {
   // The command has ended, and so do its connections.
   void remove(std::uint32_t command);
   void clear();
-  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run.
-  void watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
+  // when to do so again.
+  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
   // Does what is possible by the events of that set, with a buffer of longest_payload.
   void serve(const std::vector<pollfd>& set, char* buffer);
   // False: no client sends such a frame.
@@ -35066,23 +35080,17 @@ class PlaceConnections {
     UniqueFd socket;
     std::size_t connections = 0;
   };
-  struct Connection {
-    std::uint32_t id = 0;
+  // `out` leads to the command, and input comes from it.
+  struct Connection : PlaceStreams {
     Listener* listener = nullptr;
-    UniqueFd socket = UniqueFd();
-    std::size_t credit = stream_window;
-    PlaceQueue waiting = PlaceQueue();  // for the command
-    PlaceWindow window = PlaceWindow();
-    bool is_read = false;  // nothing more comes from the command, and the client knows it
-    bool ended = false;    // nothing more comes from the client
-    bool is_shut = false;  // and the command knows it
-    bool is_over() const { return is_read && is_shut; }
+    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
   };
   using Place = std::list<Connection>::iterator;
 
   // As the proxy's own rule: one command has at most four times as many as are free.
   bool has_room(const Listener& listener) const {
-    return !is_full_ && listener.connections < 4 * (most_carried - connections_.size());
+    return retry_ == Clock::time_point::max() &&
+           listener.connections < 4 * (most_carried - connections_.size());
   }
   Place find(std::uint32_t id);
   Place drop(Place connection);  // returns the next one
@@ -35094,7 +35102,7 @@ class PlaceConnections {
   std::list<Listener> listeners_ = {};
   std::list<Connection> connections_ = {};
   std::uint32_t last_id_ = 0;
-  bool is_full_ = false;   // there was no descriptor for another one; until one ends
+  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
   std::size_t first_ = 0;  // in the set, the place of the first descriptor
   std::size_t room_ = 0;
   std::size_t commands_ = 0;
@@ -35136,7 +35144,6 @@ void PlaceConnections::add(std::uint32_t command, UniqueFd listener) {
 void PlaceConnections::remove(std::uint32_t command) {
   for (Place next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
-  is_full_ = false;
   listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
 }
 
@@ -35145,27 +35152,31 @@ void PlaceConnections::clear() {
   listeners_.clear();
 }
 
-void PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands) {
+Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
+                                          std::size_t commands) {
   first_ = set.size();
   room_ = room;
   commands_ = commands;
+  if (Clock::now() >= retry_) retry_ = Clock::time_point::max();
   // The first connection becomes the last one, so that each gets its share of the room.
   if (connections_.size() > 1)
     connections_.splice(connections_.end(), connections_, connections_.begin());
   for (const Listener& listener : listeners_)
     set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
   for (const Connection& connection : connections_) {
-    int events = connection.waiting.empty() ? 0 : POLLOUT;
-    if (!connection.is_read && connection.credit > 0 && room > 0) events |= POLLIN;
-    set.push_back({events != 0 ? connection.socket.get() : -1, static_cast<short>(events), 0});
+    int events = connection.out.waiting.empty() ? 0 : POLLOUT;
+    if (room > 0 && connection.input_window > 0) events |= POLLIN;
+    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
+    set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
   }
+  return retry_;
 }
 
 void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
   std::size_t at = first_ + listeners_.size();
   for (Place next = connections_.begin(); next != connections_.end(); ++at) {
     if (set[at].revents != 0) {
-      if (!next->waiting.empty()) write(*next);
+      if (!next->out.waiting.empty()) write(*next);
       read(*next, buffer);
     }
     next = next->is_over() ? drop(next) : std::next(next);
@@ -35180,15 +35191,16 @@ void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
   while (has_room(listener)) {
     UniqueFd fd(above_standard_streams(
         ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
-    if (!fd) {
-      is_full_ = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-      return;
-    }
+    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!fd && errno != EAGAIN) retry_ = later(Clock::now(), std::chrono::milliseconds(100));
+    if (!fd) return;
     Connection& connection = connections_.emplace_back();
     do connection.id = ++last_id_ | connection_bit;
     while (&*find(connection.id) != &connection);
     connection.listener = &listener;
-    connection.socket = std::move(fd);
+    connection.out.writer = std::move(fd);
+    connection.out.is_socket = true;
+    connection.source = PlaceStreams::Source::socket;
     ++listener.connections;
     send_(FrameKind::connect, connection.id, number_bytes(listener.command));
   }
@@ -35201,76 +35213,45 @@ auto PlaceConnections::find(std::uint32_t id) -> Place {
 }
 
 auto PlaceConnections::drop(Place connection) -> Place {
-  is_full_ = false;
   --connection->listener->connections;
   send_(FrameKind::end, connection->id, {});
   return connections_.erase(connection);
 }
 
 void PlaceConnections::read(Connection& connection, char* buffer) {
-  const std::size_t most = std::min({longest_payload, connection.credit, room_});
-  if (connection.is_read || most == 0) return;
-  const ssize_t size = ::read(connection.socket.get(), buffer, most);
+  const std::size_t most = std::min({longest_payload, connection.input_window, room_});
+  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
+  const ssize_t size = ::read(connection.input_fd(), buffer, most);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
-  connection.credit -= bytes;
+  connection.input_window -= bytes;
   room_ -= bytes;
-  connection.is_read = bytes == 0;
+  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
   send_(FrameKind::out, connection.id, {buffer, bytes});
 }
 
-// A command that has closed its socket gets nothing more.
 void PlaceConnections::write(Connection& connection) {
-  const int fd = connection.socket.get();
-  PlaceQueue& waiting = connection.waiting;
-  if (!waiting.empty() && waiting.write_to(fd) < 0 && errno != EAGAIN && errno != EINTR) {
-    waiting.clear();
-    connection.ended = true;
-  }
-  if (connection.ended && waiting.empty()) {
-    ::shutdown(fd, SHUT_WR);
-    connection.is_shut = true;
-  }
-  if (connection.ended) return;
-  const std::size_t credit =
-      connection.window.credit(waiting.size(), commands_ + connections_.size());
+  const std::size_t credit = connection.out.pass(commands_ + connections_.size());
   if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
 }
 
 // A frame for one that has just ended is ignored: the client could not know.
 bool PlaceConnections::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
+  const bool is_end = frame.kind == FrameKind::input_end;
+  const bool is_signal = frame.kind == FrameKind::signal;
+  if ((is_end && !payload.empty()) || (is_signal && payload.size() != 1)) return false;
   const Place connection = find(frame.id);
-  const bool is_there = connection != connections_.end();
-  Channel channel{};
-  std::size_t bytes = 0;
-  switch (frame.kind) {
-    case FrameKind::input:
-      if (!is_there || connection->is_shut) return true;
-      if (connection->ended || !connection->window.use(payload.size())) return false;
-      connection->waiting.bytes += payload;
-      write(*connection);
-      break;
-    case FrameKind::input_end:
-      if (!payload.empty()) return false;
-      if (!is_there || connection->is_shut) return true;
-      connection->ended = true;
-      write(*connection);
-      break;
-    case FrameKind::credit:
-      if (!read_credit(frame, channel, bytes) || channel != Channel::out) return false;
-      if (!is_there) return true;
-      if (bytes > most_window - connection->credit) return false;
-      connection->credit += bytes;
-      return true;
-    case FrameKind::signal:
-      if (payload.size() != 1) return false;
-      if (is_there) connection->is_read = connection->is_shut = true;
-      break;
-    default:
-      return false;
-  }
-  if (is_there && connection->is_over()) drop(connection);
+  if (connection == connections_.end())
+    return is_end || is_signal || frame.kind == FrameKind::input || frame.kind == FrameKind::credit;
+  if (frame.kind == FrameKind::credit) return connection->take_credit(frame, Channel::out);
+  if (frame.kind == FrameKind::input && !connection->out.take(payload)) return false;
+  if (!is_end && !is_signal && frame.kind != FrameKind::input) return false;
+  if (is_signal) connection->source = PlaceStreams::Source::nothing;
+  if (payload == kill_text && is_signal) connection->out.waiting.clear();
+  connection->out.ended = connection->out.ended || is_end || is_signal;
+  write(*connection);
+  if (connection->is_over()) drop(connection);
   return true;
 }
 
@@ -35703,7 +35684,7 @@ void PlaceAgent::loop() {
       command.state->add_descriptors(set);
       deadline = std::min(deadline, command.state->deadline());
     }
-    connections_.watch(set, room(), commands_.size());
+    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
@@ -35866,6 +35847,10 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
     return {};
   }
   has_proxy_ = hello["connections"sv].as_bool();
+  // No other proxy is reached.
+  if (has_proxy_)
+    for (const std::string& variable : offline_variables(Network::allow))
+      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
   contained_ = hello["container"sv].as_bool();
   if (contained_ && !settle_in_container(hello, uid_, gid_))
     return refusal("unable to find user %", {hello["user"sv].as_string()});
@@ -36026,7 +36011,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     options.environment.push_back(std::move(variable));
   }
   options.sandbox = sandbox_;
-  if (has_proxy_)
+  if (has_proxy_ && !request.argv[0].empty())
     if (auto ok = give_proxy(command, options); !ok) return ok;
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
@@ -36187,10 +36172,10 @@ std::string bring_text(std::string_view file) {
 }  // namespace
 
 // place/streams.cpp -------------------------------------------------------------------------------
-// The client's end of what a command writes and reads, and of its connections.
+// What a command elsewhere writes and reads, and its connections at the client's end.
 
 bool PlaceStreams::Flow::take(std::string_view bytes) {
-  if (bytes.empty() || ended || !window.use(bytes.size())) return false;
+  if (bytes.empty() || !window.use(bytes.size())) return false;
   untaken += bytes.size();
   if (waiting.empty() && writer) {
     const ssize_t size = write_to_pipe(writer.get(), bytes);
@@ -36200,25 +36185,31 @@ bool PlaceStreams::Flow::take(std::string_view bytes) {
   return true;
 }
 
-bool PlaceStreams::Flow::write() {
-  bool is_read = true;
-  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
+// What has no reader any more is dropped.
+void PlaceStreams::Flow::write() {
+  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
+      errno != EINTR) {
     waiting.clear();
     untaken = 0;
-    is_read = false;
+    ended = ended || is_socket;
   }
-  if (ended && waiting.empty() && writer) {
-    // Of a socket, whose other direction goes on. A pipe has nothing to shut.
+  if (!ended || !waiting.empty()) return;
+  if (is_socket)
     ::shutdown(writer.get(), SHUT_WR);
+  else
     writer.reset();
-  }
-  return is_read;
 }
 
-bool PlaceStreams::take_credit(const Frame& frame) {
+std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
+  write();
+  untaken = waiting.size();
+  return ended || !writer ? 0 : window.credit(untaken, sharers);
+}
+
+bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
   Channel channel{};
   std::size_t bytes = 0;
-  if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
+  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
   if (bytes > most_window - input_window) return false;
   input_window += bytes;
   return true;
@@ -36226,45 +36217,51 @@ bool PlaceStreams::take_credit(const Frame& frame) {
 
 // False: no agent sends such a frame.
 bool PlaceLink::take_for_connection(const Frame& frame) {
+  if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
-  if (frame.kind == FrameKind::connect) {
-    if (at != connections_.end() || connections_.size() == most_carried ||
-        frame.payload.size() != 4)
-      return false;
-    const auto command = commands_.find(number_in(frame.payload));
-    if (command == commands_.end()) return false;
-    PlaceStreams& made = connections_[frame.id];
-    made.id = frame.id;
-    if (command->second && command->second->connect) made.out.writer = command->second->connect();
-    if (made.out.writer)
-      made.input_reader.reset(::fcntl(made.out.writer.get(), F_DUPFD_CLOEXEC, 3));
-    if (!made.input_reader) send(FrameKind::signal, frame.id, kill_text);
-    return true;
-  }
-  if (at == connections_.end()) return false;
+  if (at == connections_.end() || !at->second.running) return false;
   PlaceStreams& connection = at->second;
-  if (frame.kind == FrameKind::credit) return connection.take_credit(frame);
-  if (frame.kind == FrameKind::end) {
-    connections_.erase(at);
-    return frame.payload.empty();
-  }
-  if (frame.kind != FrameKind::out) return false;
-  if (frame.payload.empty())
+  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
+  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
+  if (frame.payload.empty()) {
     connection.out.ended = true;
-  else if (!connection.out.take(frame.payload))
+    connection.running = frame.kind == FrameKind::out;
+  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
     return false;
+  }
   serve(connection);
   return true;
 }
 
-// Brings to the proxy what it takes.
+bool PlaceLink::take_connect(const Frame& frame) {
+  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
+  std::size_t running = 0;
+  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
+  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
+      running == most_carried || connections_.count(frame.id) != 0)
+    return false;
+  PlaceStreams& made = connections_[frame.id];
+  made.id = frame.id;
+  made.running = made.out.is_socket = true;
+  made.source = PlaceStreams::Source::socket;
+  if (command->second && command->second->connect) made.out.writer = command->second->connect();
+  if (made.out.writer) return true;
+  send(FrameKind::signal, frame.id, kill_text);
+  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
+}
+
+// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
 void PlaceLink::serve(PlaceStreams& connection) {
+  constexpr std::size_t most_left = most_carried + 32;
   PlaceStreams::Flow& out = connection.out;
-  if (!out.write()) send(FrameKind::signal, connection.id, kill_text);
-  out.untaken = out.waiting.size();
-  if (out.ended) return;
-  const std::size_t credit = out.window.credit(out.untaken, commands_.size() + connections_.size());
-  if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+  const std::size_t credit = out.pass(commands_.size() + connections_.size());
+  if (connection.running) {
+    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+    return;
+  }
+  connection.source = PlaceStreams::Source::nothing;
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_left)
+    connections_.erase(connection.id);
 }
 
 // place/command.cpp -------------------------------------------------------------------------------
@@ -36719,12 +36716,14 @@ void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
   const auto add = [&](PlaceStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
       const bool is_input = channel == Channel::input;
-      const UniqueFd& fd = is_input ? streams.input_reader : streams.flow(channel).writer;
+      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
+      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
       // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? !fd || streams.input_window == 0 || queue_.size() >= longest_payload
+      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
+                         queue_.size() >= longest_payload
                    : streams.flow(channel).waiting.empty())
         continue;
-      set.push_back({fd.get(), is_input ? short{POLLIN} : short{POLLOUT}, 0});
+      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
       watched.push_back({streams.id, channel});
       if (is_input && !streams.input.empty()) deadline = Clock::now();
     }
@@ -36876,7 +36875,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       command.begun_.cancel();
       return true;
     case FrameKind::credit:
-      return command.streams_.take_credit(frame);
+      return command.streams_.take_credit(frame, Channel::input);
     case FrameKind::input_closed:
       command.streams_.input_reader.reset();
       return payload.empty();
@@ -36906,17 +36905,23 @@ PlaceStreams* PlaceLink::find(std::uint32_t id) {
 }
 
 void PlaceLink::read_input(PlaceStreams& streams) {
+  using Source = PlaceStreams::Source;
+  if (streams.source == Source::closing) {
+    streams.source = Source::nothing;
+    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
+  }
   const std::size_t most = std::min(longest_payload, streams.input_window);
   std::string_view bytes = streams.input.substr(0, most);
   if (bytes.empty()) {
     if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(streams.input_reader.get(), buffer_.get(), most);
+    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
     streams.input.remove_prefix(bytes.size());
   }
   if (bytes.empty()) streams.input_reader.reset();
+  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
   streams.input_window -= bytes.size();
   send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
 }
@@ -37835,10 +37840,8 @@ std::string CopyReport::text(std::string_view where, std::string& said) const {
       "changed both here and there, so each side keeps its own (remove one of them to have the "
       "other): \n"
       "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \n"
-      "not copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \n"
-      "not copied: \n";
+      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
+      "not changed here, where it may only be read: \nnot copied: \n";
   std::string_view left = texts;
   std::string all;
   for (int kind = 0; kind < kinds; ++kind) {
@@ -38391,6 +38394,7 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
+  const auto proxy = there.sandbox.network == Network::allow ? place_->proxy : nullptr;
   const bool copied = place_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
@@ -38402,9 +38406,7 @@ std::string PlaceExecutor::describe_place() const {
                          : is_other ? printable(there.workspace)
                                     : "the same path",
                          copied ? "." : ""}) +
-                 (there.sandbox.network == Network::allow
-                      ? describe_proxy(place_->proxy, "one command")
-                      : std::string()));
+                 describe_proxy(proxy, "one command"));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {

@@ -157,7 +157,7 @@ void PlaceAgent::loop() {
       command.state->add_descriptors(set);
       deadline = std::min(deadline, command.state->deadline());
     }
-    connections_.watch(set, room(), commands_.size());
+    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
     // The commands have not looked at kill_asked yet.
     if (std::exchange(killing_, false)) deadline = Clock::now();
     wait_for_events(set, deadline);
@@ -320,6 +320,10 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
     return {};
   }
   has_proxy_ = hello["connections"sv].as_bool();
+  // No other proxy is reached.
+  if (has_proxy_)
+    for (const std::string& variable : offline_variables(Network::allow))
+      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
   contained_ = hello["container"sv].as_bool();
   if (contained_ && !settle_in_container(hello, uid_, gid_))
     return refusal("unable to find user %", {hello["user"sv].as_string()});
@@ -480,7 +484,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     options.environment.push_back(std::move(variable));
   }
   options.sandbox = sandbox_;
-  if (has_proxy_)
+  if (has_proxy_ && !request.argv[0].empty())
     if (auto ok = give_proxy(command, options); !ok) return ok;
   for (const std::string& variable : weak_variables_)
     if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))

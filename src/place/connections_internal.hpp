@@ -30,8 +30,9 @@ class PlaceConnections {
   // The command has ended, and so do its connections.
   void remove(std::uint32_t command);
   void clear();
-  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run.
-  void watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
+  // when to do so again.
+  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
   // Does what is possible by the events of that set, with a buffer of longest_payload.
   void serve(const std::vector<pollfd>& set, char* buffer);
   // False: no client sends such a frame.
@@ -43,23 +44,17 @@ class PlaceConnections {
     UniqueFd socket;
     std::size_t connections = 0;
   };
-  struct Connection {
-    std::uint32_t id = 0;
+  // `out` leads to the command, and input comes from it.
+  struct Connection : PlaceStreams {
     Listener* listener = nullptr;
-    UniqueFd socket = UniqueFd();
-    std::size_t credit = stream_window;
-    PlaceQueue waiting = PlaceQueue();  // for the command
-    PlaceWindow window = PlaceWindow();
-    bool is_read = false;  // nothing more comes from the command, and the client knows it
-    bool ended = false;    // nothing more comes from the client
-    bool is_shut = false;  // and the command knows it
-    bool is_over() const { return is_read && is_shut; }
+    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
   };
   using Place = std::list<Connection>::iterator;
 
   // As the proxy's own rule: one command has at most four times as many as are free.
   bool has_room(const Listener& listener) const {
-    return !is_full_ && listener.connections < 4 * (most_carried - connections_.size());
+    return retry_ == Clock::time_point::max() &&
+           listener.connections < 4 * (most_carried - connections_.size());
   }
   Place find(std::uint32_t id);
   Place drop(Place connection);  // returns the next one
@@ -71,7 +66,7 @@ class PlaceConnections {
   std::list<Listener> listeners_ = {};
   std::list<Connection> connections_ = {};
   std::uint32_t last_id_ = 0;
-  bool is_full_ = false;   // there was no descriptor for another one; until one ends
+  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
   std::size_t first_ = 0;  // in the set, the place of the first descriptor
   std::size_t room_ = 0;
   std::size_t commands_ = 0;

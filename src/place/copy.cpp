@@ -98,10 +98,8 @@ std::string CopyReport::text(std::string_view where, std::string& said) const {
       "changed both here and there, so each side keeps its own (remove one of them to have the "
       "other): \n"
       "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \n"
-      "not copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \n"
-      "not copied: \n";
+      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
+      "not changed here, where it may only be read: \nnot copied: \n";
   std::string_view left = texts;
   std::string all;
   for (int kind = 0; kind < kinds; ++kind) {

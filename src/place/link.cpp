@@ -257,12 +257,14 @@ void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
   const auto add = [&](PlaceStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
       const bool is_input = channel == Channel::input;
-      const UniqueFd& fd = is_input ? streams.input_reader : streams.flow(channel).writer;
+      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
+      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
       // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? !fd || streams.input_window == 0 || queue_.size() >= longest_payload
+      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
+                         queue_.size() >= longest_payload
                    : streams.flow(channel).waiting.empty())
         continue;
-      set.push_back({fd.get(), is_input ? short{POLLIN} : short{POLLOUT}, 0});
+      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
       watched.push_back({streams.id, channel});
       if (is_input && !streams.input.empty()) deadline = Clock::now();
     }
@@ -414,7 +416,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
       command.begun_.cancel();
       return true;
     case FrameKind::credit:
-      return command.streams_.take_credit(frame);
+      return command.streams_.take_credit(frame, Channel::input);
     case FrameKind::input_closed:
       command.streams_.input_reader.reset();
       return payload.empty();
@@ -444,17 +446,23 @@ PlaceStreams* PlaceLink::find(std::uint32_t id) {
 }
 
 void PlaceLink::read_input(PlaceStreams& streams) {
+  using Source = PlaceStreams::Source;
+  if (streams.source == Source::closing) {
+    streams.source = Source::nothing;
+    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
+  }
   const std::size_t most = std::min(longest_payload, streams.input_window);
   std::string_view bytes = streams.input.substr(0, most);
   if (bytes.empty()) {
     if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(streams.input_reader.get(), buffer_.get(), most);
+    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
   } else {
     streams.input.remove_prefix(bytes.size());
   }
   if (bytes.empty()) streams.input_reader.reset();
+  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
   streams.input_window -= bytes.size();
   send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
 }

@@ -346,6 +346,7 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
+  const auto proxy = there.sandbox.network == Network::allow ? place_->proxy : nullptr;
   const bool copied = place_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
@@ -357,9 +358,7 @@ std::string PlaceExecutor::describe_place() const {
                          : is_other ? printable(there.workspace)
                                     : "the same path",
                          copied ? "." : ""}) +
-                 (there.sandbox.network == Network::allow
-                      ? describe_proxy(place_->proxy, "one command")
-                      : std::string()));
+                 describe_proxy(proxy, "one command"));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {

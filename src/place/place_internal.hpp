@@ -35,7 +35,8 @@
 //
 // A connection has a number of its own with the highest bit set, which the agent chooses. Its bytes
 // are `out` and `input`, each with `credit`. An empty `out` and `input_end` end one direction, an
-// empty `end` of the agent all of it; SIGKILL of the client asks for that.
+// empty `end` of the agent all of it. The client asks for that by SIGKILL, or by SIGHUP for when
+// all input has been written.
 //
 // The life of a connection, and of a command on it:
 //
@@ -90,9 +91,8 @@ inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
-inline constexpr std::size_t most_carried = 256;  // connections of all commands
-static_assert(SIGKILL == 9);
-inline constexpr std::string_view kill_text = "\x09"sv;
+inline constexpr std::size_t most_carried = 256;         // connections of all commands
+inline constexpr std::string_view kill_text = "\x09"sv;  // SIGKILL
 
 }  // namespace inner
 
@@ -334,11 +334,15 @@ struct PlaceStreams {
     PlaceWindow window = PlaceWindow();
     std::size_t untaken = 0;  // bytes that came and were not read
     bool ended = false;       // no more come
+    bool is_socket = false;   // the writer is read from, too
     // False: they come from an agent that does not keep to the window.
     bool take(std::string_view bytes);
-    // False: they have no reader any more.
-    bool write();
+    void write();
+    // Writes, and returns the credit that the sender then gets, or 0; so many share the room.
+    std::size_t pass(std::size_t sharers);
   };
+  // Where input comes from: a pipe, or a connection's socket until that ends, then until it closes.
+  enum class Source : unsigned char { pipe, socket, closing, nothing };
 
   Flow out = Flow();
   Flow err = Flow();
@@ -347,10 +351,16 @@ struct PlaceStreams {
   std::size_t input_window = stream_window;
   std::uint32_t id = 0;
   bool running = false;  // it has begun there, and no end has come
+  Source source = Source::pipe;
 
+  int input_fd() const {
+    return source == Source::pipe      ? input_reader.get()
+           : source == Source::nothing ? -1
+                                       : out.writer.get();
+  }
   Flow& flow(Channel channel) { return channel == Channel::out ? out : err; }
   // False: no agent sends such a frame.
-  bool take_credit(const Frame& frame);
+  bool take_credit(const Frame& frame, Channel wanted);
 };
 
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
@@ -426,6 +436,7 @@ class PlaceLink {
   void take_bytes(std::string_view bytes);
   bool take_frame(const Frame& frame);
   bool take_for_connection(const Frame& frame);
+  bool take_connect(const Frame& frame);
   bool take_end(PlaceCommand& command, std::string_view text);
   PlaceStreams* find(std::uint32_t id);
   void read_input(PlaceStreams& streams);

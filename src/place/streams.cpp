@@ -1,4 +1,4 @@
-// The client's end of what a command writes and reads, and of its connections.
+// What a command elsewhere writes and reads, and its connections at the client's end.
 
 #include "place/place_internal.hpp"
 
@@ -10,7 +10,7 @@ namespace codeexec {
 inline namespace v0_1 {
 
 bool PlaceStreams::Flow::take(std::string_view bytes) {
-  if (bytes.empty() || ended || !window.use(bytes.size())) return false;
+  if (bytes.empty() || !window.use(bytes.size())) return false;
   untaken += bytes.size();
   if (waiting.empty() && writer) {
     const ssize_t size = write_to_pipe(writer.get(), bytes);
@@ -20,25 +20,31 @@ bool PlaceStreams::Flow::take(std::string_view bytes) {
   return true;
 }
 
-bool PlaceStreams::Flow::write() {
-  bool is_read = true;
-  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno == EPIPE) {
+// What has no reader any more is dropped.
+void PlaceStreams::Flow::write() {
+  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
+      errno != EINTR) {
     waiting.clear();
     untaken = 0;
-    is_read = false;
+    ended = ended || is_socket;
   }
-  if (ended && waiting.empty() && writer) {
-    // Of a socket, whose other direction goes on. A pipe has nothing to shut.
+  if (!ended || !waiting.empty()) return;
+  if (is_socket)
     ::shutdown(writer.get(), SHUT_WR);
+  else
     writer.reset();
-  }
-  return is_read;
 }
 
-bool PlaceStreams::take_credit(const Frame& frame) {
+std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
+  write();
+  untaken = waiting.size();
+  return ended || !writer ? 0 : window.credit(untaken, sharers);
+}
+
+bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
   Channel channel{};
   std::size_t bytes = 0;
-  if (!read_credit(frame, channel, bytes) || channel != Channel::input) return false;
+  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
   if (bytes > most_window - input_window) return false;
   input_window += bytes;
   return true;
@@ -46,45 +52,51 @@ bool PlaceStreams::take_credit(const Frame& frame) {
 
 // False: no agent sends such a frame.
 bool PlaceLink::take_for_connection(const Frame& frame) {
+  if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
-  if (frame.kind == FrameKind::connect) {
-    if (at != connections_.end() || connections_.size() == most_carried ||
-        frame.payload.size() != 4)
-      return false;
-    const auto command = commands_.find(number_in(frame.payload));
-    if (command == commands_.end()) return false;
-    PlaceStreams& made = connections_[frame.id];
-    made.id = frame.id;
-    if (command->second && command->second->connect) made.out.writer = command->second->connect();
-    if (made.out.writer)
-      made.input_reader.reset(::fcntl(made.out.writer.get(), F_DUPFD_CLOEXEC, 3));
-    if (!made.input_reader) send(FrameKind::signal, frame.id, kill_text);
-    return true;
-  }
-  if (at == connections_.end()) return false;
+  if (at == connections_.end() || !at->second.running) return false;
   PlaceStreams& connection = at->second;
-  if (frame.kind == FrameKind::credit) return connection.take_credit(frame);
-  if (frame.kind == FrameKind::end) {
-    connections_.erase(at);
-    return frame.payload.empty();
-  }
-  if (frame.kind != FrameKind::out) return false;
-  if (frame.payload.empty())
+  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
+  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
+  if (frame.payload.empty()) {
     connection.out.ended = true;
-  else if (!connection.out.take(frame.payload))
+    connection.running = frame.kind == FrameKind::out;
+  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
     return false;
+  }
   serve(connection);
   return true;
 }
 
-// Brings to the proxy what it takes.
+bool PlaceLink::take_connect(const Frame& frame) {
+  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
+  std::size_t running = 0;
+  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
+  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
+      running == most_carried || connections_.count(frame.id) != 0)
+    return false;
+  PlaceStreams& made = connections_[frame.id];
+  made.id = frame.id;
+  made.running = made.out.is_socket = true;
+  made.source = PlaceStreams::Source::socket;
+  if (command->second && command->second->connect) made.out.writer = command->second->connect();
+  if (made.out.writer) return true;
+  send(FrameKind::signal, frame.id, kill_text);
+  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
+}
+
+// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
 void PlaceLink::serve(PlaceStreams& connection) {
+  constexpr std::size_t most_left = most_carried + 32;
   PlaceStreams::Flow& out = connection.out;
-  if (!out.write()) send(FrameKind::signal, connection.id, kill_text);
-  out.untaken = out.waiting.size();
-  if (out.ended) return;
-  const std::size_t credit = out.window.credit(out.untaken, commands_.size() + connections_.size());
-  if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+  const std::size_t credit = out.pass(commands_.size() + connections_.size());
+  if (connection.running) {
+    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+    return;
+  }
+  connection.source = PlaceStreams::Source::nothing;
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_left)
+    connections_.erase(connection.id);
 }
 
 }  // namespace v0_1

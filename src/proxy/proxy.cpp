@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
 // Those of commands elsewhere are counted there, where they may have ended earlier than here.
+constexpr std::size_t most_of_all = most_connections + 32;
 constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
@@ -138,7 +139,7 @@ UniqueFd DomainProxy::connect(std::uint64_t command) {
   const std::lock_guard<std::mutex> lock(state.mutex);
   for (State::Client& client : state.clients) {
     int ends[2] = {-1, -1};
-    if (client.number != command || state.count == most_slots ||
+    if (client.number != command || state.count >= most_of_all ||
         ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
       continue;
     UniqueFd near(above_standard_streams(ends[0]));
@@ -153,6 +154,7 @@ UniqueFd DomainProxy::connect(std::uint64_t command) {
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
   State& state = *state_;
+  if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
   const std::lock_guard<std::mutex> lock(state.mutex);
   const auto client = find_where(
       state.clients, [command](const State::Client& other) { return other.number == command; });

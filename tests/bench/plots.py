@@ -1,6 +1,7 @@
-"""Draws the results of a run of the benchmarks: plots.py FOLDER makes FOLDER/NAME.svg of each group
-of rows in FOLDER/results.json. A bar is what ours costs beside a rival, on a logarithmic scale:
-left of 1 ours is the cheaper one. Rates are turned around for that. Needs matplotlib."""
+"""Draws the results of a run of the benchmarks: plots.py FOLDER [DOCS] makes FOLDER/NAME.svg of
+each group of rows in FOLDER/results.json, and of some groups DOCS/numbers-NAME.svg. A bar is what
+ours costs beside a rival, on a logarithmic scale: left of 1 ours is the cheaper one. Rates are
+turned around for that. Needs matplotlib."""
 import json
 import os
 import sys
@@ -8,8 +9,12 @@ import sys
 import matplotlib
 
 matplotlib.use("svg")
+# Texts stay texts, and the same results make the same file.
+matplotlib.rcParams["svg.fonttype"] = "none"
+matplotlib.rcParams["svg.hashsalt"] = "codeexec"
 import matplotlib.pyplot as plt  # noqa: E402
 
+ON_PAGES = ("process", "mcp", "docker")
 BETTER_WHEN_MORE = ("GiB/s", "MiB/s", "calls/s")
 
 
@@ -32,7 +37,7 @@ def draw(path, group, rows, caption):
     axes.set_title(f"{group}: cost of codeexec / cost of the other", fontsize=10)
     figure.text(0.01, 0.01, caption, fontsize=6)
     figure.tight_layout(rect=(0, 0.02, 1, 1))
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
@@ -52,6 +57,8 @@ def main():
         path = os.path.join(folder, group + ".svg")
         draw(path, group, rows, caption)
         print("plot: " + path)
+        if group in ON_PAGES and len(sys.argv) > 2:
+            draw(os.path.join(sys.argv[2], f"numbers-{group}.svg"), group, rows, caption)
 
 
 main()

@@ -7,7 +7,7 @@
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md or docs/numbers.md names a number that this run has not
 #              printed (report.py)
-#   --readme   the same, and writes the tables in these pages anew; not with --quick
+#   --readme   the same, and writes the tables and drawings of these pages anew; not with --quick
 # Names: building cost docker jobs json mcp place process regex sections shell, or all of them.
 # Nothing else should be running. It ends with one table of all rows, which is also $OUT/results.md;
 # $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
@@ -277,7 +277,9 @@ python3 -B "$here/report.py" "$OUT" "compiler=$compiler" "flags=$flags" "node=$(
 if [ -n "$quick" ]; then
   :
 elif has_venv && installed plots matplotlib==3.10.7 pip install --quiet matplotlib==3.10.7; then
-  "$OUT/venv/bin/python" "$here/plots.py" "$OUT" || failed "the plots could not be drawn"
+  pages=
+  [ "$readme" != --readme ] || pages=$ROOT/docs
+  "$OUT/venv/bin/python" "$here/plots.py" "$OUT" $pages || failed "the plots could not be drawn"
 else
   echo "SKIPPED: plots: matplotlib could not be installed: $OUT/plots.log"
 fi

@@ -175,8 +175,6 @@ TEST_CASE("place: what an agent never says ends the connection") {
       frame(connect_, connection, number(1)) + frame(connect_, connection, number(1)),
       frame(connect_, connection, number(1)) + frame(err, connection, "x"),
       frame(connect_, connection, number(1)) + frame(end, connection, "{}"),
-      frame(connect_, connection, number(1)) + frame(out, connection, "") +
-          frame(out, connection, "x"),
       frame(connect_, connection, number(1)) +
           frame(credit, connection, std::string(1, '\2') + number(0xffffffff)),
       frame(out, connection, "of nobody"),
@@ -393,7 +391,6 @@ TEST_CASE("place: an agent ends with an error when orders are none") {
       greeting + frame(signal_, connection, ""),
       greeting + frame(input_end, connection, "x"),
       greeting + frame(start, connection, "{}"),
-      greeting + frame(credit, connection, ""),
       greeting + frame(signal_, 1, "\xff"),
       greeting + frame(resize, 1, number(24)),
       greeting + frame(resize, 1, number(24) + number(501)),

@@ -351,6 +351,55 @@ PROXY_CASE("either end may end first, and a slow reader gets all") {
   CHECK(r.connections.items()[0]["received"].as_integer() == 8000008);
 }
 
+PROXY_CASE("what is sent after the end of the server arrives whole") {
+  if (!has_proxy() || !has_program("python3")) return;
+  const TempDir place;
+  // Ends its direction of the first connection, and tells the second one what came by the first.
+  const PythonServer server(
+      "import socket, time\n"
+      "s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1])\n"
+      "c = s.accept()[0]; c.shutdown(socket.SHUT_WR); size = 0\n"
+      "while data := c.recv(65536): size += len(data); time.sleep(0.001)\n"
+      "s.accept()[0].sendall(b'%08d' % size); s.accept()\n");
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
+  const Result r = run_python(executor, "to = '" + server.address() +
+                                            "'\nc = tunnel(to); print(c.recv(1))\n"
+                                            "c.sendall(b'x' * 5000000); c.close()\n"
+                                            "print(exactly(tunnel(to), 8))\n");
+  CHECK_MESSAGE(r.out == "b''\nb'05000000'\n", describe(r));
+  REQUIRE(verdicts(r).size() == 2);
+  CHECK(r.connections.items()[0]["sent"].as_integer() == 5000000);
+}
+
+PROXY_CASE("connections that the proxy has ended make room, though the command holds them") {
+  if (!has_proxy() || !has_program("python3")) return;
+  const TempDir place;
+  const PythonServer server(echo_server);
+  const Proxied executor = make_proxied(there, allowing(place, {server.address()}));
+  const Result r =
+      run_python(executor,
+                 "cs = [proxy() for _ in range(300)]\n"
+                 "for c in cs: c.sendall(b'GET / HTTP/1.1\\r\\n\\r\\n')\n"
+                 "print(all(b' 400 ' in all_of(c) for c in cs))\n"
+                 "c = tunnel('" +
+                     server.address() + "'); c.sendall(b'room'); print(exactly(c, 4))\n");
+  CHECK_MESSAGE(r.out == "True\nb'room'\n", describe(r));
+}
+
+TEST_CASE("a proxy that a place has in its variables is not used") {
+  if (!has_proxy()) return;
+  const TempDir place;
+  codeexec::PlaceOptions options = support::allowing_there(allowing(place, {"python"}));
+  options.transport.insert(options.transport.begin(), {"env", "HTTPS_PROXY=http://corp:3128"});
+  auto made = codeexec::PlaceExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(made->run("echo $HTTPS_PROXY").out == "http://127.0.0.1:61080\n");
+  options.environment.set = {{"HTTPS_PROXY", "http://wanted:1"}};
+  made = codeexec::PlaceExecutor::create(options);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(made->run("echo $HTTPS_PROXY").out == "http://wanted:1\n");
+}
+
 PROXY_CASE("200 connections at once, and 10,000 that want nothing") {
   if (!has_proxy() || !has_program("python3")) return;
   const TempDir place;
