@@ -1088,7 +1088,7 @@ enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
   loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
-  allow,     // as loopback, and the names that a proxy there allows: LocalOptions::allowed_domains
+  allow,     // as loopback, and the names that a proxy there allows: ExecutorOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
 
@@ -1484,7 +1484,7 @@ class Process {
 // proxy/proxy.hpp ---------------------------------------------------------------------------------
 // The names that commands may reach over the network.
 
-// The named sets of LocalOptions::allowed_domains, one a line: the name, then its hosts, with a
+// The named sets of ExecutorOptions::allowed_domains, one a line: the name, then its hosts, with a
 // blank between them.
 std::string_view domain_sets() noexcept;
 
@@ -30701,6 +30701,9 @@ bool sets_variable(const Variables& variables, std::string_view name);
 // The value that a list of NAME=value has for a name; null when it has none.
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
+// What can only be had with a sandbox must not be missed in silence.
+Expected<void> check_without_sandbox(const SandboxOptions& options);
+
 // Without a network, package managers try for a minute or more unless a variable forbids it.
 std::vector<std::string> offline_variables(Network network, unsigned port = proxy_port);
 
@@ -33316,19 +33319,6 @@ Files Executor::files() const { return Files(file_rules(), workspace(), gate_->e
 
 namespace {
 
-// What can only be had with a sandbox must not be missed in silence.
-Expected<void> check_without_sandbox(const SandboxOptions& options) {
-  if (options.network != Network::host)
-    return make_error(ErrorCode::invalid_argument,
-                      "network: % needs a sandbox: set sandbox to best_effort or strict",
-                      {in_quotes(name(options.network))});
-  if (options.pid_namespace || !options.protected_paths.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "%: it needs a sandbox: set sandbox to best_effort or strict",
-                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
-  return {};
-}
-
 // Roots of one kind that lie in a root which allows more. Grants only add up in the kernel, so
 // commands have there what the outer root allows.
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
@@ -33425,6 +33415,19 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
                         {none ? "allowed_paths" : "read_only", reason});
     missing.push_back(concat({none ? "forbidden_roots: " : "read_only_roots: ", reason}));
   }
+  return {};
+}
+
+Expected<void> check_without_sandbox(const SandboxOptions& options) {
+  if (options.mode != SandboxMode::off) return {};
+  if (options.network != Network::host)
+    return make_error(ErrorCode::invalid_argument,
+                      "network: % needs a sandbox: set sandbox to best_effort or strict",
+                      {in_quotes(name(options.network))});
+  if (options.pid_namespace || !options.protected_paths.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "%: it needs a sandbox: set sandbox to best_effort or strict",
+                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
   return {};
 }
 
@@ -34761,10 +34764,7 @@ SandboxOptions sandbox_options_from(const Json& object) {
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
   const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network == 0   ? Network::host
-                    : network == 2 ? Network::loopback
-                    : network == 3 ? Network::allow
-                                   : Network::none;
+  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
   for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
   for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
   for (const NamedLimit& limit : limit_names)
@@ -36252,7 +36252,6 @@ bool PlaceLink::take_connect(const Frame& frame) {
 
 // Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
 void PlaceLink::serve(PlaceStreams& connection) {
-  constexpr std::size_t most_left = most_carried + 32;
   PlaceStreams::Flow& out = connection.out;
   const std::size_t credit = out.pass(commands_.size() + connections_.size());
   if (connection.running) {
@@ -36260,7 +36259,7 @@ void PlaceLink::serve(PlaceStreams& connection) {
     return;
   }
   connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_left)
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_carried + 32)
     connections_.erase(connection.id);
 }
 
@@ -38089,7 +38088,7 @@ Expected<void> check_options(const PlaceOptions& options) {
                       "delete_guard: not for a workspace that is only in a place");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
-  return {};
+  return check_without_sandbox(options.sandbox);
 }
 
 // Whether a workspace can be copied as it is now, and the options for that.

@@ -17,19 +17,6 @@ inline namespace v0_1 {
 
 namespace {
 
-// What can only be had with a sandbox must not be missed in silence.
-Expected<void> check_without_sandbox(const SandboxOptions& options) {
-  if (options.network != Network::host)
-    return make_error(ErrorCode::invalid_argument,
-                      "network: % needs a sandbox: set sandbox to best_effort or strict",
-                      {in_quotes(name(options.network))});
-  if (options.pid_namespace || !options.protected_paths.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "%: it needs a sandbox: set sandbox to best_effort or strict",
-                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
-  return {};
-}
-
 // Roots of one kind that lie in a root which allows more. Grants only add up in the kernel, so
 // commands have there what the outer root allows.
 std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permission) {
@@ -132,6 +119,19 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
 }  // namespace
 
 inline namespace inner {
+
+Expected<void> check_without_sandbox(const SandboxOptions& options) {
+  if (options.mode != SandboxMode::off) return {};
+  if (options.network != Network::host)
+    return make_error(ErrorCode::invalid_argument,
+                      "network: % needs a sandbox: set sandbox to best_effort or strict",
+                      {in_quotes(name(options.network))});
+  if (options.pid_namespace || !options.protected_paths.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "%: it needs a sandbox: set sandbox to best_effort or strict",
+                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
+  return {};
+}
 
 bool sets_variable(const Variables& variables, std::string_view name) {
   for (const auto& variable : variables)

@@ -272,6 +272,9 @@ bool sets_variable(const Variables& variables, std::string_view name);
 // The value that a list of NAME=value has for a name; null when it has none.
 const char* value_of(const std::vector<std::string>& variables, std::string_view wanted);
 
+// What can only be had with a sandbox must not be missed in silence.
+Expected<void> check_without_sandbox(const SandboxOptions& options);
+
 // Without a network, package managers try for a minute or more unless a variable forbids it.
 std::vector<std::string> offline_variables(Network network, unsigned port = proxy_port);
 

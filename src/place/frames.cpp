@@ -182,10 +182,7 @@ SandboxOptions sandbox_options_from(const Json& object) {
                  : mode == 1 ? SandboxMode::best_effort
                              : SandboxMode::strict;
   const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network == 0   ? Network::host
-                    : network == 2 ? Network::loopback
-                    : network == 3 ? Network::allow
-                                   : Network::none;
+  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
   for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
   for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
   for (const NamedLimit& limit : limit_names)

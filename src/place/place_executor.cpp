@@ -41,7 +41,7 @@ Expected<void> check_options(const PlaceOptions& options) {
                       "delete_guard: not for a workspace that is only in a place");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
-  return {};
+  return check_without_sandbox(options.sandbox);
 }
 
 // Whether a workspace can be copied as it is now, and the options for that.

@@ -87,7 +87,6 @@ bool PlaceLink::take_connect(const Frame& frame) {
 
 // Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
 void PlaceLink::serve(PlaceStreams& connection) {
-  constexpr std::size_t most_left = most_carried + 32;
   PlaceStreams::Flow& out = connection.out;
   const std::size_t credit = out.pass(commands_.size() + connections_.size());
   if (connection.running) {
@@ -95,7 +94,7 @@ void PlaceLink::serve(PlaceStreams& connection) {
     return;
   }
   connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_left)
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_carried + 32)
     connections_.erase(connection.id);
 }
 

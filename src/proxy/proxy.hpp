@@ -6,7 +6,7 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// The named sets of LocalOptions::allowed_domains, one a line: the name, then its hosts, with a
+// The named sets of ExecutorOptions::allowed_domains, one a line: the name, then its hosts, with a
 // blank between them.
 std::string_view domain_sets() noexcept;
 

@@ -1,7 +1,8 @@
 // What the proxy of Network::allow costs: bytes that a command fetches through it, and the time
 // that it adds to a connection; beside the same program outside of the sandbox, which connects
-// directly. Both ends are on this machine. --quick: fewer rounds. Ends with status 1 and a line
-// "GATE FAILED: ..." when a promise is not kept.
+// directly. Both ends are on this machine, and so is the place whose connections come back to it.
+// --quick: fewer rounds. Ends with status 1 and a line "GATE FAILED: ..." when a promise is not
+// kept.
 #include "codeexec.hpp"
 
 #include <arpa/inet.h>
@@ -18,8 +19,14 @@
 
 namespace {
 
-const char* const throughput = "bytes fetched through the proxy by one command";
-const char* const latency = "a connection through the proxy, until its first byte";
+struct Row {
+  const char* throughput;
+  const char* latency;
+};
+constexpr Row here = {"bytes fetched through the proxy by one command",
+                      "a connection through the proxy, until its first byte"};
+constexpr Row there = {"bytes fetched through the proxy by one command in a place",
+                       "a connection through the proxy from a place, until its first byte"};
 const char* const directly = "directly";
 
 // Takes a byte on each connection and answers with as many MiB, or with itself if that is 0. It
@@ -128,12 +135,30 @@ Samples times_of(const codeexec::Executor& executor, unsigned port, bool proxied
   return samples;
 }
 
+void measure(const Row& row, const codeexec::Executor& proxied, unsigned port, bool quick) {
+  const codeexec::LocalExecutor direct = local_executor();
+  constexpr int mebibytes = 100;
+  const int rounds = quick ? 5 : 21;
+  Samples ours = times_of(proxied, port, true, rounds, mebibytes);
+  Samples theirs = times_of(direct, port, false, rounds, mebibytes);
+  const double gibibits = mebibytes / 1024.0 * 8 * 1e6;
+  const double rate = gibibits / ours.median();
+  report(row.throughput, "Gibit/s", ours.rate(gibibits), directly, theirs.rate(gibibits),
+         {">=", 1.0, rate});
+  const int connections = quick ? 201 : 2001;
+  Samples our_time = times_of(proxied, port, true, connections, 0);
+  Samples their_time = times_of(direct, port, false, connections, 0);
+  const double added = (our_time.median() - their_time.median()) / 1000;
+  report(row.latency, "us", our_time, directly, their_time, {"<=", 1.0, added});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 6 && std::strcmp(argv[1], "--client") == 0)
     return run_client(static_cast<unsigned>(std::atoi(argv[2])), *argv[3] == '1',
                       std::atoi(argv[4]), static_cast<char>(std::atoi(argv[5])));
+  if (argc == 2 && std::strcmp(argv[1], "--place") == 0) return codeexec::place_main(0, 1);
   const bool quick = has_argument(argc, argv, "--quick");
   const Source source;
   char self[4096];
@@ -147,22 +172,17 @@ int main(int argc, char** argv) {
   options.allowed_domains = {"127.0.0.1:" + std::to_string(source.port())};
   const auto proxied = codeexec::LocalExecutor::create(options);
   if (!proxied || proxied->sandbox_report().network != codeexec::Network::allow) {
-    for (const char* what : {throughput, latency}) skipped(what, directly, "no network namespaces");
+    for (const Row& row : {here, there})
+      for (const char* what : {row.throughput, row.latency})
+        skipped(what, directly, "no network namespaces");
     return finish();
   }
-  const codeexec::LocalExecutor direct = local_executor();
-  constexpr int mebibytes = 100;
-  const int rounds = quick ? 5 : 21;
-  Samples ours = times_of(*proxied, source.port(), true, rounds, mebibytes);
-  Samples theirs = times_of(direct, source.port(), false, rounds, mebibytes);
-  const double gibibits = mebibytes / 1024.0 * 8 * 1e6;
-  const double rate = gibibits / ours.median();
-  report(throughput, "Gibit/s", ours.rate(gibibits), directly, theirs.rate(gibibits),
-         {">=", 1.0, rate});
-  const int connections = quick ? 201 : 2001;
-  Samples our_time = times_of(*proxied, source.port(), true, connections, 0);
-  Samples their_time = times_of(direct, source.port(), false, connections, 0);
-  const double added = (our_time.median() - their_time.median()) / 1000;
-  report(latency, "us", our_time, directly, their_time, {"<=", 1.0, added});
+  measure(here, *proxied, source.port(), quick);
+  codeexec::PlaceOptions elsewhere{codeexec::ExecutorOptions(options)};
+  elsewhere.transport = {options.sandbox.readable[0], "--place"};
+  elsewhere.sandbox = options.sandbox;
+  const auto placed = codeexec::PlaceExecutor::create(elsewhere);
+  if (!placed) fail("a place", placed.error().message);
+  measure(there, *placed, source.port(), quick);
   return finish();
 }

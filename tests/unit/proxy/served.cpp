@@ -48,6 +48,16 @@ TEST_CASE("the options of an allowed network are checked") {
   options = allowing(place, {"python"});
   options.sandbox.mode = SandboxMode::off;
   CHECK(has(error_of(options), "network: 'allow' needs a sandbox"));
+  // In a place as here.
+  const auto error_there = [](const LocalOptions& here) {
+    const auto made = codeexec::PlaceExecutor::create(support::allowing_there(here));
+    return made ? std::string() : made.error().message;
+  };
+  CHECK(has(error_there(options), "network: 'allow' needs a sandbox"));
+  CHECK(has(error_there(allowing(place, {})), "needs allowed_domains"));
+  options.sandbox.network = Network::none;
+  options.allowed_domains.clear();
+  CHECK(has(error_there(options), "network: 'none' needs a sandbox"));
 }
 
 #if defined(__linux__)
