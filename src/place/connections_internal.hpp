@@ -65,7 +65,7 @@ class PlaceConnections {
   const Send send_;
   std::list<Listener> listeners_ = {};
   std::list<Connection> connections_ = {};
-  std::uint32_t last_id_ = 0;
+  [[maybe_unused]] std::uint32_t last_id_ = 0;          // on Linux
   Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
   std::size_t first_ = 0;  // in the set, the place of the first descriptor
   std::size_t room_ = 0;

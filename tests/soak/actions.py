@@ -263,12 +263,15 @@ class Actions:
         self.server.write({"jsonrpc": "2.0", "method": "notifications/unknown"})
 
     def malformed(self):
-        for _ in range(self.random.randrange(1, 5)):
-            line = self.random.choice([b"{bad", b"[1, 2", b"\xff\xfe", b'"open', b"{]" * 5000])
-            # Counted first: the answer may be there before write() returns.
-            with self.server.lock:
-                self.server.malformed += 1
-            self.server.write(line + b"\n")
+        # Of many in a row, as several workers could send them, the server answers only the first.
+        with self.server.malforming:
+            for _ in range(self.random.randrange(1, 5)):
+                line = self.random.choice([b"{bad", b"[1, 2", b"\xff\xfe", b'"open', b"{]" * 5000])
+                # Counted first: the answer may be there before write() returns.
+                with self.server.lock:
+                    self.server.malformed += 1
+                self.server.write(line + b"\n")
+            self.server.ask("ping")
 
     def tools(self):
         names = [tool["name"] for tool in self.server.ask("tools/list")["result"]["tools"]]

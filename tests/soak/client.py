@@ -51,6 +51,7 @@ class Server:
         os.makedirs(self.temporary)
         self.lock = threading.Lock()  # of all that follows
         self.writing = threading.Lock()
+        self.malforming = threading.Lock()  # held while malformed lines are sent
         self.generation = 0
         self.up = threading.Event()
         self.pending, self.cancelled, self.next_id = {}, set(), 0
