@@ -1088,7 +1088,7 @@ enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
   loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
-  allow,     // as loopback, and the names that a proxy there allows: ExecutorOptions::allowed_domains
+  allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
 
