@@ -493,7 +493,8 @@ PROXY_CASE("what a command does not read is not kept for it") {
   const std::size_t before = resident();
   const auto execution = executor->start(command);
   REQUIRE(support::prints_text(execution, "held\n"));
-  CHECK(resident() < before + 40);  // 200 times 32 KiB in each direction are 12.5
+  // 200 times 32 KiB in each direction are 12.5. AddressSanitizer keeps what was freed.
+  if (!support::address_sanitizer) CHECK(resident() < before + 40);
   execution.close_input();
   const Result r = execution.wait();
   CHECK_MESSAGE(r.succeeded(), describe(r));
