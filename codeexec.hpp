@@ -99,7 +99,7 @@
 //   proxy        needs: base process  which names commands reach, and what lets them through
 //   executor     needs: base json policy paths files environment sandbox terminal process proxy
 //                                     the gate
-//   place        needs: base json paths files environment sandbox process executor  elsewhere
+//   place        needs: base json paths files environment sandbox process proxy executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
@@ -29114,6 +29114,18 @@ OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_l
 
 class DomainProxy;
 
+namespace {
+
+inline constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
+
+// Whether a command with so many of `all` connections may have another one: at most four times as
+// many as are free, 205 if it is alone, so that several greedy ones leave some to the others.
+constexpr bool may_connect(std::size_t own, std::size_t all) {
+  return all < most_connections && own < 4 * (most_connections - all);
+}
+
+}  // namespace
+
 #if defined(__linux__)
 
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of
@@ -30184,9 +30196,7 @@ bool ProxyConnection::wait_for_more() {
 
 namespace {
 
-constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
 // Those of commands elsewhere are counted there, where they may have ended earlier than here.
-constexpr std::size_t most_of_all = most_connections + 32;
 constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
@@ -30235,10 +30245,9 @@ struct DomainProxy::State {
   void loop();
   void handle(const epoll_event& event, Clock::time_point now);
   int expire(Clock::time_point now);
-  // One command has at most four times as many connections as are free: 205 if it is alone. So
-  // several that take all they can leave some to the others.
-  bool has_room(const Client& client) const {
-    return count < most_connections && client.connections < 4 * (most_connections - count);
+  bool has_room(const Client& client) const { return may_connect(client.connections, count); }
+  std::list<Client>::iterator client_of(std::uint64_t number) {
+    return find_where(clients, [=](const Client& client) { return client.number == number; });
   }
   void accept_all(Client& client, Clock::time_point now);
   void add(Client& client, UniqueFd fd, Clock::time_point now);
@@ -30307,27 +30316,24 @@ std::uint64_t DomainProxy::serve(UniqueFd listener) {
 UniqueFd DomainProxy::connect(std::uint64_t command) {
   State& state = *state_;
   const std::lock_guard<std::mutex> lock(state.mutex);
-  for (State::Client& client : state.clients) {
-    int ends[2] = {-1, -1};
-    if (client.number != command || state.count >= most_of_all ||
-        ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-      continue;
-    UniqueFd near(above_standard_streams(ends[0]));
-    UniqueFd far(above_standard_streams(ends[1]));
-    if (!near || !far) return {};
-    state.add(client, std::move(far), Clock::now());
-    state.context.resolver->wake();  // the thread waits for another deadline now
-    return near;
-  }
-  return {};
+  const auto client = state.client_of(command);
+  int ends[2] = {-1, -1};
+  if (client == state.clients.end() || state.count >= most_connections + 32 ||
+      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return {};
+  UniqueFd near(above_standard_streams(ends[0]));
+  UniqueFd far(above_standard_streams(ends[1]));
+  if (!near || !far) return {};
+  state.add(*client, std::move(far), Clock::now());
+  state.context.resolver->wake();  // the thread waits for another deadline now
+  return near;
 }
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
   State& state = *state_;
   if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
   const std::lock_guard<std::mutex> lock(state.mutex);
-  const auto client = find_where(
-      state.clients, [command](const State::Client& other) { return other.number == command; });
+  const auto client = state.client_of(command);
   if (client == state.clients.end()) return {};
   client->listener.reset();
   for (State::Slot& slot : state.slots)
@@ -30364,8 +30370,8 @@ void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now)
       if (slot && !slot->connection->take(std::move(lookup), now)) close(*slot);
     }
   } else if ((key & resolver_key) == listener_key) {
-    for (Client& client : clients)
-      if (client.number == key >> number_shift) accept_all(client, now);
+    const auto client = client_of(key >> number_shift);
+    if (client != clients.end()) accept_all(*client, now);
   } else if (Slot* const slot = find(key)) {
     if (!slot->connection->step((key & far_bit) != 0, now)) close(*slot);
   }
@@ -34123,7 +34129,6 @@ inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
-inline constexpr std::size_t most_carried = 256;         // connections of all commands
 inline constexpr std::string_view kill_text = "\x09"sv;  // SIGKILL
 
 }  // namespace
@@ -35062,7 +35067,9 @@ class PlaceConnections {
   explicit PlaceConnections(Send send) : send_(std::move(send)) {}
 
   // Has the command make its connections by that listening socket.
-  void add(std::uint32_t command, UniqueFd listener);
+  void add(std::uint32_t command, UniqueFd listener) {
+    listeners_.push_back({command, std::move(listener)});
+  }
   // The command has ended, and so do its connections.
   void remove(std::uint32_t command);
   void clear();
@@ -35087,10 +35094,9 @@ class PlaceConnections {
   };
   using Place = std::list<Connection>::iterator;
 
-  // As the proxy's own rule: one command has at most four times as many as are free.
   bool has_room(const Listener& listener) const {
     return retry_ == Clock::time_point::max() &&
-           listener.connections < 4 * (most_carried - connections_.size());
+           may_connect(listener.connections, connections_.size());
   }
   Place find(std::uint32_t id);
   Place drop(Place connection);  // returns the next one
@@ -35137,10 +35143,6 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // namespace
 
-void PlaceConnections::add(std::uint32_t command, UniqueFd listener) {
-  listeners_.push_back({command, std::move(listener)});
-}
-
 void PlaceConnections::remove(std::uint32_t command) {
   for (Place next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
@@ -35157,7 +35159,8 @@ Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t 
   first_ = set.size();
   room_ = room;
   commands_ = commands;
-  if (Clock::now() >= retry_) retry_ = Clock::time_point::max();
+  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
+    retry_ = Clock::time_point::max();
   // The first connection becomes the last one, so that each gets its share of the room.
   if (connections_.size() > 1)
     connections_.splice(connections_.end(), connections_, connections_.begin());
@@ -35237,19 +35240,17 @@ void PlaceConnections::write(Connection& connection) {
 
 // A frame for one that has just ended is ignored: the client could not know.
 bool PlaceConnections::take(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  const bool is_end = frame.kind == FrameKind::input_end;
-  const bool is_signal = frame.kind == FrameKind::signal;
-  if ((is_end && !payload.empty()) || (is_signal && payload.size() != 1)) return false;
+  const bool is_input = frame.kind == FrameKind::input;
+  const bool is_credit = frame.kind == FrameKind::credit;
+  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
+  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
   const Place connection = find(frame.id);
-  if (connection == connections_.end())
-    return is_end || is_signal || frame.kind == FrameKind::input || frame.kind == FrameKind::credit;
-  if (frame.kind == FrameKind::credit) return connection->take_credit(frame, Channel::out);
-  if (frame.kind == FrameKind::input && !connection->out.take(payload)) return false;
-  if (!is_end && !is_signal && frame.kind != FrameKind::input) return false;
+  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
+  if (is_credit) return connection->take_credit(frame, Channel::out);
+  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
   if (is_signal) connection->source = PlaceStreams::Source::nothing;
-  if (payload == kill_text && is_signal) connection->out.waiting.clear();
-  connection->out.ended = connection->out.ended || is_end || is_signal;
+  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
+  if (!is_input) connection->out.ended = true;
   write(*connection);
   if (connection->is_over()) drop(connection);
   return true;
@@ -36238,7 +36239,7 @@ bool PlaceLink::take_connect(const Frame& frame) {
   std::size_t running = 0;
   for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
   if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
-      running == most_carried || connections_.count(frame.id) != 0)
+      running == most_connections || connections_.count(frame.id) != 0)
     return false;
   PlaceStreams& made = connections_[frame.id];
   made.id = frame.id;
@@ -36259,7 +36260,7 @@ void PlaceLink::serve(PlaceStreams& connection) {
     return;
   }
   connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_carried + 32)
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
     connections_.erase(connection.id);
 }
 

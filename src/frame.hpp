@@ -99,7 +99,7 @@
 //   proxy        needs: base process  which names commands reach, and what lets them through
 //   executor     needs: base json policy paths files environment sandbox terminal process proxy
 //                                     the gate
-//   place        needs: base json paths files environment sandbox process executor  elsewhere
+//   place        needs: base json paths files environment sandbox process proxy executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language

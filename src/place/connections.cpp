@@ -37,10 +37,6 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // namespace inner
 
-void PlaceConnections::add(std::uint32_t command, UniqueFd listener) {
-  listeners_.push_back({command, std::move(listener)});
-}
-
 void PlaceConnections::remove(std::uint32_t command) {
   for (Place next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
@@ -57,7 +53,8 @@ Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t 
   first_ = set.size();
   room_ = room;
   commands_ = commands;
-  if (Clock::now() >= retry_) retry_ = Clock::time_point::max();
+  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
+    retry_ = Clock::time_point::max();
   // The first connection becomes the last one, so that each gets its share of the room.
   if (connections_.size() > 1)
     connections_.splice(connections_.end(), connections_, connections_.begin());
@@ -137,19 +134,17 @@ void PlaceConnections::write(Connection& connection) {
 
 // A frame for one that has just ended is ignored: the client could not know.
 bool PlaceConnections::take(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  const bool is_end = frame.kind == FrameKind::input_end;
-  const bool is_signal = frame.kind == FrameKind::signal;
-  if ((is_end && !payload.empty()) || (is_signal && payload.size() != 1)) return false;
+  const bool is_input = frame.kind == FrameKind::input;
+  const bool is_credit = frame.kind == FrameKind::credit;
+  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
+  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
   const Place connection = find(frame.id);
-  if (connection == connections_.end())
-    return is_end || is_signal || frame.kind == FrameKind::input || frame.kind == FrameKind::credit;
-  if (frame.kind == FrameKind::credit) return connection->take_credit(frame, Channel::out);
-  if (frame.kind == FrameKind::input && !connection->out.take(payload)) return false;
-  if (!is_end && !is_signal && frame.kind != FrameKind::input) return false;
+  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
+  if (is_credit) return connection->take_credit(frame, Channel::out);
+  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
   if (is_signal) connection->source = PlaceStreams::Source::nothing;
-  if (payload == kill_text && is_signal) connection->out.waiting.clear();
-  connection->out.ended = connection->out.ended || is_end || is_signal;
+  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
+  if (!is_input) connection->out.ended = true;
   write(*connection);
   if (connection->is_over()) drop(connection);
   return true;

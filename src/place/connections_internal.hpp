@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "proxy/proxy_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -26,7 +27,9 @@ class PlaceConnections {
   explicit PlaceConnections(Send send) : send_(std::move(send)) {}
 
   // Has the command make its connections by that listening socket.
-  void add(std::uint32_t command, UniqueFd listener);
+  void add(std::uint32_t command, UniqueFd listener) {
+    listeners_.push_back({command, std::move(listener)});
+  }
   // The command has ended, and so do its connections.
   void remove(std::uint32_t command);
   void clear();
@@ -51,10 +54,9 @@ class PlaceConnections {
   };
   using Place = std::list<Connection>::iterator;
 
-  // As the proxy's own rule: one command has at most four times as many as are free.
   bool has_room(const Listener& listener) const {
     return retry_ == Clock::time_point::max() &&
-           listener.connections < 4 * (most_carried - connections_.size());
+           may_connect(listener.connections, connections_.size());
   }
   Place find(std::uint32_t id);
   Place drop(Place connection);  // returns the next one

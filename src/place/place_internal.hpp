@@ -91,7 +91,6 @@ inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
-inline constexpr std::size_t most_carried = 256;         // connections of all commands
 inline constexpr std::string_view kill_text = "\x09"sv;  // SIGKILL
 
 }  // namespace inner

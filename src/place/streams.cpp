@@ -5,6 +5,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "process/child_internal.hpp"
+#include "proxy/proxy_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -73,7 +74,7 @@ bool PlaceLink::take_connect(const Frame& frame) {
   std::size_t running = 0;
   for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
   if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
-      running == most_carried || connections_.count(frame.id) != 0)
+      running == most_connections || connections_.count(frame.id) != 0)
     return false;
   PlaceStreams& made = connections_[frame.id];
   made.id = frame.id;
@@ -94,7 +95,7 @@ void PlaceLink::serve(PlaceStreams& connection) {
     return;
   }
   connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_carried + 32)
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
     connections_.erase(connection.id);
 }
 

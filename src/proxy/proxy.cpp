@@ -14,9 +14,7 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
 // Those of commands elsewhere are counted there, where they may have ended earlier than here.
-constexpr std::size_t most_of_all = most_connections + 32;
 constexpr std::size_t most_slots = 2 * most_connections;
 
 // Keys of events: a number that is never used again and, of a connection, its place and its end.
@@ -65,10 +63,9 @@ struct DomainProxy::State {
   void loop();
   void handle(const epoll_event& event, Clock::time_point now);
   int expire(Clock::time_point now);
-  // One command has at most four times as many connections as are free: 205 if it is alone. So
-  // several that take all they can leave some to the others.
-  bool has_room(const Client& client) const {
-    return count < most_connections && client.connections < 4 * (most_connections - count);
+  bool has_room(const Client& client) const { return may_connect(client.connections, count); }
+  std::list<Client>::iterator client_of(std::uint64_t number) {
+    return find_where(clients, [=](const Client& client) { return client.number == number; });
   }
   void accept_all(Client& client, Clock::time_point now);
   void add(Client& client, UniqueFd fd, Clock::time_point now);
@@ -137,27 +134,24 @@ std::uint64_t DomainProxy::serve(UniqueFd listener) {
 UniqueFd DomainProxy::connect(std::uint64_t command) {
   State& state = *state_;
   const std::lock_guard<std::mutex> lock(state.mutex);
-  for (State::Client& client : state.clients) {
-    int ends[2] = {-1, -1};
-    if (client.number != command || state.count >= most_of_all ||
-        ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-      continue;
-    UniqueFd near(above_standard_streams(ends[0]));
-    UniqueFd far(above_standard_streams(ends[1]));
-    if (!near || !far) return {};
-    state.add(client, std::move(far), Clock::now());
-    state.context.resolver->wake();  // the thread waits for another deadline now
-    return near;
-  }
-  return {};
+  const auto client = state.client_of(command);
+  int ends[2] = {-1, -1};
+  if (client == state.clients.end() || state.count >= most_connections + 32 ||
+      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return {};
+  UniqueFd near(above_standard_streams(ends[0]));
+  UniqueFd far(above_standard_streams(ends[1]));
+  if (!near || !far) return {};
+  state.add(*client, std::move(far), Clock::now());
+  state.context.resolver->wake();  // the thread waits for another deadline now
+  return near;
 }
 
 ProxyReport DomainProxy::finish(std::uint64_t command) {
   State& state = *state_;
   if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
   const std::lock_guard<std::mutex> lock(state.mutex);
-  const auto client = find_where(
-      state.clients, [command](const State::Client& other) { return other.number == command; });
+  const auto client = state.client_of(command);
   if (client == state.clients.end()) return {};
   client->listener.reset();
   for (State::Slot& slot : state.slots)
@@ -194,8 +188,8 @@ void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now)
       if (slot && !slot->connection->take(std::move(lookup), now)) close(*slot);
     }
   } else if ((key & resolver_key) == listener_key) {
-    for (Client& client : clients)
-      if (client.number == key >> number_shift) accept_all(client, now);
+    const auto client = client_of(key >> number_shift);
+    if (client != clients.end()) accept_all(*client, now);
   } else if (Slot* const slot = find(key)) {
     if (!slot->connection->step((key & far_bit) != 0, now)) close(*slot);
   }

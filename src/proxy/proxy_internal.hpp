@@ -16,6 +16,18 @@ inline namespace v0_1 {
 
 class DomainProxy;
 
+inline namespace inner {
+
+inline constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
+
+// Whether a command with so many of `all` connections may have another one: at most four times as
+// many as are free, 205 if it is alone, so that several greedy ones leave some to the others.
+constexpr bool may_connect(std::size_t own, std::size_t all) {
+  return all < most_connections && own < 4 * (most_connections - all);
+}
+
+}  // namespace inner
+
 #if defined(__linux__)
 
 // A host and a port. The host is in lower case without a dot at its end, or the canonical text of

@@ -325,6 +325,15 @@ bool was_done(const codeexec::ProcessResult& result) {
   return result.succeeded() || has(result.err, "is marked for removal");
 }
 
+// A persistent container of an agent: with other memory it is made anew.
+Change kept(const char* agent, std::uint64_t memory) {
+  return [agent, memory](ContainerExecutorOptions& options) {
+    options.agent_id = std::string(agent) + "-" + std::to_string(::getpid());
+    options.container.persistent = true;
+    options.container.memory = memory;
+  };
+}
+
 }  // namespace
 
 TEST_CASE("a container that is killed, removed or restarted under a command is told") {
@@ -370,15 +379,10 @@ TEST_CASE("a removal that goes on already is waited for") {
                   "1' ]; then : >'" + file + "2'; else : >'" + file +
                   "1'; fi\n  echo 'removal of container x is already in progress' >&2; exit 1\nfi\n"
                   "exec docker \"$@\"\n");
-  const auto use = [](ContainerExecutorOptions& options, std::uint64_t memory) {
-    options.agent_id = "removal-" + std::to_string(::getpid());
-    options.container.persistent = true;
-    options.container.memory = memory;
-  };
-  const Box old(images()[0], [&](ContainerExecutorOptions& options) { use(options, 64 << 20); });
+  const Box old(images()[0], kept("removal", 64 << 20));
   check_usable(old);
   const Box box(images()[0], [&](ContainerExecutorOptions& options) {
-    use(options, 65 << 20);
+    kept("removal", 65 << 20)(options);
     options.container.engine.program = engine;
   });
   check_usable(box);
@@ -392,12 +396,7 @@ TEST_CASE("a container that the engine does not remove gives up its name") {
                                          "if [ \"$1\" = rm ]; then\n  echo 'removal of container x "
                                          "is already in progress' >&2; exit 1\nfi\n"
                                          "exec docker \"$@\"\n");
-  const auto use = [](ContainerExecutorOptions& options, std::uint64_t memory) {
-    options.agent_id = "held-" + std::to_string(::getpid());
-    options.container.persistent = true;
-    options.container.memory = memory;
-  };
-  const Box old(images()[0], [&](ContainerExecutorOptions& options) { use(options, 64 << 20); });
+  const Box old(images()[0], kept("held", 64 << 20));
   check_usable(old);
   const auto id_of = [](const std::string& name) {
     return docker({"inspect", "-f", "{{.Id}}", name}).out.substr(0, 64);
@@ -406,7 +405,7 @@ TEST_CASE("a container that the engine does not remove gives up its name") {
   const std::string other = old.name() + "-" + id.substr(0, 12);
   {
     const Box box(images()[0], [&](ContainerExecutorOptions& options) {
-      use(options, 65 << 20);
+      kept("held", 65 << 20)(options);
       options.container.engine.program = engine;
       options.container.engine.call_timeout = seconds(3);
     });

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-
-
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 #include "process/capture_internal.hpp"

@@ -105,6 +105,16 @@ inline const char* const python_client =
     "  assert head.startswith(b'HTTP/1.1 200'), head\n"
     "  return c\n";
 
+// A program of Python that tries to connect without the proxy, and prints the errors.
+inline std::string tries_directly(const std::string& port) {
+  return "import socket\n"
+         "for to in ('127.0.0.1', " +
+         port +
+         "), ('198.51.100.1', 80):\n"
+         "  try: socket.create_connection(to, 5); print('reached')\n"
+         "  except OSError as e: print(e.errno)\n";
+}
+
 inline codeexec::LocalOptions allowing(const TempDir& directory, std::vector<std::string> domains) {
   codeexec::LocalOptions options;
   options.workspace = directory.path();
