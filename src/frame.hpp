@@ -357,6 +357,7 @@
 #include "mcp/session.cpp"
 #include "mcp/requests.cpp"
 #include "mcp/questions.cpp"
+#include "mcp/roots.cpp"
 #include "mcp/listeners.cpp"
 #include "mcp/tasks.cpp"
 #include "mcp/replies.cpp"
