@@ -390,6 +390,8 @@
 #include "tools/arguments.cpp"
 #include "tools/help.cpp"
 #include "tools/executors.cpp"
+#include "tools/project.cpp"
+#include "tools/roots.cpp"
 #include "tools/check.cpp"
 #include "tools/doctor.cpp"
 #include "tools/replay.cpp"
