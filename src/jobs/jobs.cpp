@@ -191,7 +191,7 @@ Jobs::~Jobs() {
   for (const State::JobPointer& job : all) job->execution.wait_for(no_limit);
 }
 
-Expected<JobStatus> Jobs::start(const Command& command, Result* failure) {
+Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const Executor* by) {
   const CancellationPause pause;
   State& state = *state_;
   if (auto place = state.reserve(); !place) return place.failure();
@@ -204,7 +204,7 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure) {
   Job& job = **made;
   changed.keep_end_only = true;
   JobStatus failed;
-  if (job.start(state.executor, changed, failed)) {
+  if (job.start(by ? *by : state.executor, changed, failed)) {
     state.add(*made, true);
     return job.status();
   }
@@ -217,9 +217,10 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure) {
   return error;
 }
 
-JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
+JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by) {
   const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
+  const Executor& executor = by ? *by : state->executor;
   JobStatus status;
   status.state = JobState::failed;
   const auto fail = [&](const Error& error) {
@@ -237,7 +238,7 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   // The token ends the wait below, as it must not end the job later. One that is cancelled already
   // is left to the executor, which then does not start the command.
   if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!job.start(state->executor, changed, status)) return status;
+  if (!job.start(executor, changed, status)) return status;
   // A person may have been asked first.
   const Clock::time_point deadline = later(Clock::now(), time);
   state->add(*made, false);
@@ -247,8 +248,7 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time) {
   if (end == WaitEnd::timed_out) {
     if (state->to_background(job)) return job.status();
     // The caller waits without a bound of its own, so the command gets one.
-    const auto longest =
-        command.timeout ? no_limit : std::max(time, state->executor.options().timeout);
+    const auto longest = command.timeout ? no_limit : std::max(time, executor.options().timeout);
     end = job.wait(waiter, until, later(job.started, longest));
     if (end == WaitEnd::timed_out)
       add_note(job.notes,

@@ -93,7 +93,9 @@ class Jobs {
   //   Errors: limit if max_running jobs are running; the command is then neither judged nor
   //   recorded. permission_denied if the gate refuses the command, or the error of its start;
   //   `failure`, if given, then gets the Result.
-  Expected<JobStatus> start(const Command& command, Result* failure = nullptr);
+  // Another executor may be given that starts this one; it is borrowed until the job is removed.
+  Expected<JobStatus> start(const Command& command, Result* failure = nullptr,
+                            const Executor* by = nullptr);
 
   // Runs a command in the foreground. If it has not ended after `time`, it goes on as a job, and
   // the state is `running`. Otherwise there is no job: `id` and `start_time` are empty, and the
@@ -102,7 +104,8 @@ class Jobs {
   // the foreground run only, not the job. If max_running jobs are running, the command stays in the
   // foreground; without a timeout of its own it is then cancelled after the executor's, and a note
   // says so.
-  JobStatus run(const Command& command, std::chrono::milliseconds time);
+  JobStatus run(const Command& command, std::chrono::milliseconds time,
+                const Executor* by = nullptr);
 
   Expected<JobStatus> status(std::string_view id) const;
   std::vector<JobStatus> list() const;  // in the order of their start

@@ -125,6 +125,10 @@ Expected<Json> Call::elicit(std::string_view message, const Json& requested_sche
   return state_->ask(message, requested_schema, timeout);
 }
 
+Expected<std::shared_ptr<const Json>> Call::roots(std::chrono::milliseconds timeout) const {
+  return state_->roots(timeout);
+}
+
 Function<void(std::string_view, const Json&)> Call::announcer() const {
   return state_->announcer();
 }

@@ -112,6 +112,19 @@ class Call {
   //            answers anything else; invalid_argument.
   Expected<Json> elicit(std::string_view message, const Json& requested_schema,
                         std::chrono::milliseconds timeout) const;
+  // The client's roots, with ServerOptions::ask_roots: an array of at most 100 objects {"uri",
+  // "name"?}, and nobody has checked them; null stands for one that is no object or has more than
+  // 64 KiB. The pointer stays the same until the client answers anew. In the 2025 revisions (and
+  // before) it is asked when it is initialized and when it says that its roots have changed. In
+  // 2026-07-28, which deprecates roots and has no such news, it is asked once: by the answer to the
+  // first call that comes here, as in elicit(). A client that answers with an error keeps the roots
+  // that it has named before.
+  //   Blocks:  until `timeout` after the client was asked; the call that asks in 2026-07-28 for a
+  //            minute.
+  //   Errors:  unsupported when the client does not offer this; limit with ETIMEDOUT when it has
+  //            not answered in time; io with ECANCELED when the session ends; parse when it has
+  //            answered anything else.
+  Expected<std::shared_ptr<const Json>> roots(std::chrono::milliseconds timeout) const;
   // Returns a function that sends clients that listen the news that `uri` has changed. It may be
   // kept for longer than the call, which it does not keep, and does nothing after the session. The
   // uri must begin with ServerOptions::announced. A client of the 2025 revisions that has set a log
@@ -158,6 +171,7 @@ struct ServerOptions {
   std::string website = {};
   std::string instructions = {};  // the model gets them at the start
   std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
+  bool ask_roots = false;         // asks the client for its roots, see Call::roots()
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.

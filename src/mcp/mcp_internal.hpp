@@ -65,6 +65,10 @@ inline constexpr std::chrono::milliseconds flush_time{250};
 inline constexpr std::chrono::milliseconds task_time{1000};
 inline constexpr std::chrono::minutes keep_task_time{60};
 inline constexpr std::chrono::hours question_time{1};  // for a person to answer, at the most
+// For the program of a client to name its roots. After this time it may be asked again.
+inline constexpr std::chrono::minutes roots_time{1};
+inline constexpr std::size_t most_roots = 100;                       // that are kept
+inline constexpr std::size_t heaviest_root = std::size_t{64} << 10;  // bytes in memory, about
 
 bool served_legacy_version(std::string_view version);
 

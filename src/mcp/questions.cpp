@@ -146,15 +146,24 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   std::string ask = "\"method\":\"elicitation/create\",\"params\":{";
   append_member(ask, "message"sv, message);
   append_all(ask, ",\"requestedSchema\":%", {schema.dump()});
-  const bool modern = call.request.modern;
   const std::string about = call.related_task();
   if (!about.empty()) append_all(ask, ",\"_meta\":{%}", {about});
   ask += '}';
   if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
     return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
+  const auto answer = this->ask(call, ask, timeout);
+  if (!answer) return answer;
+  return answer_of(*answer, schema);
+}
+
+// Sends a request that belongs to a call, and waits for what the client answers.
+Expected<Json> Session::ask(OpenCall& call, const std::string& request,
+                            std::chrono::milliseconds timeout) {
+  const bool modern = call.request.modern;
+  const std::string about = call.related_task();
   const std::string name = modern ? random_hex(16) : std::to_string(++asked_);
   if (name.empty()) return system_error(errno, "elicit: random numbers");
-  std::string question = concat("\"inputRequests\":{\"%\":{%}}", {question_name, ask});
+  std::string question = concat("\"inputRequests\":{\"%\":{%}}", {question_name, request});
   if (const auto added =
           questions_.add(call, concat(modern ? "s%" : "n%", {name}), std::move(question));
       !added)
@@ -164,13 +173,13 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   const bool parked = modern && park(call);
   const bool sent = modern ? parked || call.is_task() : !call.is_done();
   if (!sent) questions_.drop(call);
-  if (sent && !modern) outbox_.send(concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}\n", {name, ask}));
+  if (sent && !modern) outbox_.send(concat("{\"jsonrpc\":\"2.0\",\"id\":%,%}\n", {name, request}));
   if (sent && !about.empty()) task_changed(call);
   const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(question_time);
   const int error = questions_.wait(call, std::min(timeout, most));
   pool_.end_waiting();
   if (sent && !about.empty()) task_changed(call);
-  if (error == 0) return answer_of(call.answer, schema);
+  if (error == 0) return std::move(call.answer);
   if (parked) {
     pool_.remove(call);  // no request is left that its result could answer
     call.cancel.cancel();
@@ -205,7 +214,10 @@ bool Session::park(OpenCall& call) {
 // answers ----
 
 void Session::on_response(const Json& message) {
-  questions_.settle(id_of(message["id"sv]).key, [&](OpenCall& call) {
+  const Id id = id_of(message["id"sv]);
+  bool again = false;
+  if (roots_.settle(id.key, message, again)) return again ? ask_for_roots(false) : void();
+  questions_.settle(id.key, [&](OpenCall& call) {
     if (call.request.modern) return false;
     const Json* result = message.find("result"sv);
     call.answer = result ? *result : message["error"sv];

@@ -93,6 +93,7 @@ void Session::on_initialize(Request&& request) {
   client_ = client_text(request.params()["clientInfo"sv]);
   can_ask_ = (version == newest_legacy_version || version == asking_version) &&
              can_ask(request.params()["capabilities"sv]);
+  has_roots_ = options_.ask_roots && request.params()["capabilities"sv]["roots"sv].is_object();
   negotiated_ = served_legacy_version(version) ? version : std::string(newest_legacy_version);
   std::string result = "{";
   append_member(result, "protocolVersion"sv, negotiated_);
@@ -186,6 +187,9 @@ void Session::on_call(Request&& received) {
   call->progress_token = id_of((*call->meta)["progressToken"sv]).spelling;
   call->wants_progress = !call->progress_token.empty();
   call->can_ask = request.modern ? can_ask((*call->meta)[capabilities_key]) : can_ask_;
+  call->has_roots =
+      request.modern ? options_.ask_roots && (*call->meta)[capabilities_key]["roots"sv].is_object()
+                     : has_roots_.load();
   call->client = request.modern ? client_text((*call->meta)[client_info_key]) : client_;
   const std::size_t weight = weight_of(request.message);
   call->weight = weight;

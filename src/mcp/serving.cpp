@@ -30,6 +30,7 @@ void Session::read_input(const Pool::Thread& self) {
     } else {
       pool_.stop_reading(event == Event::failed ? input_.error() : 0);
       questions_.end();
+      roots_.end();
       ended_.cancel();
     }
   }
@@ -77,6 +78,7 @@ void Session::cancel_everything() {
   outbox_.stop_waiting();
   for (const CallPtr& call : open) call->cancel.cancel();
   questions_.end();
+  roots_.end();
   for (const CallPtr& call : waiting) answer(call, ToolResult::error(server_ends));
   for (const auto& [key, id] : listeners_.end())
     deliver(nullptr, reply_text(id, concat("{\"resultType\":\"complete\",\"_meta\":{\"%\":%,%}}",

@@ -5,7 +5,7 @@
 //        ---> array: on_batch(), its members are messages; only in version 2025-03-26
 //        ---> object: on_message()
 //               result or error without a method: on_response(), in questions.cpp
-//               method without an id: a notification; only notifications/cancelled has an effect
+//               method without an id: on_notification()
 //               method and id: on_request(), in requests.cpp
 //               otherwise: an error, with the id if there is a valid one
 //
@@ -124,8 +124,7 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   if (!version_two && id_value) return refuse(id, "jsonrpc must be \"2.0\""sv);
   bad_lines_ = 0;
   if (!id_value) {
-    if (version_two && method->as_string() == "notifications/cancelled")
-      cancel(id_of(message["params"sv]["requestId"sv]));
+    if (version_two) on_notification(method->as_string(), message["params"sv]);
     return;
   }
   Request request;
@@ -133,6 +132,13 @@ void Session::on_message(Json message, const std::shared_ptr<Batch>& batch) {
   request.id = std::move(id);
   request.batch = batch;
   on_request(std::move(request));
+}
+
+// Others have no effect.
+void Session::on_notification(std::string_view method, const Json& params) {
+  if (method == "notifications/cancelled"sv) cancel(id_of(params["requestId"sv]));
+  if (method == "notifications/initialized"sv || method == "notifications/roots/list_changed"sv)
+    ask_for_roots(false);
 }
 
 // Cancels the call with this id, or ends the subscription. Another id has no effect.

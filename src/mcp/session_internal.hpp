@@ -77,6 +77,7 @@ struct Call::State {
   virtual Expected<Json> ask(std::string_view message, const Json& schema,
                              std::chrono::milliseconds timeout) = 0;
   virtual Function<void(std::string_view, const Json&)> announcer() const = 0;
+  virtual Expected<std::shared_ptr<const Json>> roots(std::chrono::milliseconds timeout) = 0;
   static Call handle(std::shared_ptr<State> call) { return Call(std::move(call)); }
 
   std::shared_ptr<const Tool> tool = {};
@@ -107,6 +108,7 @@ struct OpenCall : Call::State {
   Expected<Json> ask(std::string_view message, const Json& schema,
                      std::chrono::milliseconds timeout) override;
   Function<void(std::string_view, const Json&)> announcer() const override;
+  Expected<std::shared_ptr<const Json>> roots(std::chrono::milliseconds timeout) override;
 
   // True for the one caller that may end this call.
   bool finish() {
@@ -132,7 +134,8 @@ struct OpenCall : Call::State {
   std::shared_ptr<Session> session = {};
   Request request = {};
   bool by_reader = false;              // a short call
-  bool can_ask = false;                // the client
+  bool can_ask = false;                // the client, a person
+  bool has_roots = false;              // the client
   ToolEntry* entry = nullptr;          // in the session
   std::atomic<std::size_t> weight{0};  // bytes that its message takes, about; until it is answered
 
@@ -198,6 +201,49 @@ class Questions {
   std::condition_variable changed_;
   std::vector<OpenCall*> open_ = {};  // their handlers wait, so they live
   bool ended_ = false;
+};
+
+// The roots of the client, and the request for them that is open. Who asks, asks for all calls; who
+// needs them, waits for the answer.
+//
+//   state      event                     next state  what happens
+//   not asked  begin()                   open        the caller sends the request
+//   open       begin(), in time          open        it is asked again after the answer
+//   open       begin(), too late         open        the caller sends another; the first is void
+//   open       settle(): the answer      answered    the list is kept, and waiters go on with it
+//   open       wait() is over            open        the waiter goes on; a late answer counts
+//   answered   begin()                   open        the list is kept until the next answer
+class Roots {
+ public:
+  using List = std::shared_ptr<const Json>;
+
+  // True if the caller must send a request with this key. `first`: unless it was asked before.
+  bool begin(std::string key, bool first);
+
+  // True if this is the key of the open request, and `message` its answer. With `again`, another
+  // one must be sent.
+  bool settle(std::string_view key, const Json& message, bool& again);
+
+  // Whether wait() returns at once.
+  bool is_settled();
+
+  Expected<List> wait(std::chrono::milliseconds timeout);
+
+  // The client answers no more.
+  void end();
+
+ private:
+  // Needs the mutex.
+  bool is_open() const { return !ended_ && (!key_.empty() || again_); }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string key_ = {};  // of the open request; empty: none is open
+  bool again_ = false;
+  bool asked_ = false;
+  bool ended_ = false;
+  Clock::time_point asked_at_ = {};
+  List known_ = {};
 };
 
 // Calls that have become tasks, of both eras: their client has the id of one in place of the
@@ -436,6 +482,8 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   Expected<Json> elicit(OpenCall& call, std::string_view message, const Json& schema,
                         std::chrono::milliseconds timeout);
 
+  Expected<Roots::List> roots(OpenCall& call, std::chrono::milliseconds timeout);
+
   // Answers the request of a call of the modern era with a task, if it is not answered yet.
   void make_task(const CallPtr& call);
 
@@ -475,6 +523,9 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_call(Request&& request);
   void on_retry(Request&& request);
   void on_response(const Json& message);
+  void on_notification(std::string_view method, const Json& params);
+  void ask_for_roots(bool first);
+  Expected<Json> ask(OpenCall& call, const std::string& request, std::chrono::milliseconds timeout);
   bool in_use(const Id& id);
   // Whether the client may have the tasks of 2025-11-25.
   bool has_tasks(const Request& request) const {
@@ -495,10 +546,13 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   const int out_fd_;
   Pool pool_{*this, options_};
   Questions questions_ = {};
+  Roots roots_ = {};
   Tasks tasks_{outbox_, options_};
   Listeners listeners_{outbox_, options_};
-  std::atomic<unsigned> asked_{0};           // requests of ours
-  std::atomic<std::size_t> open_weight_{0};  // of all calls that are not answered
+  std::atomic<unsigned> asked_{0};             // requests of ours
+  std::atomic<std::size_t> open_weight_{0};    // of all calls that are not answered
+  std::atomic<bool> has_roots_{false};         // the client of initialize, see Call::roots()
+  std::atomic<std::size_t> roots_waiters_{0};  // calls that wait for them
 
   // Of the reader alone.
   std::string negotiated_ = {};  // version that initialize agreed on; empty: not seen yet

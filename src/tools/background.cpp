@@ -244,9 +244,9 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
   const auto know_id = announce_end(call, ended);
-  command.on_end = ended;
+  command.on_end = keep_executor(set, ended);
   Result failure;
-  const auto job = set.jobs.start(command, &failure);
+  auto job = set.jobs.start(command, &failure, &set.executor);
   if (!job) {
     ended();
     const char* const what = failure.outcome == Outcome::refused
@@ -261,6 +261,7 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   set_member(object, "command", echoed(set.options, job->result.command));
   set_member(object, "pid", job->result.pid);
   set_member(object, "work_dir", job->result.work_dir);
+  set.tell(job->result.notes);
   if (!job->result.notes.empty()) set_member(object, "notes", list_of(job->result.notes));
   return answer_with(std::move(object));
 }

@@ -22,6 +22,7 @@ using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 struct ToolRow {
   ToolHandler handler;
   const char* text;
+  bool in_folder = true;  // see ToolChoice
 };
 constexpr ToolRow tool_rows[] = {
     {execute_command,
@@ -73,11 +74,13 @@ constexpr ToolRow tool_rows[] = {
      "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
      "screen\ttruth\tInstead of the output, what its terminal shows now; wait_for then looks at "
      "that, once there is more than `since`.\n"
-     "max_output\tfrom 1"},
+     "max_output\tfrom 1",
+     false},
     {get_background_shell_status,
      "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
      "command is running, stopped (exit code 0), failed or killed.\n"
-     "shell_id\trequired"},
+     "shell_id\trequired",
+     false},
     {write_background_shell,
      "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
      "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
@@ -87,14 +90,17 @@ constexpr ToolRow tool_rows[] = {
      "and the like.\n"
      "close_input\ttruth\tIt then reads the end of its input.\n"
      "rows\tfrom 1\tAnother size for its terminal.\n"
-     "cols\tfrom 1"},
+     "cols\tfrom 1",
+     false},
     {kill_background_shell,
      "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
      "started: SIGTERM, then SIGKILL.\n"
-     "shell_id\trequired"},
+     "shell_id\trequired",
+     false},
     {list_background_shells,
      "list_background_shells\tList background commands\treads\tLists those that run, or ended "
-     "lately."},
+     "lately.",
+     false},
     {read_file,
      "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
      "file_path\trequired\tAbsolute, or relative to the workspace.\n"
@@ -215,25 +221,37 @@ Expected<void> check_disabled(const ToolOptions& options) {
 
 }  // namespace inner
 
-// Every handler first counts its call in UseCounter. All handlers share the ToolSet, which lives as
-// long as the server has one of its tools.
-Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
-                                   const ToolOptions& options) {
+inline namespace inner {
+
+// Every handler first counts its call in UseCounter.
+Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
+                                const ToolOptions& options, ToolChoice choose) {
   if (auto ok = check_disabled(options); !ok) return ok;
-  const auto set = new_shared<ToolSet>(executor, options);
   for (const ToolRow& row : tool_rows) {
     if (is_disabled(options, name_of(row))) continue;
     mcp::Tool tool = tool_of(
         row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
     if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [set, handler = row.handler](const mcp::Call& call) -> mcp::ToolResult {
+    tool.handler = [choose, &row](const mcp::Call& call) -> mcp::ToolResult {
+      const auto set = choose(call, row.in_folder);
+      if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return handler(*set, call);
+      return row.handler(*set, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
   return {};
+}
+
+}  // namespace inner
+
+// All handlers share the ToolSet, which lives as long as the server has one of its tools.
+Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
+                                   const ToolOptions& options) {
+  const ExecutorPointer borrowed(std::shared_ptr<void>(), &executor);
+  const auto set = new_shared<ToolSet>(new_shared<SharedTools>(borrowed, options), borrowed);
+  return add_chosen_tools(server, executor, options, [set](const mcp::Call&, bool) { return set; });
 }
 
 }  // namespace v0_1

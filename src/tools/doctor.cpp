@@ -196,7 +196,7 @@ DoctorReport examine_place(const CommandPlace& place) {
   report.add("sandbox", true, "%, network %%",
              {name(sandbox.mode), name(sandbox.network),
               sandbox.mode == SandboxMode::off ? ": commands run with the rights of this program "
-                                                 "(--allowed-paths or --sandbox)"
+                                                 "(--sandbox off)"
                                                : ""});
   for (const std::string& feature : sandbox.enforced) report.add(feature, true);
   for (const std::string& gap : sandbox.missing) report.add(gap, false);

@@ -13,6 +13,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
@@ -49,6 +50,7 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
   if (!is_disabled(set.options, "kill_background_shell"sv))
     note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
+  set.tell(so_far.notes);
   Json object = result_json(set.options, so_far, room);
   set_member(object, "success", true);
   set_member(object, "exit_code", Json());
@@ -62,8 +64,8 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
 JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
                         std::chrono::milliseconds foreground, Function<void()>& ended) {
   const auto know_id = announce_end(call, ended);
-  command.on_end = ended;
-  JobStatus run = set.jobs.run(command, foreground);
+  command.on_end = keep_executor(set, ended);
+  JobStatus run = set.jobs.run(command, foreground, &set.executor);
   if (!run.id.empty()) know_id(run.id);
   return run;
 }
@@ -82,6 +84,7 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
       return failed("session_id must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"sv);
     command.session = set.sessions.of(session_id.as_string());
   }
+  const std::string moved = leave_closed_folder(set, command);
   const std::size_t most = wanted_output(set, call);
   command.max_output = most;
   command.input = argument_text(call, "stdin");
@@ -111,8 +114,10 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   const bool goes_on = !run.id.empty();
   // One that never started, for whatever reason, has not called it.
   if (!goes_on) ended();
+  add_note(run.result.notes, "%", {moved});
   Json object;
   if (!goes_on) {
+    set.tell(run.result.notes);
     // In base64 stderr is bytes, so that the closing message becomes a note.
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);

@@ -33,18 +33,6 @@ inline namespace v0_1 {
 
 namespace {
 
-// The directory that commands start in; empty: the current one. Clients start servers anywhere:
-// when commands may not work in the current directory, it is the first allowed path.
-std::string workspace_of(const ServerConfig& config) {
-  const std::vector<Root>& allowed = config.local.roots;
-  if (!config.local.workspace.empty() || allowed.empty()) return config.local.workspace;
-  if (config.place_workspace == PlaceWorkspace::remote) return allowed[0].path;
-  const auto rules = PathRules::create(allowed);
-  const auto here = canonical_path("."sv);
-  const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
-  return may_work_here ? std::string() : allowed[0].path;
-}
-
 // Output goes to a model, which reads no colours and pagers. Variables that the operator sets or
 // keeps win. Not CI=1, which makes package managers keep to their lock files and builds fail for
 // warnings.
@@ -151,24 +139,6 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
 
 }  // namespace inner
 
-namespace {
-
-// With read-only paths alone, commands may change all other paths. If they are confined, they may
-// change only the workspace, and nothing when that is one of the read-only paths itself.
-void add_implied_root(ServerConfig& config, bool confined) {
-  LocalOptions& local = config.local;
-  if (!confined) return local.roots.push_back({"/", Permission::write});
-  const std::string workspace = local.workspace.empty() ? "." : local.workspace;
-  const auto canonical = canonical_path(workspace);
-  for (const std::string& path : config.read_only) {
-    const auto other = canonical_path(path);
-    if (config.use == Option::local && canonical && other && *canonical == *other) return;
-  }
-  local.roots.push_back({workspace, Permission::write});
-}
-
-}  // namespace
-
 inline namespace inner {
 
 Expected<void> settle_options(ServerConfig& config) {
@@ -185,14 +155,7 @@ Expected<void> settle_options(ServerConfig& config) {
   if (config.use == Option::docker)
     if (auto ok = add_folders(config); !ok) return ok;
 
-  // Without paths there is nothing to confine commands to, unless it is asked for.
-  local.sandbox.mode = config.sandbox != no_choice<SandboxMode> ? config.sandbox
-                       : local.roots.empty()                    ? SandboxMode::off
-                                                                : SandboxMode::best_effort;
-  const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
-  local.workspace = workspace_of(config);
-  if (local.roots.empty() && !config.read_only.empty()) add_implied_root(config, confined);
-  for (const std::string& path : config.read_only) local.roots.push_back({path, Permission::read});
+  if (auto ok = settle_folders(config); !ok) return ok;
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)
     local.max_output = static_cast<std::size_t>(config.max_output);
@@ -303,9 +266,17 @@ Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
   return {};
 }
 
+// An error about a root that no option names is one about the workspace.
+Error in_words_of_folders(Error error, const ServerConfig& config) {
+  constexpr std::string_view of_roots = "allowed_paths: ";
+  if (!config.narrows_roots && starts_with(error.message, of_roots))
+    error.message.replace(0, of_roots.size(), "workspace: ");
+  return error;
+}
+
 template <class T>
-std::unique_ptr<const Executor> owned(T&& executor) {
-  return std::make_unique<const std::decay_t<T>>(std::forward<T>(executor));
+ExecutorPointer owned(T&& executor) {
+  return new_shared<const std::decay_t<T>>(std::forward<T>(executor));
 }
 
 }  // namespace
@@ -373,6 +344,10 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
   if (config.use & Option::places) {
     PlaceOptions options{ExecutorOptions(config.local)};
     if (auto ok = set_place(config, options, place.pool); !ok) return ok.failure();
+    if (!config.no_project.empty())
+      return make_error(ErrorCode::invalid_argument,
+                        "workspace: %: name the folder of a project, or set sandbox to off",
+                        {config.no_project});
     auto executor = PlaceExecutor::create(options);
     if (!executor) return in_our_words(executor.error());
     if (config.reach_place)
@@ -383,7 +358,7 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
     return place;
   }
   auto executor = LocalExecutor::create(config.local);
-  if (!executor) return in_our_words(executor.error());
+  if (!executor) return in_our_words(in_words_of_folders(executor.error(), config));
   place.sandbox = executor->sandbox_report();
   place.executor = owned(std::move(*executor));
   return place;

@@ -64,14 +64,17 @@ struct OptionRow {
 struct OptionRows : Option {
   static constexpr OptionRow rows[] = {
     // clang-format off: two columns more would break a third of the texts anew
-    {"allowed-paths\nDIR...\nanywhere\nwhere commands may start and write. With it they run in a "
-     "sandbox, see --sandbox",
+    {"allowed-paths\nDIR...\nproject\nwhere commands may start and write. Without it: the "
+     "roots that the client names, or the current directory; not one that is /, a home or a "
+     "directory of the system. See --sandbox",
      location, commands, CODEEXEC_AT(local.roots), often},
     {"read-only\nDIR...\n\nwhere they may start and read, but not write. In a sandbox these must "
      "not lie in a directory that they may write to",
      location, commands, CODEEXEC_AT(read_only), often},
-    {"workspace\nDIR\nthe current directory\nwhere commands start. Without it: the current "
-     "directory, or the first allowed path when that is in none",
+    {"workspace\nDIR\nthe project\nwhere commands start. Without it: the "
+     "first root that the client names, the current directory, or the first allowed path when that "
+     "is in none. With it the client's roots do not count, and without --allowed-paths it is all "
+     "that commands may write",
      location, commands, CODEEXEC_AT(local.workspace), often},
     {"execution-mode\nMODE\nlocal\nwhere: local, docker, or other places. local: on this host; "
      "docker: in a container; ssh, slurm, kubernetes and command: on another machine\n\nlocal, "
@@ -99,9 +102,9 @@ struct OptionRows : Option {
      CODEEXEC_AT(tools.ask_timeout)},
     {"delete-guard\n\n\nrefuse to delete what no command read or made", policy, commands,
      CODEEXEC_AT(local.delete_guard), often},
-    {"sandbox\nMODE\nbest-effort with allowed paths, else off\noff, best-effort or strict. "
-     "best-effort: what this kernel offers, and what is missing is reported; strict: all that is "
-     "asked for, or the server does not start\n\noff, best_effort, strict",
+    {"sandbox\nMODE\nbest-effort\noff, best-effort or strict. off: commands may do all that the "
+     "user can; best-effort: what this kernel offers, and what is missing is reported; strict: all "
+     "that is asked for, or the server does not start\n\noff, best_effort, strict",
      confinement, kernel, CODEEXEC_AT(sandbox), often},
     {"network\nMODE\nhost\nhost, none, loopback, or allow some. What commands reach in the "
      "sandbox. none: nothing; loopback: 127.0.0.1 within one command; allow: that, and "

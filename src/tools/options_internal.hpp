@@ -16,6 +16,7 @@
 #pragma once
 
 #include "tools/tools.hpp"
+#include "tools/tools_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -23,6 +24,7 @@
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
@@ -58,7 +60,7 @@ struct ServerConfig {
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
-  SandboxMode sandbox = no_choice<SandboxMode>;  // then best_effort with allowed paths, else off
+  SandboxMode sandbox = SandboxMode::best_effort;
   std::uint64_t max_background_shells = tools.jobs.max_running;
   // Containers
   std::string execution_mode = {};  // not given: local, or docker when the profile needs that
@@ -85,6 +87,12 @@ struct ServerConfig {
   std::uint64_t place_pool = 0;
   bool reach_place = false;  // at the start, and not when the first command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
+  // What settle_options() finds of the folders of commands.
+  bool is_bare = false;         // no option says where commands may work
+  bool takes_roots = false;     // the roots of the client choose where
+  bool narrows_roots = false;   // within the allowed paths alone
+  std::string no_project = {};  // the folder it was started in, and why it is no project
+  std::shared_ptr<const PrivateFolder> empty_folder = {};  // that commands then have in its place
 };
 
 // A row of the table of options. Rows are constant: their texts are parsed where they are used.
@@ -304,9 +312,19 @@ SharedError in_our_words(Error error, bool container = false);
 void warn(const std::string& message);
 
 // Settles options that stand for several others, in the members that the library's options are
-// made of, and reads the variables of this process that are defaults of options. Starts nothing.
+// made of, and reads the variables of this process that are defaults of options. Starts nothing. It
+// makes an empty folder for commands that have no project.
 // Called once, after read_command_line(); what follows needs it.
 Expected<void> settle_options(ServerConfig& config);
+
+// The part of it that is about the workspace, the roots and the mode of the sandbox.
+Expected<void> settle_folders(ServerConfig& config);
+
+// Why a directory is no project of a user, such as "is a home directory"; empty: it may be one.
+std::string project_problem(const std::string& path);
+
+// What results say when there is no project; empty: there is one.
+std::string note_of_no_project(const ServerConfig& config);
 
 Expected<UserContainers> create_user_containers(ServerConfig& config);
 
@@ -317,12 +335,45 @@ KubernetesOptions kubernetes_options(const ServerConfig& config);
 // Where commands run.
 struct CommandPlace {
   std::optional<PlacePool> pool = {};  // that the executor takes from
-  std::unique_ptr<const Executor> executor = {};
+  ExecutorPointer executor = {};
   SandboxReport sandbox = SandboxReport();  // where they run, but for containers
   std::optional<PlaceFacts> facts = {};     // of a place
 };
 
 Expected<CommandPlace> create_place(const ServerConfig& config);
+
+// The folders that commands of a client work in: those of its roots, as far as the operator allows
+// them, or those that there were at the start. Safe from any thread.
+class ClientFolders {
+ public:
+  // `config` must outlive it. `check` may refuse an executor of other folders.
+  ClientFolders(const ServerConfig& config, ExecutorPointer first,
+                Function<Expected<void>(const Executor&)> check);
+
+  // See ToolChoice. The first call that needs the roots waits for them, for two seconds at most.
+  std::shared_ptr<ToolSet> choose(const mcp::Call& call, bool in_folder);
+
+ private:
+  using RootList = std::shared_ptr<const Json>;
+
+  std::shared_ptr<ToolSet> current();
+  std::shared_ptr<ToolSet> take(const RootList& list);
+  Expected<std::shared_ptr<ToolSet>> set_of(const std::vector<Root>& roots);
+
+  const ServerConfig& config_;
+  PathRules named_;  // the roots that options name
+  const Function<Expected<void>(const Executor&)> check_;
+  const std::shared_ptr<SharedTools> shared_;
+  std::mutex mutex_ = {};  // guards all that follows
+  std::shared_ptr<ToolSet> first_ = {};
+  std::shared_ptr<ToolSet> current_ = {};
+  RootList list_ = {};  // that `current_` was made for
+  bool told_silence_ = false;
+  std::vector<std::pair<std::string, std::shared_ptr<ToolSet>>> sets_ = {};  // last used at the end
+};
+
+// Sentences for the instructions, about what describe() does not know; each after a blank.
+std::string describe_folders(const ServerConfig& config, const Executor& executor);
 
 // The lines of --doctor.
 struct DoctorReport {

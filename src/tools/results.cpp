@@ -296,8 +296,33 @@ mcp::ToolResult failed(std::string_view message, std::string_view rule) {
   return result;
 }
 
+void ToolSet::tell(std::vector<std::string>& notes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (std::string& note : notes_.news) notes.push_back(std::move(note));
+  notes_.news.clear();
+  add_note(notes, "%", {notes_.standing});
+}
+
 mcp::ToolResult failed_here(const ToolSet& set, const Error& error) {
-  return failed(set.executor.redact(error.message));
+  const std::string& note = set.standing_note();
+  return failed(
+      concat("%%%", {set.executor.redact(error.message), note.empty() ? "" : "; ", note}));
+}
+
+// A background command may outlive the roots that it was started for.
+Function<void()> keep_executor(const ToolSet& set, Function<void()> ended) {
+  return [kept = set.owner, ended = std::move(ended)] { ended(); };
+}
+
+std::string leave_closed_folder(const ToolSet& set, Command& command) {
+  if (!command.session || !command.work_dir.empty()) return {};
+  const std::string folder = command.session->work_dir();
+  const PathRules& rules = set.executor.paths();
+  if (folder.empty() || rules.permission(folder) != Permission::none || !rules.restricted())
+    return {};
+  command.work_dir = set.executor.workspace();
+  return concat("the session has left %: no command may start there any more",
+                {shown_path(set, folder)});
 }
 
 mcp::ToolResult answer_with(Json&& object) {

@@ -164,6 +164,21 @@ void warn_of_workspace(const Executor& executor) {
              {printable(executor.workspace())}));
 }
 
+// A home directory has the keys and settings of all programs in it.
+void warn_of_wide_roots(const ServerConfig& config) {
+  if (config.use != Option::local || config.local.sandbox.mode == SandboxMode::off) return;
+  for (const Root& root : config.local.roots) {
+    const std::string problem = project_problem(root.path);
+    if (problem.empty() || root.permission == Permission::none) continue;
+    const bool writes = root.permission == Permission::write;
+    warn(concat("%: % %: commands can % all that is in it; name the folder of a project",
+                {!writes                ? "read_only"
+                 : config.narrows_roots ? "allowed_paths"
+                                        : "workspace",
+                 printable(root.path), problem, writes ? "change" : "read"}));
+  }
+}
+
 // Warns once that the sandbox has gaps here: an operator relies on it.
 void warn_of_gaps(const SandboxReport& report) {
   if (report.mode == SandboxMode::off || report.missing.empty()) return;
@@ -217,7 +232,9 @@ int run_once(const Executor& executor, const ServerConfig& config, const std::st
   Command command = Command::shell(script);
   command.max_output = static_cast<std::size_t>(config.max_output);
   command.cancel = stop;
-  return print_result(executor.run(command));
+  Result result = executor.run(command);
+  add_note(result.notes, "%", {note_of_no_project(config)});
+  return print_result(result);
 }
 
 // A person who starts the server on a terminal would see nothing: it waits for a client's messages.
@@ -232,6 +249,17 @@ void greet() {
       stderr);
 }
 
+// Who started the server without a word on folders may expect that commands work anywhere.
+void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
+  if (!config.is_bare || config.use != Option::local) return;
+  const std::string note = note_of_no_project(config);
+  if (!note.empty()) return warn(concat("%; --sandbox off lets them work anywhere", {note}));
+  warn(
+      concat("commands are confined to %, where the server was started, or to the roots of the "
+             "client: --allowed-paths DIR names others, --sandbox off lets them work anywhere",
+             {printable(executor.workspace())}));
+}
+
 // Serves the tools that `add` adds.
 int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
           FunctionRef<Expected<void>(mcp::Server&)> add) {
@@ -241,6 +269,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.version = CODEEXEC_VERSION_STRING;
   options.instructions = std::move(instructions);
   options.announced = shell_uris;
+  options.ask_roots = config.takes_roots;
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
@@ -253,15 +282,35 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   return status;
 }
 
+// A transcript must not lie where commands may write.
+Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
+  if (config.transcript.empty()) return {};
+  const auto path = canonical_path(config.transcript);
+  if (!path) return with_prefix("transcript: ", {}, path.error());
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "transcript: % lies where commands may write: choose a place outside",
+                    {in_quotes(*path)});
+}
+
 // Half of the server's threads may wait for background commands, so that the other half can run the
 // calls that those wait for.
-int serve(const Executor& executor, ServerConfig& config, const CancelToken& stop) {
+int serve(const ExecutorPointer& executor, ServerConfig& config, const CancelToken& stop) {
   ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
   tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
-  return serve(config, describe(executor, tools), stop,
-               [&](mcp::Server& server) { return add_execution_tools(server, executor, tools); });
+  warn_of_confinement(config, *executor);
+  const auto folders = new_shared<ClientFolders>(
+      config, executor,
+      [&config](const Executor& other) { return check_transcript(config, other); });
+  const ToolChoice choose = [folders](const mcp::Call& call, bool in_folder) {
+    return folders->choose(call, in_folder);
+  };
+  return serve(
+      config, describe(*executor, tools) + describe_folders(config, *executor), stop,
+      [&](mcp::Server& server) { return add_chosen_tools(server, *executor, tools, choose); });
 }
 
 // With profile user-container.
@@ -306,18 +355,6 @@ int report(const std::vector<std::string>& files, const std::optional<std::strin
   return 0;
 }
 
-// A transcript must not lie where commands may write.
-Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
-  if (config.transcript.empty()) return {};
-  const auto path = canonical_path(config.transcript);
-  if (!path) return with_prefix("transcript: ", {}, path.error());
-  const PathRules rules = executor.file_rules();
-  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
-  return make_error(ErrorCode::invalid_argument,
-                    "transcript: % lies where commands may write: choose a place outside",
-                    {in_quotes(*path)});
-}
-
 // The options that print something and need no place for commands. Nothing: it is none of them.
 std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
   if (invocation.help_all && invocation.json) return print(help_json()) ? 0 : 1;
@@ -350,7 +387,12 @@ int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) 
     report.add("place", false, "%", {place.error().message});
     return report.print();
   }
-  if (config.use != Option::docker) return examine_place(*place).print();
+  if (config.use != Option::docker) {
+    DoctorReport report = examine_place(*place);
+    const std::string note = note_of_no_project(config);
+    if (!note.empty()) report.add("project", false, "%", {note});
+    return report.print();
+  }
   return examine_container(container_executor_options(config)).print();
 }
 
@@ -391,6 +433,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   if (config.user.container.sudo && config.use == Option::local)
     warn("enable_sudo has no effect in local mode");
   warn_of_bare_patterns(config);
+  warn_of_wide_roots(config);
   if (invocation.sandbox_report) return print_report(place->sandbox, invocation);
   if (invocation.doctor) return run_doctor(config, place);
   warn_of_gaps(place->sandbox);
@@ -401,7 +444,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
   if (invocation.replay)
     return replay(executor, *invocation.replay, invocation.json, signals.token());
   warn_of_workspace(executor);
-  return serve(executor, config, signals.token());
+  return serve(place->executor, config, signals.token());
 }
 
 }  // namespace

@@ -201,23 +201,78 @@ class SessionTable {
 // 1 to 64 of A-Z a-z 0-9 . _ -
 bool is_session_id(std::string_view id);
 
-// The state that the handlers of one server share. Handlers run in several threads.
-struct ToolSet {
-  ToolSet(const Executor& where, const ToolOptions& how)
-      : executor(where),
-        options(how),
-        files(where.files()),
-        use(new_shared<UseCounter>(how)),
-        jobs(where, how.jobs) {}
+using ExecutorPointer = std::shared_ptr<const Executor>;
 
-  const Executor& executor;
+// What the handlers of one server share, whichever executor runs their commands.
+struct SharedTools {
+  SharedTools(ExecutorPointer first, const ToolOptions& how)
+      : executor(std::move(first)),
+        options(how),
+        use(new_shared<UseCounter>(how)),
+        jobs(*executor, how.jobs) {}
+
+  const ExecutorPointer executor;  // that there was at the start
   const ToolOptions options;
-  const Files files;
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
   SessionTable sessions = {};
   Jobs jobs;
 };
+
+// What the model is told of the place of its commands, beside their results.
+struct PlaceNotes {
+  std::string standing = {};           // with each command, and each failure of a file tool
+  std::vector<std::string> news = {};  // with the first command
+};
+
+// The state that handlers have of one executor: a server has one for each set of roots that its
+// client has named. Handlers run in several threads.
+struct ToolSet {
+  ToolSet(std::shared_ptr<SharedTools> all, ExecutorPointer where, PlaceNotes notes = {})
+      : shared(std::move(all)),
+        owner(std::move(where)),
+        executor(*owner),
+        files(executor.files()),
+        notes_(std::move(notes)) {}
+
+  // Adds to the notes of a result those that it is to have.
+  void tell(std::vector<std::string>& notes);
+  // For the next result that is told.
+  void add_news(std::string note) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    notes_.news.push_back(std::move(note));
+  }
+  const std::string& standing_note() const { return notes_.standing; }
+
+  const std::shared_ptr<SharedTools> shared;
+  const ExecutorPointer owner;
+  const Executor& executor;
+  const Files files;
+  const ToolOptions& options = shared->options;
+  const std::shared_ptr<UseCounter>& use = shared->use;
+  std::atomic<std::size_t>& waiters = shared->waiters;
+  SessionTable& sessions = shared->sessions;
+  Jobs& jobs = shared->jobs;
+
+ private:
+  std::mutex mutex_ = {};
+  PlaceNotes notes_;
+};
+
+// Chooses the tools of a call. `in_folder`: the call is about files or starts a command, so that
+// the roots of its client count, and are waited for. Null: the call was cancelled meanwhile.
+using ToolChoice = Function<std::shared_ptr<ToolSet>(const mcp::Call&, bool in_folder)>;
+
+// Adds the tools; their texts are those for `executor`.
+Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
+                                const ToolOptions& options, ToolChoice choose);
+
+// Keeps the executor for as long as the command may run, and calls `ended` at its end.
+Function<void()> keep_executor(const ToolSet& set, Function<void()> ended);
+
+// Takes the session of a command out of a folder in which no command may start any more, unless the
+// call names a folder. Returns a note on that, or an empty text.
+std::string leave_closed_folder(const ToolSet& set, Command& command);
 
 bool is_disabled(const ToolOptions& options, std::string_view tool);
 

@@ -37,7 +37,8 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   Configured result;
   const auto invocation =
       codeexec::read_command_line(static_cast<int>(words.size()), argv.data(), config);
-  // That starts nothing and opens no socket.
+  // That starts nothing and opens no socket. It makes an empty folder where the fuzzer runs in no
+  // project, which goes away with `config`.
   const auto derived =
       invocation ? codeexec::settle_options(config) : codeexec::Expected<void>(invocation.error());
   result.ok = derived.has_value();

@@ -31,8 +31,7 @@ inline std::string names_of(const codeexec::Json& object) {
 
 // Runs a program to its end, with $PATH and these variables.
 inline codeexec::ProcessResult run_argv(Strings argv, const std::string& work_dir,
-                                        const Strings& environment,
-                                        const std::string& input = {}) {
+                                        const Strings& environment, const std::string& input = {}) {
   codeexec::ProcessOptions options;
   options.argv = std::move(argv);
   const char* const path = std::getenv("PATH");
@@ -47,16 +46,42 @@ inline codeexec::ProcessResult run_argv(Strings argv, const std::string& work_di
   return result;
 }
 
-// Runs the server's program to its end.
+// Most tests are about something else than where commands may work, and start the server in `/`:
+// their commands are not confined, unless the arguments say where they work.
+inline Strings unconfined(const Strings& arguments) {
+  // A first word that is no option stays the first.
+  if (!arguments.empty() && !begins(arguments[0], "--")) return arguments;
+  Strings all = {"--sandbox=off"};
+  std::string before;
+  for (const std::string& argument : arguments) {
+    for (const char* const says :
+         {"--sandbox", "--allowed-paths", "--profile", "--config", "--client-config"})
+      if (argument == says || begins(argument, std::string(says) + "=")) return arguments;
+    if (argument == "--execution-mode=docker" ||
+        (before == "--execution-mode" && argument == "docker"))
+      return arguments;
+    all.push_back(before = argument);
+  }
+  return all;
+}
+
+// Runs the server's program to its end, with these arguments and no others.
+inline codeexec::ProcessResult run_bare(const Strings& arguments, const std::string& work_dir = "/",
+                                        const Strings& more_environment = {},
+                                        const std::string& input = {}) {
+  Strings argv = {CODEEXEC_MCP};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  Strings environment = more_environment;
+  environment.emplace_back("HOME=/nonexistent");  // unless there is one: the first counts
+  return run_argv(std::move(argv), work_dir, environment, input);
+}
+
+// The same, of commands that are not confined.
 inline codeexec::ProcessResult run_program(const Strings& arguments,
                                            const std::string& work_dir = "/",
                                            const Strings& more_environment = {},
                                            const std::string& input = {}) {
-  Strings argv = {CODEEXEC_MCP};
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  Strings environment = {"HOME=/nonexistent"};
-  environment.insert(environment.end(), more_environment.begin(), more_environment.end());
-  return run_argv(std::move(argv), work_dir, environment, input);
+  return run_bare(unconfined(arguments), work_dir, more_environment, input);
 }
 
 // What --run prints for the command.
@@ -94,6 +119,7 @@ class Server {
     std::string work_dir = "/";
     Strings environment = {};
     bool initialize = true;
+    bool confined = false;         // as the arguments say, see unconfined()
     std::vector<int> closed = {};  // descriptors that the server does not have
   };
 
@@ -209,6 +235,13 @@ class Server {
     return object;
   }
 
+  // Runs a command that nothing depends on, for the note that the first one has when commands are
+  // not confined.
+  void take_first_note() {
+    CHECK(execute("true")["notes"].dump() ==
+          R"(["commands are not confined: the server runs with --sandbox off"])");
+  }
+
   void ping() { CHECK(ask("ping")["result"].is_object()); }
 
   void cancel(const codeexec::Json& id) {
@@ -261,7 +294,8 @@ class Server {
     REQUIRE(log_ >= 0);
     Strings words = options.wrapper;
     words.push_back(options.program);
-    words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+    const Strings given = options.confined ? options.arguments : unconfined(options.arguments);
+    words.insert(words.end(), given.begin(), given.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(&word[0]);
     argv.push_back(nullptr);

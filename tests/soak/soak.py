@@ -151,11 +151,13 @@ class Run:
         common = ["--full-results", "--max-output-size", "262144", "--max-concurrent", "4"]
         place = os.path.join(self.directory, "strict", "workspace")
         strict = ["--sandbox", self.sandbox, "--allowed-paths", place]
+        plain = ["--sandbox", "off"]
         self.add("strict", [*common, *strict], 5, environment={"GLIBC_TUNABLES": TIGHT})
-        self.add("plain", common, 5)
-        self.add("mortal", common, 4)
+        self.add("plain", [*common, *plain], 5)
+        self.add("mortal", [*common, *plain], 4)
         # The agent is a process that stays.
         there = ["--execution-mode", "command", "--place-command", f"'{self.program}' --place"]
+        there += plain
         self.add("place", [*common, *there], 3, environment={"GLIBC_TUNABLES": TIGHT})
         self.add("mortal-place", [*common, *there], 2)
         if self.image:

@@ -71,8 +71,11 @@ inline void check_shape(const codeexec::Json& message) {
   for (const codeexec::Json::Member& member : message.members()) names.insert(member.name);
   if (const codeexec::Json* method = message.find("method")) {
     // All but the questions are notifications.
-    CHECK(names.erase("id") == (*method == codeexec::Json("elicitation/create") ? 1 : 0));
-    CHECK(names == std::set<std::string>{"jsonrpc", "method", "params"});
+    const bool is_roots = *method == codeexec::Json("roots/list");
+    CHECK(names.erase("id") ==
+          (is_roots || *method == codeexec::Json("elicitation/create") ? 1 : 0));
+    if (!is_roots) CHECK(names.erase("params") == 1);
+    CHECK(names == std::set<std::string>{"jsonrpc", "method"});
   } else if (message.find("error")) {
     names.erase("id");
     CHECK(names == std::set<std::string>{"jsonrpc", "error"});

@@ -319,6 +319,7 @@ TEST_CASE("idle_timeout: of a call, of the server, of a background command and i
   for (Strings arguments : places) {
     arguments.insert(arguments.end(), {"--idle-timeout", "0.3"});
     Server server(arguments);
+    server.take_first_note();
     Json object = server.execute("echo x; exec sleep 300");
     CHECK(object["stderr"] == Json("Command timed out: no output for 0.3 seconds"));
     CHECK(object["stdout"] == Json("x\n"));

@@ -290,7 +290,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       here = {"--profile", "user-container"};
     const auto check_named = [&](Strings arguments) {
       arguments.insert(arguments.end(), here.begin(), here.end());
-      const ProcessResult r = run_program(arguments);
+      const ProcessResult r = run_program(arguments, place.path());  // a project
       check_refused(r, "codeexec-mcp: ");
       const bool named = has(r.err, "--" + name) || has(r.err, key);
       CHECK_MESSAGE(named, r.err);

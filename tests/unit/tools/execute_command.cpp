@@ -431,6 +431,7 @@ TEST_CASE("binary output is given in base64 when that is asked for") {
 
 TEST_CASE("an answer in base64 tells what else would end stderr") {
   Server server;
+  server.take_first_note();
   const auto notes = [&](const char* arguments) {
     const Json r = server.execute_with(parsed(arguments));
     CHECK(r["stderr"] == Json(""));

@@ -129,7 +129,9 @@ TEST_CASE("the instructions tell what is in force") {
   const std::string plain = told({});
   CHECK(has(plain, "/bin/sh"));
   CHECK(has(plain, "start_background_shell (at most 10 at a time)"));
-  for (const char* absent : {"pattern", "sandbox", "in a minute", "before it", "virtual env"})
+  // --sandbox off
+  CHECK(has(plain, "Nothing confines commands: they can do all that the user can."));
+  for (const char* absent : {"pattern", "in a sandbox", "in a minute", "before it", "virtual env"})
     CHECK(!has(plain, absent));
   CHECK(has(told({"--command-prefix", "uv run"}), "`uv run` before it"));
   CHECK(has(told({"--venv-path", place / "venv"}), place / "venv"));

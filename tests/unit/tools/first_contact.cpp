@@ -107,7 +107,8 @@ TEST_CASE("on a terminal the server says what it is, then serves; on a pipe it s
   ::close(leader);
   CHECK(r.exit_code == 0);
   CHECK(has(r.out, "\"id\":7"));
-  CHECK(lines_of(r.err).size() == 5);
+  CHECK(lines_of(r.err).size() == 6);  // the first says where commands are confined
+  CHECK(begins(r.err, "codeexec-mcp: commands "));
   for (const char* words : {"MCP server", "--client-config", " --write", "--run 'echo ", "--help"})
     CHECK(has(r.err, words));
   CHECK_FALSE(has(r.err, "\x1b"));

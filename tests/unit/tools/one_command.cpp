@@ -117,11 +117,11 @@ TEST_CASE("--check says what --run would do, with everything that is configured"
   place.directory("ro");
   place.directory("sub");
   place.file("unread");
-  const std::string config =
-      place.file("c.json", R"({"disable_rule":["dd"],"delete_guard":true,"blocked_commands":)"
-                           R"(["git push.*"],"allowed_commands":["[a-fh-z].*","git.*"],)"
-                           R"("read_only":[")" +
-                               (place / "ro") + R"("],"workspace":")" + place.path() + "\"}");
+  const std::string config = place.file(
+      "c.json", R"({"disable_rule":["dd"],"delete_guard":true,"blocked_commands":)"
+                R"(["git push.*"],"allowed_commands":["[a-fh-z].*","git.*"],)"
+                R"("read_only":[")" +
+                    (place / "ro") + R"("],"sandbox":"off","workspace":")" + place.path() + "\"}");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"true", ""},
       {"dd --version", ""},

@@ -523,7 +523,7 @@ const Row rows[] = {
     {"audit-file", {"<audit>"}, {}, ": > <audit>", records, "{"},
     {"audit-output",
      {"1k"},
-     {"--audit-file", "<audit>"},
+     {"--audit-file", "<audit>", "--sandbox", "off"},
      ": > <audit>; seq 1 5000",
      records,
      R"("stdout":"1\n2\n3\n)"},

@@ -94,6 +94,7 @@ TEST_CASE("a call may ask for less of the output, and not for more than is allow
 TEST_CASE("code and background commands show as much, and their files can be read") {
   const TempDir place;
   Server server(Strings{"--max-output-size", "2000", "--workspace", place.path()});
+  server.take_first_note();
   const Json code =
       server.use("execute_code", R"({"code":"```sh\nseq 1 3000\n```\n```sh\nseq 1 3001\n```\n"})");
   CHECK(code["blocks"] == Json(2));

@@ -140,8 +140,10 @@ TEST_CASE("places: where there is no engine") {
 }
 
 TEST_CASE("places: uses that mean nothing") {
+  const TempDir project;
   check_refused(run_program({"--execution-mode", "command", "--place-command", "true", "--sandbox",
-                             "best-effort", "--network", "allow"}),
+                             "best-effort", "--network", "allow"},
+                            project.path()),
                 "network: 'allow' needs allowed_domains");
   check_refused(run_program({"--places"}), "execution_mode local makes no places to list");
   check_refused(run_program({"--places-remove", "--execution-mode", "ssh", "--place-host", "x"}),
