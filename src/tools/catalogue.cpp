@@ -1,5 +1,6 @@
 // The tools as clients see them.
 
+#include "tools/options_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -142,6 +143,13 @@ std::string tool_value(std::string_view name, const Executor& executor,
              : ": for that there is start_background_shell";
 }
 
+SharedError no_such_tool(std::string_view name) {
+  NearestName nearest(name);
+  for (const ToolRow& row : tool_rows) nearest.consider(name_of(row));
+  return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %%",
+                    {in_quotes(name), nearest.suggestion()});
+}
+
 // The kinds of parameters.
 void set_kind(mcp::Parameter& parameter, std::string_view kind) {
   parameter.nullable = kind != "required"sv;
@@ -210,8 +218,7 @@ Expected<void> check_disabled(const ToolOptions& options) {
   for (const std::string& disabled : options.disabled_tools)
     if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
         std::end(tool_rows))
-      return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %",
-                        {in_quotes(disabled)});
+      return no_such_tool(disabled);
   return {};
 }
 
