@@ -56,6 +56,10 @@ void set_member(Json& object, const char* name, Json&& value);
   set_member(object, name, static_cast<unsigned long long>(value));
 }
 
+// The error of a text that a person wrote, with the line and the column in place of the byte, and
+// what to change where it is a usual mistake: comments, a comma too much, single quotes, YAML.
+SharedError json_file_error(std::string_view text, const Error& error);
+
 // The members by name; those with one name stay in their order.
 std::vector<const Json::Member*> json_sorted(const Json::Object& members);
 

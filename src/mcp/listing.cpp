@@ -71,21 +71,31 @@ void append_bound(std::string& out, const char* name, const std::optional<double
   if (bound) append_all(out, ",\"%\":%", {name, Json(*bound).dump()});
 }
 
-// The JSON Schema of one argument.
+// The beginning of a type's schema. Providers refuse objects without properties and arrays without
+// items.
+std::string beginning_of_schema(ParameterType type) {
+  return concat("\"type\":\"%\"%",
+                {type_name(type), type == ParameterType::object  ? ",\"properties\":{}"
+                                  : type == ParameterType::array ? ",\"items\":{}"
+                                                                 : ""});
+}
+
+// The JSON Schema of one argument, in the words that every provider of models takes: one type, and
+// no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where the
+// schema does not say so, and knows `greater_than`, which it does not name.
 std::string schema_of(const Parameter& parameter) {
-  std::string text = concat(parameter.nullable ? "{\"type\":[\"%\",\"null\"]" : "{\"type\":\"%\"",
-                            {type_name(parameter.type)});
-  append_optional(text, "description"sv, parameter.description);
+  std::string text = "{";
   if (parameter.items)
-    append_all(text, ",\"items\":{\"type\":\"%\"}", {type_name(*parameter.items)});
+    append_all(text, "\"type\":\"array\",\"items\":{%}", {beginning_of_schema(*parameter.items)});
+  else
+    text += beginning_of_schema(parameter.type);
+  append_optional(text, "description"sv, parameter.description);
   if (!parameter.choices.empty()) {
     Json choices = Json::array();
     for (const std::string& choice : parameter.choices) choices.push_back(choice);
-    if (parameter.nullable) choices.push_back(nullptr);
     append_all(text, ",\"enum\":%", {choices.dump()});
   }
   append_bound(text, "minimum", parameter.minimum);
-  append_bound(text, "exclusiveMinimum", parameter.greater_than);
   append_bound(text, "maximum", parameter.maximum);
   if (!parameter.default_value.is_null())
     append_all(text, ",\"default\":%", {parameter.default_value.dump()});
@@ -93,7 +103,8 @@ std::string schema_of(const Parameter& parameter) {
   return text;
 }
 
-// The JSON Schema of all arguments.
+// The JSON Schema of all arguments. It does not say that there are no others: some providers refuse
+// additionalProperties, and a call with an unknown argument gets an answer that names a known one.
 std::string schema_of(const std::vector<Parameter>& parameters) {
   std::string properties;
   Json required = Json::array();
@@ -103,14 +114,20 @@ std::string schema_of(const std::vector<Parameter>& parameters) {
     append_all(properties, ":%", {schema_of(parameter)});
     if (parameter.required) required.push_back(parameter.name);
   }
-  std::string text = "{\"type\":\"object\"";
-  if (!properties.empty()) append_all(text, ",\"properties\":{%}", {properties});
+  std::string text = concat("{\"type\":\"object\",\"properties\":{%}", {properties});
   if (required.size() > 0) append_all(text, ",\"required\":%", {required.dump()});
-  text += ",\"additionalProperties\":false}";
+  text += '}';
   return text;
 }
 
-// The hints for a user interface, as members of an object after a comma; empty: none.
+// A schema that a program has written is sent as it is, but for what every provider wants.
+std::string schema_of(Json schema) {
+  if (!schema.find("properties"sv)) schema.set("properties"sv, Json::object());
+  return schema.dump();
+}
+
+// The hints for a user interface, as members of an object after a comma; empty: none. The title
+// stands here alone, where clients of every revision look for it: models pay for each byte.
 std::string annotations_of(const Tool& tool) {
   std::string text;
   append_optional(text, "title"sv, tool.title);
@@ -133,10 +150,9 @@ std::string listing_of(const Tool& tool, bool tasks) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
   append_member(text, "name"sv, tool.name);
-  append_optional(text, "title"sv, tool.title);
   append_optional(text, "description"sv, tool.description);
   append_all(text, ",\"inputSchema\":%",
-             {raw_schema ? tool.input_schema.dump() : schema_of(tool.parameters)});
+             {raw_schema ? schema_of(tool.input_schema) : schema_of(tool.parameters)});
   if (!tool.output_schema.is_null())
     append_all(text, ",\"outputSchema\":%", {tool.output_schema.dump()});
   const std::string annotations = annotations_of(tool);

@@ -53,8 +53,10 @@ struct ToolResult {
 using ParameterType = Json::Kind;
 
 // One argument of a tool. The tool's input schema and the check of every call are both made from
-// it, so that they cannot disagree. The check accepts more than the schema says: a text that is
-// exactly a number or a boolean where one is wanted ("2.5", "true"), and the other name.
+// it. The schema has only what every provider of models takes: one type, enumerations of strings,
+// minimum and maximum. So the check accepts more than it says: null, a text that is exactly a
+// number or a boolean where one is wanted ("2.5", "true"), and the other name. It accepts less in
+// two places: the schema does not say `greater_than`, nor that unknown arguments are refused.
 struct Parameter {
   std::string name = {};
   std::string other_name = {};  // which models use, too; the schema does not have it
@@ -146,7 +148,8 @@ struct Tool {
   std::string description = {};
   // Checked before the handler is called; a call that breaks them is answered with the reason.
   std::vector<Parameter> parameters = {};
-  // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself.
+  // Instead of `parameters`: a JSON Schema of type object. The handler then checks by itself. It is
+  // sent as it is, with "properties":{} when it has none: some providers refuse it otherwise.
   Json input_schema = {};
   // A JSON Schema of type object for ToolResult::structured, or null for none. A result that is no
   // error and breaks its type, enum, const, required, properties, additionalProperties, items or

@@ -19,6 +19,28 @@ struct Argument {
   std::vector<std::string> words;
 };
 
+// A word where an option should be: what to write in its place.
+std::string meant_instead_of(std::string_view word) {
+  if (word.find('/') != std::string_view::npos || word == "."sv || word == ".."sv || word == "~"sv)
+    return "; a folder follows --workspace or --allowed-paths";
+  const std::string meant = meant_option(word);
+  return meant.empty() ? "; options begin with --, and a command follows --run: --run 'ls -la'"
+                       : meant;
+}
+
+// `before` is the option before it, or null.
+SharedError unknown_option(const Argument& argument, const Argument* before) {
+  std::string meant = meant_option(argument.name);
+  const bool of_command = before && (before->name == "--run" || before->name == "--check");
+  if (of_command)
+    append_all(meant, "% if it belongs to the command, quote that as one word: % 'ls --all'",
+               {meant.empty() ? ";" : " Or", before->name});
+  else if (meant.empty())
+    meant = "; --help-all lists all";
+  return make_error(ErrorCode::invalid_argument, "unknown option %%",
+                    {in_quotes(argument.name), meant});
+}
+
 // Every option takes the words up to the next option; --run and --check take the next word whatever
 // it is.
 Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
@@ -28,8 +50,8 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (word == "-h"sv) word = "--help"sv;
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
-        return make_error(ErrorCode::invalid_argument, "unexpected argument %; see --help",
-                          {in_quotes(word)});
+        return make_error(ErrorCode::invalid_argument, "unexpected argument %%",
+                          {in_quotes(word), meant_instead_of(word)});
       add_words(arguments.back().words, {word});
       continue;
     }
@@ -122,8 +144,11 @@ Expected<void> settle_mode(ServerConfig& config, const Options& given) {
     config.place_workspace =
         config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
   if (config.use == 0)
-    return invalid("command_line_execution_mode", mode,
-                   "'local', 'docker', 'ssh', 'slurm', 'kubernetes' or 'command'");
+    return make_error(ErrorCode::invalid_argument,
+                      "Invalid command_line_execution_mode: %. Must be 'local', 'docker', 'ssh', "
+                      "'slurm', 'kubernetes' or 'command'.%",
+                      {in_quotes(mode),
+                       meant_mode(mode, option_called("--execution-mode")->part(Option::detail))});
   if (for_user && config.use != Option::docker)
     return make_error(ErrorCode::invalid_argument,
                       "profile user-container has no execution_mode '%'", {mode});
@@ -211,8 +236,7 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
     }
     const Option* const option = option_called(argument.name);
     if (!option)
-      return make_error(ErrorCode::invalid_argument, "unknown option %; see --help",
-                        {in_quotes(argument.name)});
+      return unknown_option(argument, &argument == arguments->data() ? nullptr : &argument - 1);
     const Option::Target target = option->target(config);
     // Of a single value the second would silently win; lists add up.
     if (!target.is_list() && contains(given, option)) return given_twice(argument.name);

@@ -158,7 +158,9 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
   const std::string& action = (*reply)["action"sv].as_string();
   const std::string& text = (*reply)["content"sv]["answer"sv].as_string();
   if (action == "cancel") return no("the question was closed without an answer");
-  if (action == "decline" || text == "no") return;
+  // A client without a person at it declines by itself.
+  if (action == "decline") return no("the client declined, for its user or by itself");
+  if (text == "no") return;
   approval.for_session = text == "session";
   approval.allowed = action == "accept" && (text == "once" || approval.for_session);
   if (!approval.allowed) no("the client's answer was none of once, session and no");

@@ -135,11 +135,12 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
     more |= leave_the_rest(output.err, since.err, most);
     if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   }
+  const bool exactly = set.options.full_results;
   OutputChunk* const chunks[] = {&output.out, &output.err};
   for (int i = 0; i < 2; ++i) {
     OutputChunk& chunk = *chunks[i];
     std::string& text = chunk.text;
-    if (output.status.state == JobState::running) {
+    if (output.status.state == JobState::running && !exactly) {
       const std::size_t unfinished = unfinished_escape(text);
       text.resize(text.size() - unfinished);
       chunk.next -= unfinished;
@@ -150,7 +151,7 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
       text = std::string(last_lines(text, count_of(tail)));
       missed[i] += before - text.size();
     }
-    text = set.executor.redact(as_on_terminal(text));
+    text = set.executor.redact(exactly ? text : as_on_terminal(text));
     missed[i] += cut_output(text, most);
   }
   shorten({&output.out.text, &output.err.text}, room_for_texts(call.max_result_bytes()),

@@ -1,5 +1,6 @@
 // The tools as clients see them.
 
+#include "tools/options_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -28,51 +29,50 @@ constexpr ToolRow tool_rows[] = {
     {execute_command,
      "execute_command\tRun a command\truns\tRuns a shell command and returns its exit code, stdout "
      "and stderr. Blocks until it ends or its timeout passes (default {default}). Then everything "
-     "it started is killed, also what `&` or nohup left in the background{instead}. Standard input "
-     "is empty without stdin. Directory and variables of one command are gone in the next, unless "
-     "both have the same session_id: then `cd` and `export` carry on.\n"
+     "it started is killed, also what `&` or nohup left in the background{instead}. `cd` and "
+     "`export` carry on only to commands of the same session_id.\n"
      "command\trequired\tFor {shell}\n"
      "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
      "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name (1 to 64 of A-Z a-z 0-9 . _ -); without work_dir each command "
-     "of it starts where the last one ended.\n"
+     "session_id\ttext\tAny name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last "
+     "one ended.\n"
      "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
-     "background, without a timeout unless given; the answer has its shell_id.\n"
+     "background, without a timeout unless given.\n"
      "encoding\tutf-8|base64\tbase64: for binary output.\n"
      "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
      // write_background_shell calls it input.
-     "stdin|input\ttext\tIts standard input.\n"
+     "stdin|input\ttext\tDefault: empty.\n"
      "idle_timeout\tseconds\tSeconds of silence that end it."},
     {execute_code,
      "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
-     "Markdown with several fenced blocks is run block by block until one fails. A first line like "
+     "Markdown with fenced blocks is run block by block until one fails. A first line like "
      "`# filename: tools/report.py` names the file.\n"
-     "code\trequired\tThe code, or Markdown with fenced blocks.\n"
+     "code\trequired\n"
      "language\ttext\tOr markdown; default: guessed.\n"
-     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDefault: the workspace.\n"
+     "timeout\tseconds\n"
+     "work_dir|cwd\ttext\n"
      "max_output\tfrom 1\n"
      "idle_timeout\tseconds"},
     {start_background_shell,
      "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
      "on by itself, such as a server, and returns its shell_id at once.\n"
-     "command\trequired\tFor {shell}\n"
-     "work_dir|cwd\ttext\tDefault: the workspace.\n"
+     "command\trequired\tFor {shell_path}.\n"
+     "work_dir|cwd\ttext\n"
      "timeout\tseconds\tSeconds; default: none.\n"
-     "terminal\ttruth\tFor programs that need one: an editor, a debugger, a REPL.\n"
-     "rows\tfrom 1\tOf it; default: 24.\n"
+     "terminal\ttruth\tFor an editor, a debugger, a REPL.\n"
+     "rows\tfrom 1\tDefault: 24.\n"
      "cols\tfrom 1\tDefault: 80.\n"
      "idle_timeout\tseconds"},
     {get_background_shell_output,
      "get_background_shell_output\tRead a background command\treads\tReturns what a background "
      "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
-     "shell_id\trequired\tWhat start_background_shell gave.\n"
-     "since\ttext\tAn earlier answer's `next`.\n"
+     "shell_id\trequired\n"
+     "since\ttext\n"
      "tail\tfrom 0\tOnly so many last lines.\n"
-     "wait_for\ttext\tWait until a line after `since` matches this pattern (Python's syntax), or "
-     "the end; \"exit\": until the end.\n"
-     "timeout\tseconds\tSeconds to wait at most; default: 30.\n"
-     "screen\ttruth\tInstead of the output, what its terminal shows now; wait_for then looks at "
+     "wait_for\ttext\tUntil a line after `since` matches this pattern (Python's syntax), or it "
+     "ends; \"exit\": until it ends.\n"
+     "timeout\tseconds\tSeconds to wait; default: 30.\n"
+     "screen\ttruth\tWhat its terminal shows now, instead of the output; wait_for then looks at "
      "that, once there is more than `since`.\n"
      "max_output\tfrom 1",
      false},
@@ -85,10 +85,10 @@ constexpr ToolRow tool_rows[] = {
      "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
      "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
      "shell_id\trequired\n"
-     "input\ttext\tThe text, as it is.\n"
-     "keys\ttexts\tFor a terminal: enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x "
-     "and the like.\n"
-     "close_input\ttruth\tIt then reads the end of its input.\n"
+     "input\ttext\n"
+     "keys\ttexts\tFor a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x "
+     "and such.\n"
+     "close_input\ttruth\tIts input ends then.\n"
      "rows\tfrom 1\tAnother size for its terminal.\n"
      "cols\tfrom 1",
      false},
@@ -104,23 +104,23 @@ constexpr ToolRow tool_rows[] = {
     {read_file,
      "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
      "file_path\trequired\tAbsolute, or relative to the workspace.\n"
-     "offset\tfrom 0\tWhere to begin, counted from 0; default: 0.\n"
-     "count\tfrom 0\tHow many lines or bytes; default: as many as fit.\n"
-     "unit\tlines|bytes\tOf offset and count; default: lines.\n"
-     "encoding\tutf-8|base64\tbase64: for binary files."},
+     "offset\tfrom 0\tCounted from 0.\n"
+     "count\tfrom 0\tDefault: as many as fit.\n"
+     "unit\tlines|bytes\tDefault: lines.\n"
+     "encoding\tutf-8|base64"},
     {write_file,
      "write_file\tWrite a file\twrites\tWrites a whole file, and makes missing directories.\n"
-     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
-     "content\trequired\tAll that will be in the file.\n"
-     "encoding\tutf-8|base64\tOf content; default: utf-8."},
+     "file_path\trequired\n"
+     "content\trequired\n"
+     "encoding\tutf-8|base64"},
     {list_files,
      "list_files\tList a directory\treads\tLists what a directory holds.\n"
-     "path\ttext\tThe directory; default: the workspace.\n"
-     "depth\tfrom 1\tLevels of directories to go down; default: 1."},
+     "path\ttext\tDefault: the workspace.\n"
+     "depth\tfrom 1\tLevels to go down; default: 1."},
     {read_docstring,
      "read_docstring\tRead a docstring\treads\tReads the docstring of a Python function, class, "
-     "method (Class.method) or module from its source, without running it.\n"
-     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
+     "method (Class.method) or module, without running it.\n"
+     "file_path\trequired\n"
      "function_name\ttext\tDotted; empty: the module."}};
 
 std::string_view name_of(const ToolRow& row) {
@@ -135,6 +135,7 @@ std::string tool_value(std::string_view name, const Executor& executor,
   if (name == "default"sv) return count_of_seconds(settings.timeout);
   if (name == "most_seconds"sv) return seconds_text(settings.max_timeout);
   if (name == "most_bytes"sv) return concat({options.max_output});
+  if (name == "shell_path"sv) return to_utf8(settings.shell);
   if (name == "shell"sv)
     return concat({to_utf8(settings.shell), base_name(settings.shell) == "sh"
                                                 ? ", which may lack bash's [[, source and arrays."
@@ -146,6 +147,13 @@ std::string tool_value(std::string_view name, const Executor& executor,
   return is_disabled(options, "start_background_shell"sv)
              ? ""
              : ": for that there is start_background_shell";
+}
+
+SharedError no_such_tool(std::string_view name) {
+  NearestName nearest(name);
+  for (const ToolRow& row : tool_rows) nearest.consider(name_of(row));
+  return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %%",
+                    {in_quotes(name), nearest.suggestion()});
 }
 
 // The kinds of parameters.
@@ -195,8 +203,10 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
     tool.read_only = true;
   else
     tool.destructive = true;
-  if (effect == "writes"sv) tool.idempotent = true;
-  if (effect != "runs"sv) tool.open_world = false;
+  if (effect == "writes"sv) {
+    tool.idempotent = true;
+    tool.open_world = false;
+  }
   while (!text.empty()) {
     std::string_view row = take_part(text, '\n');
     std::string_view names = take_part(row, '\t');
@@ -214,8 +224,7 @@ Expected<void> check_disabled(const ToolOptions& options) {
   for (const std::string& disabled : options.disabled_tools)
     if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
         std::end(tool_rows))
-      return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %",
-                        {in_quotes(disabled)});
+      return no_such_tool(disabled);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -92,7 +93,8 @@ Expected<void> take_key(const std::string& path, const Json::Member& member, Ser
     return key == candidate.key() || (!other.empty() && key == other);
   });
   const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
-  if (!option) return make_error(ErrorCode::invalid_argument, "%: unknown key", {label});
+  if (!option)
+    return make_error(ErrorCode::invalid_argument, "%: unknown key%", {label, meant_key(key)});
   if (contains(seen, option))
     return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
                       {label, option->key()});
@@ -121,7 +123,9 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
   JsonLimits limits;
   limits.unique_names = true;
   auto object = Json::parse(*text, limits);
-  if (!object) return with_prefix("--config: %: ", {in_quotes(path)}, object.error());
+  if (!object)
+    return with_prefix("--config: %: ", {in_quotes(path)},
+                       json_file_error(*text, object.error()).error());
   if (!object->is_object())
     return make_error(ErrorCode::parse, "--config: %: not an object", {in_quotes(path)});
   Options seen;  // under whichever of their names

@@ -44,14 +44,11 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
     say(text, "For servers and long work use start_background_shell (at most % at a time)%",
         {options.jobs.max_running,
          has_tool("get_background_shell_output")
-             ? ", and get_background_shell_output with wait_for and since to follow it."
+             ? ", and get_background_shell_output with wait_for to follow it."
              : "."});
   const bool runs_commands =
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
-  if (runs_commands)
-    say(text,
-        "Some commands are refused before anything of them runs; the answer then says by which "
-        "rule.");
+  if (runs_commands) say(text, "Some commands are refused; the answer then says by which rule.");
   const PolicyOptions& policy = settings.policy;
   const std::string usual = policy.allow_usual ? usual_commands() : "";
   if (runs_commands && !policy.allowed.empty())

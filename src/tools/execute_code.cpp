@@ -148,7 +148,7 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   for (const std::string& file : sum.files()) files.push_back(shown_path(set, file));
   Result& all = sum.result();
   set.tell(all.notes);
-  show_as_on_terminal(all, &set.executor);
+  show_as_on_terminal(set.options, all, &set.executor);
   Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
   if (full || files.size() > 0) {
     set_member(object, "code_file", files.size() > 0 ? files[0] : Json());

@@ -24,7 +24,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// The keys of a result for a command that still runs: its output so far, and success true.
+// The keys of a result for a command that still runs: its output so far, success true, and no exit
+// code.
 Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::size_t room) {
   Result so_far = job.result;
   if (const auto read = set.jobs.read(job.id)) {
@@ -40,9 +41,8 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
     so_far.out_counts.file_bytes = output.out.file_bytes;
     so_far.err_counts.file_bytes = output.err.file_bytes;
   }
-  show_as_on_terminal(so_far, &set.executor);
+  show_as_on_terminal(set.options, so_far, &set.executor);
   fit_output(set.options, most, so_far);
-  so_far.outcome = Outcome::unknown;
   so_far.wall_time = job.duration;
   std::string note = concat("the command goes on in the background as %", {job.id});
   if (!is_disabled(set.options, "get_background_shell_output"sv))
@@ -51,11 +51,7 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
     note += "; kill_background_shell ends it";
   so_far.notes.push_back(note);
   set.tell(so_far.notes);
-  Json object = result_json(set.options, so_far, room);
-  set_member(object, "success", true);
-  set_member(object, "exit_code", Json());
-  set_member(object, "stderr", so_far.err);
-  set_member(object, "outcome", "running");
+  Json object = result_json(set.options, so_far, room, true);
   set_member(object, "shell_id", job.id);
   return object;
 }
@@ -122,7 +118,7 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
     const std::string closing = raw ? closing_message(run.result) : std::string();
     if (!closing.empty()) run.result.notes.push_back(closing);
     name_tool(set.options, run.result);
-    show_as_on_terminal(run.result, &set.executor);
+    show_as_on_terminal(set.options, run.result, &set.executor);
     fit_output(set.options, most, run.result);
     object = result_json(set.options, run.result, room);
   } else {

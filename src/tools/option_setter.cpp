@@ -12,6 +12,7 @@
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -62,14 +63,25 @@ SharedError not_given(std::string_view label, const char* what) {
   return make_error(ErrorCode::invalid_argument, "% %; leave it out for no limit", {label, what});
 }
 
+// Words that were likely meant to be one.
+std::string how_to_quote(std::string_view label, const std::vector<std::string>& words) {
+  constexpr std::size_t longest = 200;
+  const std::string all = joined(words, " "sv);
+  if (all.size() > longest || all.find('\'') != std::string::npos) return ": quote it as one word";
+  return concat(": quote it as one word: % '%'", {label, printable(all)});
+}
+
 // An empty list must not quietly mean "no restriction". An unset variable of a script leaves an
 // empty word, which must not mean "no limit" either.
 Expected<void> check_values(std::string_view label, const std::vector<std::string>& words,
-                            bool list) {
+                            const Option::Target& target) {
+  const bool list = target.is_list();
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
-    return make_error(ErrorCode::invalid_argument, "% needs exactly one value, and not %",
-                      {label, words.size()});
+    return make_error(
+        ErrorCode::invalid_argument, "% needs exactly one value, and not %%",
+        {label, words.size(),
+         words.size() > 1 && target.kind == Option::text ? how_to_quote(label, words) : ""});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes"sv);
@@ -147,7 +159,7 @@ Expected<void> set_json(std::string_view label, std::string_view word, Json& jso
   JsonLimits limits;
   limits.unique_names = true;
   auto value = Json::parse(word, limits);
-  if (!value) return with_prefix("%: ", {label}, value.error());
+  if (!value) return with_prefix("%: ", {label}, json_file_error(word, value.error()).error());
   if (!value->is_object())
     return make_error(ErrorCode::invalid_argument, "%: not a JSON object", {label});
   json = std::move(*value);
@@ -165,7 +177,8 @@ Expected<void> set_choice(std::string_view label, std::string word, const Option
     }
     if (!left.empty()) left.remove_prefix(1);
   }
-  return bad_value(label, word, concat("one of %", {target.detail}));
+  return bad_value(label, word,
+                   concat("one of %%", {target.detail, meant_choice(word, target.detail)}));
 }
 
 const char* set_word(const std::string& word, const Option::Target& target) {
@@ -217,7 +230,7 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
     if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value"sv);
     return {};
   }
-  if (auto ok = check_values(label, words, target.is_list()); !ok) return ok;
+  if (auto ok = check_values(label, words, target); !ok) return ok;
   if (target.kind == Option::json)
     return set_json(label, words[0], *static_cast<Json*>(target.place));
   if (target.kind == Option::choice) return set_choice(label, words[0], target);

@@ -192,6 +192,28 @@ const Option* find_option(FunctionRef<bool(const Option&)> passes);
 // "OPTION: 'VALUE' is not EXPECTED".
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
 
+// Finds the one of several names that another one was likely meant to be. Takes a time that does not
+// grow with what was given.
+class NearestName {
+ public:
+  explicit NearestName(std::string_view wanted);
+  void consider(std::string_view name);
+  // ": did you mean NAME?", with the prefix before the name; empty: none is near.
+  std::string suggestion(std::string_view prefix = {}) const;
+
+ private:
+  const std::string wanted_;
+  std::string found_ = {};
+  std::size_t penalty_ = std::size_t(-1);  // of the one that was found
+};
+
+// What to write in place of an unknown option, key of the configuration file, execution mode, or
+// word that is none of the choices: the end of a message, or nothing.
+std::string meant_option(std::string_view name);
+std::string meant_key(std::string_view key);
+std::string meant_mode(std::string_view mode, std::string_view modes);
+std::string meant_choice(std::string_view word, std::string_view choices);
+
 // Puts the words that follow an option on the command line, or stand in the configuration, where
 // they belong. `label` is how the user wrote the option. Errors: invalid_argument, which names it.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,

@@ -90,6 +90,35 @@ class LiveOutput {
   std::size_t unsent_ = 0;  // bytes at its end that were in no message
 };
 
+// What execute_command gives. A schema may have other members besides: those that come seldom, and
+// say what they are, are left out, as models pay for every byte.
+struct ResultField {
+  const char* name;
+  std::string_view type;
+  const char* description = "";
+  bool is_always_there = false;
+};
+constexpr bool always = true;
+constexpr ResultField result_fields[] = {
+    {"success", "boolean", "", always},
+    {"exit_code", "integer", "-N: signal N; -1: timed out, refused, not started; none: it runs."},
+    {"stdout", "string", "", always},
+    {"stderr", "string", "", always},
+    {"execution_time", "number", "", always},
+    {"command", "string", "", always},
+    {"work_dir", "string", "", always},
+    {"outcome", "string"},
+    {"timed_out", "boolean"},
+    {"signal", "integer"},
+    {"rule", "string"},
+    {"notes", "array"},
+    {"stdout_file", "string"},
+    {"stderr_file", "string"},
+    {"stdout_truncated", "boolean"},
+    {"stderr_truncated", "boolean"},
+    {"shell_id", "string"},
+};
+
 }  // namespace
 
 inline namespace inner {
@@ -122,35 +151,15 @@ std::string closing_message(const Result& result) {
 }
 
 Json execution_schema() {
-  // Name, type and description, if any; those up to the empty line are always there.
-  std::string_view rows =
-      "success\tboolean\tExit code 0, in time; or it still runs.\n"
-      "exit_code\tinteger\t-N: killed by signal N; -1: timed out, refused or not started; null: it "
-      "runs.\n"
-      "stdout\tstring\tWhat it printed, without the middle when too long.\n"
-      "stderr\tstring\tThe same, and why it did not run.\n"
-      "execution_time\tnumber\tSeconds.\n"
-      "command\tstring\tThe command, or its beginning.\n"
-      "work_dir\tstring\n"
-      "\n"
-      "outcome\tstring\tHow it ended; not told: exited.\n"
-      "timed_out\tboolean\n"
-      "stdout_bytes\tinteger\tBytes it wrote in all, when not here.\n"
-      "stderr_bytes\tinteger\nstdout_truncated\tboolean\nstderr_truncated\tboolean\n"sv;
   Json properties;
-  Json required;
-  bool always = true;
-  while (!rows.empty()) {
-    std::string_view row = take_part(rows, '\n');
-    const std::string_view name = take_part(row, '\t');
-    always = always && !name.empty();
-    if (name.empty()) continue;
-    const std::string_view type = take_part(row, '\t');
+  Json required = Json::array();
+  for (const ResultField& field : result_fields) {
     Json property;
-    set_member(property, "type", name == "exit_code"sv ? Json::array({type, "null"}) : Json(type));
-    if (!row.empty()) set_member(property, "description", row);
-    properties.set(name, std::move(property));
-    if (always) required.push_back(name);
+    set_member(property, "type", field.type);
+    if (field.type == "array"sv) set_member(property, "items", Json::object({{"type", "string"}}));
+    if (*field.description) set_member(property, "description", field.description);
+    properties.set(field.name, std::move(property));
+    if (field.is_always_there) required.push_back(field.name);
   }
   Json schema;
   set_member(schema, "type", "object");
@@ -213,17 +222,18 @@ void fit(Result& result, std::size_t room) {
           });
 }
 
-// Without `full`, keys with their usual values are left out.
-Json json_of(const Result& result, bool full) {
+// Without `full`, keys with their usual values are left out. With `is_running`, it is what is known
+// so far.
+Json json_of(const Result& result, bool full, bool is_running = false) {
   std::string err = result.err;
-  const std::string closing = closing_message(result);
+  const std::string closing = is_running ? std::string() : closing_message(result);
   if (!closing.empty() && !err.empty() && err.back() != '\n') err += '\n';
   err += closing;
 
   const auto seconds = static_cast<double>(result.wall_time.count()) / 1e6;
   Json object;
-  set_member(object, "success", result.succeeded());
-  set_member(object, "exit_code", json_exit_code(result));
+  set_member(object, "success", is_running || result.succeeded());
+  if (!is_running) set_member(object, "exit_code", json_exit_code(result));
   set_member(object, "stdout", result.out);
   set_member(object, "stderr", std::move(err));
   set_member(object, "execution_time", seconds);
@@ -232,7 +242,9 @@ Json json_of(const Result& result, bool full) {
   const bool timed_out = result.outcome == Outcome::timed_out;
   const OutputCounts& out = result.out_counts;
   const OutputCounts& err_counts = result.err_counts;
-  if (full || result.outcome != Outcome::exited)
+  if (is_running)
+    set_member(object, "outcome", "running");
+  else if (full || result.outcome != Outcome::exited)
     set_member(object, "outcome", name(result.outcome));
   if (full || timed_out) set_member(object, "timed_out", timed_out);
   if (full || out.dropped_bytes > 0 || out.invalid_bytes > 0)
@@ -276,14 +288,14 @@ void name_tool(const ToolOptions& options, Result& result) {
     if (note == left_behind) note += "; use start_background_shell";
 }
 
-Json result_json(const ToolOptions& options, Result& result, std::size_t room) {
+Json result_json(const ToolOptions& options, Result& result, std::size_t room, bool is_running) {
   if (!options.full_results) {
     result.command = echoed(options, result.command);
     result.work_dir = echoed(options, result.work_dir);
     result.sandbox.reset();
   }
   fit(result, room);
-  return json_of(result, options.full_results);
+  return json_of(result, options.full_results, is_running);
 }
 
 mcp::ToolResult failed(std::string_view message, std::string_view rule) {

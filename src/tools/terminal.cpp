@@ -140,7 +140,8 @@ std::string as_on_terminal(std::string_view text) {
   return shown;
 }
 
-void show_as_on_terminal(Result& result, const Executor* executor) {
+void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor) {
+  if (options.full_results) return;
   for (std::string* text : {&result.out, &result.err}) {
     if (shows_as_it_is(*text)) continue;
     *text = as_on_terminal(*text);

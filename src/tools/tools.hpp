@@ -53,10 +53,12 @@ struct ToolOptions {
   // when a command starts is the longest that it may take.
   std::chrono::milliseconds running_time = no_limit;
   std::vector<std::string> disabled_tools = {};  // names
-  // Results with all members of to_json(Result). Otherwise what a model learns nothing from is left
-  // out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the stream is
-  // there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a work_dir
-  // that is longer than 200 bytes stands the beginning. The first seven keys always come.
+  // Results for programs: with all members of to_json(Result), and output with every character that
+  // was printed. Otherwise output is as a terminal shows it, and what a model learns nothing from
+  // is left out: outcome "exited", a key that is false, stdout_bytes and stderr_bytes when the
+  // stream is there as it was, sandbox, blocks 1, no code_file, no files; and of a command or a
+  // work_dir that is longer than 200 bytes stands the beginning. The first seven keys always come,
+  // but for the exit code of a command that still runs.
   bool full_results = false;
 };
 

@@ -77,16 +77,19 @@ std::string as_on_terminal(std::string_view text);
 // Bytes of an escape sequence at the end of a text whose rest has not come yet.
 std::size_t unfinished_escape(std::string_view text);
 
-// Both streams as a terminal shows them. A secret may come together only by that, and is then
-// masked by the executor.
-void show_as_on_terminal(Result& result, const Executor* executor = nullptr);
+// Both streams as a terminal shows them, which is what a model can use. Full results are for
+// programs, and keep every character. A secret may come together only by this, and is then masked
+// by the executor.
+void show_as_on_terminal(const ToolOptions& options, Result& result,
+                         const Executor* executor = nullptr);
 
 // Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
 
 // A result as a model gets it: see ToolOptions::full_results. First cuts the texts of `result`, so
-// that they fit into `room` bytes of a reply.
-Json result_json(const ToolOptions& options, Result& result, std::size_t room);
+// that they fit into `room` bytes of a reply. With `is_running` it has no exit code.
+Json result_json(const ToolOptions& options, Result& result, std::size_t room,
+                 bool is_running = false);
 
 // A command, path or argument of the client, as a reply repeats it.
 std::string echoed(const ToolOptions& options, const std::string& text);

@@ -34,7 +34,7 @@ mcp::ToolResult execute_bash(const UserContainers& containers, const std::string
   };
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
-  show_as_on_terminal(*result);
+  show_as_on_terminal(usual, *result);
   fit_output(usual, usual.max_output, *result);
   return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }

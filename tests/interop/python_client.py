@@ -145,7 +145,7 @@ async def scenario(name, mode, version, place=Here()):
         tools = await client.tools()
         check([tool.name for tool in tools] == NAMES, "names", tools)
         for tool in tools:
-            check(tool.title and tool.description, "told", tool)
+            check(tool.annotations.title and tool.description, "told", tool)
             check(member(tool, "inputSchema", "input_schema")["type"] == "object", "told", tool)
             reads = tool.name.startswith(("get_", "list_", "read_"))
             hint = member(tool.annotations, "readOnlyHint", "read_only_hint")

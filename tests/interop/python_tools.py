@@ -352,7 +352,7 @@ class Tools:
         for seconds in (0.3, 1, 3, 10):
             answer = await self.execute(command, run_in_background_after=seconds)
             check(answer["outcome"] == "running" and answer["success"], "running", answer)
-            check(answer["exit_code"] is None, "no exit code", answer)
+            check("exit_code" not in answer, "no exit code", answer)
             check(len(answer["notes"]) == 1, "one note", answer)
             shell = answer["shell_id"]
             if answer["stdout"]:

@@ -2,14 +2,16 @@
 # The official MCP clients against the built server, with a real Python project and real work for
 # each tool, and the official conformance suite against the fixture server:
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/interop] sh tests/interop/run.sh [client...]
-# Clients: ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance, or all.
+# Clients: ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance providers
+# tokens, or all.
 # Their packages come from npm and PyPI in the versions written here, and go into OUT. `asked` is
 # Python's two, asked by the fixture server, which $CODEEXEC_MCP_FIXTURE names. `docker` is the
 # newest two with commands in containers, when CODEEXEC_TEST_DOCKER=1 says that $DOCKER_HOST is an
 # engine for that, `ssh` the same two with commands over ssh, on a server of their own
 # (helpers/sshd.sh), `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that
 # $SLURM_CONF is that of a Slurm for tests, and `kubernetes` in a pod, when
-# CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG say so of a Kubernetes.
+# CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG say so of a Kubernetes. `providers` holds the schemas of
+# all tools against the rules of those who read them, and `tokens` counts what they cost a model.
 # Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this machine,
 # "SKIPPED: ...".
 set -eu
@@ -20,7 +22,7 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance}
+clients=${*:-ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance providers tokens}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }
@@ -124,7 +126,7 @@ newer_node() {
 
 node_lacks=$project_lacks
 case $clients in
-  *ts_* | *docker* | *ssh*)
+  *ts_* | *docker* | *ssh* | *tokens*)
     if [ -n "$node_lacks" ]; then
       :
     elif ! command -v npm > "$OUT/probe.log"; then
@@ -163,8 +165,9 @@ python_client() { # NAME ENVIRONMENT PROGRAM
 
 for client in $clients; do
   case $client in
-    ts_*) ts_client "$client" "$client" ;;
+    ts_* | tokens) ts_client "$client" "$client" ;;
     python_*) python_client "$client" "$client" python_client ;;
+    providers) python_client providers python_providers providers ;;
     asked)
       # Questions to the person at the client, of the fixture of the build.
       if [ -n "${CODEEXEC_MCP_FIXTURE:-}" ]; then

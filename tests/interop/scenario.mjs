@@ -64,7 +64,7 @@ export async function scenario(name, expectedVersion, connect, place = here) {
     const tools = await client.tools();
     check(tools.map(({ name }) => name).join() === names.join(), 'names', tools);
     for (const tool of tools) {
-      check(tool.title && tool.description && tool.inputSchema.type === 'object', 'told', tool);
+      check(tool.annotations.title && tool.description && tool.inputSchema.type === 'object', 'told', tool);
       const reads = /^(get|list|read)_/.test(tool.name);
       check((tool.annotations.readOnlyHint ?? false) === reads, 'whether it only reads', tool);
     }

@@ -52,6 +52,7 @@ std::vector<Parameter> every_parameter() {
   all.push_back(parameter("names", ParameterType::array));
   all.back().items = ParameterType::string;
   all.push_back(parameter("extra", ParameterType::object));
+  all.push_back(parameter("rest", ParameterType::array));
   return all;
 }
 
@@ -75,16 +76,17 @@ TEST_CASE("the input schema is made from the parameters") {
   CHECK(list["result"]["tools"][2].dump() ==
         parsed(R"({"name":"checked","inputSchema":{"type":"object","properties":{
           "command":{"type":"string","description":"What to run"},
-          "timeout":{"type":"number","exclusiveMinimum":0,"maximum":3600},
+          "timeout":{"type":"number","maximum":3600},
           "count":{"type":"integer","minimum":1,"default":10},
-          "mode":{"type":["string","null"],"enum":["fast","slow",null]},
+          "mode":{"type":"string","enum":["fast","slow"]},
           "flag":{"type":"boolean"},
           "names":{"type":"array","items":{"type":"string"}},
-          "extra":{"type":"object"}},
-          "required":["command"],"additionalProperties":false}})")
+          "extra":{"type":"object","properties":{}},
+          "rest":{"type":"array","items":{}}},
+          "required":["command"]}})")
             .dump());
   CHECK(list["result"]["tools"][1]["inputSchema"] ==
-        parsed(R"({"type":"object","additionalProperties":false})"));
+        parsed(R"({"type":"object","properties":{}})"));
 }
 
 TEST_CASE("wrong arguments give an error result that names them and the ones allowed") {
@@ -185,11 +187,16 @@ TEST_CASE("with a schema of its own the tool checks its arguments, except for br
   Tool raw =
       tool("raw", [](const Call& call) { return ToolResult::text(call.arguments().dump()); });
   raw.input_schema = parsed(R"({"type":"object","oneOf":[{"required":["a"]}],"$defs":{}})");
-  Talk talk({raw});
+  Tool whole = raw;
+  whole.name = "whole";
+  whole.input_schema = parsed(R"({"type":"object","properties":{"a":{"type":["string","null"]}}})");
+  Talk talk({raw, whole});
   talk.initialize();
-  CHECK(talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})")["result"]["tools"][2]
-                                                                     ["inputSchema"] ==
-        raw.input_schema);
+  const Json list = talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})");
+  // Sent as it is, but for what providers want of every object.
+  CHECK(list["result"]["tools"][2]["inputSchema"].dump() ==
+        R"({"type":"object","oneOf":[{"required":["a"]}],"$defs":{},"properties":{}})");
+  CHECK(list["result"]["tools"][3]["inputSchema"] == whole.input_schema);
   CHECK(text_of(talk.call("raw", R"({"b":[1,"x"]})")) == R"({"b":[1,"x"]})");
   CHECK(text_of(talk.ask(R"({"jsonrpc":"2.0","id":1,"method":"tools/call",)"
                          R"("params":{"name":"raw"}})")) == "{}");
@@ -271,9 +278,9 @@ TEST_CASE("tools are listed in their order with titles, hints and schemas") {
   REQUIRE(tools.size() == 4);
   CHECK(tools[0]["name"] == Json("echo"));
   CHECK(tools[1]["name"] == Json("hold"));
-  CHECK(tools[2] == parsed(R"({"name":"zz","title":"The Z",
+  CHECK(tools[2] == parsed(R"({"name":"zz",
       "description":"Does\n\"z\" \ud83d\ude00",
-      "inputSchema":{"type":"object","additionalProperties":false},
+      "inputSchema":{"type":"object","properties":{}},
       "outputSchema":{"type":"object","properties":{"a":{"type":"integer"}}},
       "annotations":{"title":"The Z","readOnlyHint":true,"destructiveHint":false,
                      "idempotentHint":true,"openWorldHint":false}})"));

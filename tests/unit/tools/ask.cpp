@@ -133,7 +133,7 @@ TEST_CASE("ask: answers that are none do not let a command run") {
   const TempDir place;
   Asking client({"--workspace", place.path(), "--ask-commands", "touch .*"});
   const std::pair<const char*, const char*> answers[] = {
-      {R"({"action":"decline"})", "A person was asked and did not allow it"},
+      {R"({"action":"decline"})", "the client declined, for its user or by itself"},
       {R"({"action":"cancel"})", "the question was closed without an answer"},
       {R"({"action":"accept"})", ""},
       {R"({"action":"accept","content":{}})", ""},

@@ -1,0 +1,224 @@
+// The name that was meant by one that nobody knows.
+//
+//   wanted            known           why
+//   alowed_paths      allowed-paths   few letters differ, apart from case, _ and -
+//   image             docker-image    it has the same word
+//   allow-paths       allowed-paths   each of its words begins one of the other
+//
+// Names are short: what is longer than they are is near to nothing. So a comparison takes a bounded
+// time, whatever was given.
+
+#include "tools/options_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t longest_near = 48;
+
+// In one spelling: small letters, `-` for `_`, and none of them before.
+std::string near_spelling(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of("-_"), name.size()));
+  std::string plain = in_lower_case(name.substr(0, longest_near + 1));
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  return plain;
+}
+
+// How many letters are left out, added, changed or swapped with their neighbour. Both texts are at
+// most `longest_near`.
+std::size_t distance_of(std::string_view a, std::string_view b) {
+  std::size_t rows[3][longest_near + 1] = {};  // of the beginnings of a; the last three of them
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    std::size_t* const row = rows[i % 3];
+    const std::size_t* const before = rows[(i + 2) % 3];
+    const std::size_t* const twice_before = rows[(i + 1) % 3];
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        row[j] = i + j;
+        continue;
+      }
+      const bool same = a[i - 1] == b[j - 1];
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], twice_before[j - 2] + 1);
+    }
+  }
+  return rows[a.size() % 3][b.size()];
+}
+
+// True if a word begins another one, with one letter wrong in a longer word.
+bool begins_word(std::string_view word, std::string_view other) {
+  constexpr std::size_t shortest = 3;
+  if (word.size() < shortest) return false;
+  if (starts_with(other, word)) return true;
+  return word.size() > shortest && other.size() >= word.size() &&
+         distance_of(word, other.substr(0, word.size() + 1)) <= 1;
+}
+
+// How many words of a name begin a word of the other.
+std::size_t common_words(std::string_view name, std::string_view other) {
+  std::size_t count = 0;
+  while (!name.empty()) {
+    const std::string_view word = take_part(name, '-');
+    bool found = false;
+    for (std::string_view rest = other; !rest.empty() && !found;)
+      found = begins_word(word, take_part(rest, '-'));
+    count += found ? 1 : 0;
+  }
+  return count;
+}
+
+// What other programs call something else, or what is no option here.
+struct Remedy {
+  std::string_view word;  // in the spelling of near_spelling()
+  const char* advice;
+};
+constexpr Remedy option_remedies[] = {
+    {"c", "use --run COMMAND, or --config FILE"},
+    {"v", "use --version"},
+    {"cwd", "use --workspace DIR"},
+    {"cd", "use --workspace DIR"},
+    {"dir", "use --workspace DIR, or --allowed-paths DIR..."},
+    {"directory", "use --workspace DIR, or --allowed-paths DIR..."},
+    {"root", "use --allowed-paths DIR..."},
+    {"roots", "use --allowed-paths DIR..."},
+    {"project", "use --workspace DIR, or --allowed-paths DIR..."},
+    {"pwd", "use --workspace DIR"},
+    {"workdir", "use --workspace DIR"},
+    {"working-dir", "use --workspace DIR"},
+    {"work-dir", "use --workspace DIR"},
+    {"working-directory", "use --workspace DIR"},
+    {"env", "use --set-env NAME=VALUE, or --keep-env NAME"},
+    {"e", "use --set-env NAME=VALUE"},
+    {"command", "use --run COMMAND, or --allowed-commands PATTERN..."},
+    {"exec", "use --run COMMAND"},
+    {"execute", "use --run COMMAND"},
+    {"mode", "use --execution-mode MODE, or --policy MODE"},
+    {"docker", "use --execution-mode docker"},
+    {"podman", "use --execution-mode docker --docker-program podman"},
+    {"container", "use --execution-mode docker"},
+    {"ssh", "use --execution-mode ssh --place-host HOST"},
+    {"host", "use --execution-mode ssh --place-host HOST"},
+    {"kubernetes", "use --execution-mode kubernetes"},
+    {"slurm", "use --execution-mode slurm"},
+    {"image", "use --docker-image IMAGE, or --kubernetes-image NAME"},
+    {"volume", "use --docker-mount SRC[:DST]"},
+    {"memory", "use --limit-memory SIZE, or --docker-memory-limit SIZE"},
+    {"no-sandbox", "use --sandbox off"},
+    {"no-network", "use --network none"},
+    {"offline", "use --network none"},
+    {"strict", "use --sandbox strict, or --policy strict"},
+    {"whitelist", "use --allowed-commands PATTERN..."},
+    {"allowlist", "use --allowed-commands PATTERN..."},
+    {"allow", "use --allowed-commands PATTERN..., or --allowed-paths DIR..."},
+    {"blacklist", "use --blocked-commands PATTERN..."},
+    {"denylist", "use --blocked-commands PATTERN..."},
+    {"deny", "use --blocked-commands PATTERN..."},
+    {"ask", "use --ask-commands PATTERN..., or --ask-rule NAME..."},
+    {"domains", "use --allow-domains NAME..., or --list-domains"},
+    {"background", "use --run-in-background-after SECONDS"},
+    {"approve", "use --ask-commands PATTERN..."},
+    {"install", "use --client-config NAME --write"},
+    {"init", "use --client-config NAME --write"},
+    {"setup", "use --client-config NAME --write"},
+    {"log", "use --audit-file FILE"},
+    {"log-file", "use --audit-file FILE"},
+    {"debug", "use --doctor"},
+    {"verbose", "use --doctor"},
+    {"port", "a client starts the server, and speaks to it on standard input"},
+    {"transport", "a client starts the server, and speaks to it on standard input"},
+    {"stdio", "a client starts the server, and speaks to it on standard input"},
+    {"serve", "without --run and the like it serves"},
+    {"server", "without --run and the like it serves"},
+    {"start", "without --run and the like it serves"},
+};
+constexpr Remedy mode_remedies[] = {
+    {"podman", "--execution-mode docker --docker-program podman"},
+    {"nerdctl", "--execution-mode docker --docker-program nerdctl"},
+    {"container", "--execution-mode docker"},
+    {"containers", "--execution-mode docker"},
+    {"k8s", "--execution-mode kubernetes"},
+    {"pod", "--execution-mode kubernetes"},
+    {"remote", "--execution-mode ssh --place-host HOST"},
+    {"host", "--execution-mode local"},
+    {"none", "--execution-mode local"},
+    {"sandbox", "--execution-mode local --sandbox strict"},
+    {"srt", "--execution-mode local --sandbox strict"},
+};
+
+}  // namespace
+
+inline namespace inner {
+
+NearestName::NearestName(std::string_view wanted) : wanted_(near_spelling(wanted)) {}
+
+void NearestName::consider(std::string_view name) {
+  const std::string other = near_spelling(name);
+  if (wanted_.empty() || wanted_.size() > longest_near || other.size() > longest_near) return;
+  const std::size_t distance = distance_of(wanted_, other);
+  std::size_t penalty = distance;
+  if (distance > std::max<std::size_t>(wanted_.size() / 4, wanted_.size() > 2 ? 1 : 0)) {
+    const std::size_t words = common_words(wanted_, other);
+    if (words == 0) return;
+    penalty += longest_near * (longest_near - words);
+  }
+  if (penalty >= penalty_) return;
+  penalty_ = penalty;
+  found_ = name;
+}
+
+std::string NearestName::suggestion(std::string_view prefix) const {
+  return found_.empty() ? std::string() : concat(": did you mean %%?", {prefix, found_});
+}
+
+std::string meant_option(std::string_view name) {
+  for (const Remedy& remedy : option_remedies)
+    if (near_spelling(name) == remedy.word) return concat(": %", {remedy.advice});
+  NearestName nearest(name);
+  for (const Option* option = Option::table; option != Option::end(); ++option)
+    nearest.consider(option->part(Option::name));
+  for (const Special& special : specials) nearest.consider(Option::part(special.row, Option::name));
+  return nearest.suggestion("--"sv);
+}
+
+std::string meant_key(std::string_view key) {
+  const std::string plain = near_spelling(key);
+  for (const Special& special : specials)
+    if (Option::part(special.row, Option::name) == plain)
+      return ": it is an option of the command line only";
+  NearestName nearest(key);
+  for (const Option* option = Option::table; option != Option::end(); ++option)
+    nearest.consider(option->part(Option::name));
+  std::string suggestion = nearest.suggestion();
+  std::replace(suggestion.begin(), suggestion.end(), '-', '_');
+  return suggestion;
+}
+
+std::string meant_mode(std::string_view mode, std::string_view modes) {
+  for (const Remedy& remedy : mode_remedies)
+    if (near_spelling(mode) == remedy.word)
+      return concat(" For %, use %.", {remedy.word, remedy.advice});
+  const std::string meant = meant_choice(mode, modes);
+  return meant.empty() ? meant : concat(" D%", {std::string_view(meant).substr(3)});
+}
+
+std::string meant_choice(std::string_view word, std::string_view choices) {
+  constexpr std::string_view denials = "off none no false disable disabled";
+  NearestName nearest(word);
+  for (std::string_view rest = choices; !rest.empty();) {
+    const std::string_view choice = trim_blanks(take_part(rest, ','));
+    if ((choice == "off"sv || choice == "none"sv) && has_entry(denials, word))
+      return concat("; write %", {choice});
+    nearest.consider(choice);
+  }
+  return nearest.suggestion();
+}
+
+}  // namespace inner
+
+}  // namespace v0_1
+}  // namespace codeexec
