@@ -7,6 +7,7 @@ PROGRAM.py is the part of docs/clients.md; for massgen, SERVER prints its entry.
 """
 
 import asyncio
+import importlib.util
 import json
 import os
 import subprocess
@@ -68,14 +69,15 @@ def load_page():
 
 
 def massgen_entries():
-    """What the server prints for MassGen, and MassGen's package without all that it would import."""
-    import importlib.util
-
+    """What the server prints for MassGen. Of MassGen's package the client alone is loaded, and not
+    what the packages around it import for all its models."""
+    package = os.path.dirname(importlib.util.find_spec("massgen").origin)
+    for name in ("", ".utils", ".mcp_tools"):
+        module = types.ModuleType("massgen" + name)
+        module.__path__ = [os.path.join(package, name[1:])]
+        sys.modules[module.__name__] = module
     import yaml
 
-    package = types.ModuleType("massgen")
-    package.__path__ = list(importlib.util.find_spec("massgen").submodule_search_locations)
-    sys.modules["massgen"] = package
     printed = subprocess.run([SERVER, "--client-config", "massgen"], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
     return yaml.safe_load(printed)["mcp_servers"]

@@ -110,7 +110,7 @@ def page_snippet(section):
 
 def python_program(client, run, text):
     """Run where the server is found by its name, as the page has it."""
-    program = run.file(f"{client.name}.py", text)
+    program = run.file("agent.py", text)
     return [run.python(client.environment), program], {
         "OPENAI_BASE_URL": run.url + "/v1", "OPENAI_API_KEY": "none",
         "OPENAI_AGENTS_DISABLE_TRACING": "1", "PYTHONDONTWRITEBYTECODE": "1",
