@@ -66,8 +66,8 @@ def codex(run):
     provider = (f'model_providers.mock={{name="mock",base_url="{run.url}/v1",env_key="MOCK_KEY",'
                 'wire_api="responses",supports_websockets=false}')
     return [run.npm("codex"), "exec", "-c", "model_provider=mock", "-c", "model=gpt-5",
-            "-c", provider, "-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false",
-            PROMPT], {"MOCK_KEY": "none"}
+            "-c", provider, "-c", "check_for_update_on_startup=false",
+            "-c", "analytics.enabled=false", PROMPT], {"MOCK_KEY": "none"}
 
 
 def gemini(run):
@@ -149,7 +149,9 @@ ALL = [
     Client("codex", "Codex", "@openai/codex", codex,
            own_shell=("exec_command", "write_stdin", "shell", "shell_command", "local_shell")),
     Client("gemini", "Gemini CLI", "@google/gemini-cli", gemini, approval=("--skip-trust",),
-           own_shell=("run_shell_command",), own_shell_option=("--yolo",)),
+           own_shell=("run_shell_command",), own_shell_option=("--yolo",),
+           # It takes this one for its own of that name, which needs a person.
+           hidden={"write_file"}),
     Client("qwen", "Qwen Code", "@qwen-code/qwen-code", qwen,
            own_shell=("run_shell_command",), own_shell_option=("--yolo",)),
     Client("opencode", "opencode", "opencode-ai", opencode, own_shell=("bash",)),

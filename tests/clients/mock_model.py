@@ -152,8 +152,10 @@ class Chat:
 
     @staticmethod
     def results(body):
+        # smolagents gives a result as a text of its user.
         return [message.get("content") for message in body.get("messages", [])
-                if message.get("role") in ("tool", "tool-response")]
+                if message.get("role") == "tool" or (message.get("role") == "user" and
+                text_of(message.get("content")).startswith("Observation:"))]
 
     @staticmethod
     def answer(body, number, call, text):
