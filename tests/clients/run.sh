@@ -1,23 +1,21 @@
 #!/bin/sh
 # Real client programs against the built server, with a model that is none (mock_model.py):
 #   [CODEEXEC_MCP=build/codeexec-mcp] [OUT=build/clients] sh tests/clients/run.sh \
-#     [--quick] [--newest] [--table] [client...]
+#     [--quick] [--newest] [client...]
 # Clients: claude-code codex gemini qwen opencode openai-agents pydantic-ai langchain smolagents
 # fastmcp massgen, or all, or with --quick those that take few packages and little time. Their
 # packages come from npm and PyPI and go into OUT, in the versions written here, or with --newest in
-# those that are newest today. --table tries what each client does with what a server sends, and
-# prints the table of docs/clients.md instead.
+# those that are newest today.
 # Each step prints "ok: ...", "FAILED: ..." or, when a client cannot be had here, "SKIPPED: ...".
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)
 OUT=${OUT:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/clients}
 CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
-newest=no table= clients= quick=no
+newest=no clients= quick=no
 for word; do
   case $word in
     --newest) newest=yes ;;
-    --table) table=--table ;;
     --quick) quick=yes ;;
     -*) echo "FAILED: tests/clients/run.sh has no option $word" && exit 2 ;;
     *) clients="$clients $word" ;;
@@ -118,9 +116,9 @@ drive() {
   PYTHONDONTWRITEBYTECODE=1 python3 "$here/drive.py" --packages "$OUT" --work "$OUT/work" "$@" ||
     status=1
 }
-[ -z "$ready" ] || drive $table $ready
+[ -z "$ready" ] || drive $ready
 # That the steps can fail is seen with one of them.
 case " $ready " in
-  *" claude-code "*) [ -n "$table" ] || drive --broken claude-code ;;
+  *" claude-code "*) drive --broken claude-code ;;
 esac
 exit $status
