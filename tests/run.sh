@@ -9,6 +9,9 @@
 #                  containers, too
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
+#   --clients      real client programs (Claude Code, Codex ...) with a model that is none, all of
+#                  them, in the versions of tests/clients: two gigabytes of packages. --all has the
+#                  half that is quick
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
 #                  its own for them (tests/helpers/engine.sh), and ends it. Without it they run when
 #                  you set CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with their images
@@ -47,7 +50,7 @@ CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 interop=maybe docker=no clusters=no kubernetes=no sanitizers=no compilers=no fuzz=no
-portability=no soak=no release=no
+portability=no soak=no release=no clients=no
 install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -60,6 +63,7 @@ usage_error() {
 everything() {
   interop=yes docker=yes clusters=yes sanitizers=yes compilers=yes portability=yes counted=yes
   release=yes
+  [ $clients != no ] || clients=quick
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
 }
@@ -114,6 +118,7 @@ for option; do
     --release) release=yes ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
+    --clients) clients=all ;;
     --docker) docker=yes ;;
     --clusters) clusters=yes ;;
     --kubernetes) clusters=yes kubernetes=yes ;;
@@ -129,6 +134,7 @@ done
 [ "$previous" != --only ] || add_sections ""
 if [ -n "$only" ]; then
   interop=no sanitizers=no compilers=no fuzz=no portability=no soak=no release=no
+  clients=no
 fi
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
@@ -252,6 +258,10 @@ find_missing() {
   fi
   if [ $release = yes ]; then
     want qemu-user-static has qemu-aarch64-static
+    want nodejs has node
+    want npm has npm
+  fi
+  if [ $clients != no ]; then
     want nodejs has node
     want npm has npm
   fi
@@ -518,6 +528,7 @@ wait_for_builder() {
 clean_up() {
   [ -z "$builder" ] || kill -TERM "-$builder" || true
   [ -z "$soaker" ] || kill -TERM "$soaker" || true
+  [ -z "$client_driver" ] || kill -TERM "$client_driver" || true
   stop_engine
   stop_slurm
   stop_kubernetes
@@ -653,6 +664,23 @@ finish_soak() {
   told soak $status
 }
 
+# Clients wait for their packages, their own start and each other, so they run beside others, too.
+client_driver=
+start_clients() {
+  echo "== clients: real client programs, in the background"
+  chosen_clients=
+  [ $clients = all ] || chosen_clients=--quick
+  CODEEXEC_MCP=$build/codeexec-mcp OUT=$build/clients sh "$root/tests/clients/run.sh" \
+    $chosen_clients > "$build/clients.log" 2>&1 &
+  client_driver=$!
+}
+finish_clients() {
+  status=0
+  wait "$client_driver" || status=$?
+  client_driver=
+  told clients $status
+}
+
 # Where nothing is changed between two runs, the unit tests are compiled in batches.
 batches="-DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=8"
 
@@ -710,6 +738,7 @@ batch=1
 leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=$batch \
   -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
 [ $soak = no ] || start_soak
+[ $clients = no ] || start_clients
 [ $interop = no ] || run_interop
 [ -n "$only" ] || run_report
 [ $compilers = no ] || run_checkers
@@ -718,6 +747,7 @@ wait_for_builder
 [ $portability = no ] || run_portability
 [ $release = no ] || run_release
 [ $soak = no ] || finish_soak
+[ $clients = no ] || finish_clients
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1

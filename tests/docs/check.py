@@ -463,10 +463,14 @@ def check_configuration(block):
     elif block.kind == "python":
         calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)
                  and {"command", "args"} <= {k.arg for k in node.keywords}]
-        for call in calls:
-            value = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+        values = [{k.arg: ast.literal_eval(k.value) for k in call.keywords} for call in calls]
+        # Or it gives both in a dictionary.
+        values += [ast.literal_eval(node) for node in ast.walk(ast.parse(text))
+                   if isinstance(node, ast.Dict) and {"command", "args"} <=
+                   {k.value for k in node.keys if isinstance(k, ast.Constant)}]
+        for value in values:
             accepts(block.where, [value["command"]] + value["args"])
-        report(f"{block.where}: the Python starts a server", "" if calls else "no call")
+        report(f"{block.where}: the Python starts a server", "" if values else "no call")
     elif block.kind == "cmake":
         versions = re.findall(r"(?:codeexec |GIT_TAG v)(\d+[\d.]*)", block.text)
         wrong = [v for v in versions if not (VERSION + ".").startswith(v + ".")]

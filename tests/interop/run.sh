@@ -38,16 +38,7 @@ finished() {
   [ "$2" -le 1 ] || echo "FAILED: $1 ended with status $2"
 }
 
-# An environment per SDK, made anew when its requirements change.
-python_environment() { # NAME REQUIREMENTS
-  stamp=$OUT/$1/requirements.txt
-  cmp -s "$2" "$stamp" && return 0
-  rm -rf "${OUT:?}/$1"
-  python3 -m venv "$OUT/$1" > "$OUT/$1.log" 2>&1 || return 1
-  "$OUT/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2" \
-    >> "$OUT/$1.log" 2>&1 || return 1
-  cp "$2" "$stamp"
-}
+. "$here/../helpers/packages.sh"
 node_packages() {
   cmp -s "$here/package.json" "$OUT/node/installed.json" || {
     rm -rf "$OUT/node"
@@ -113,17 +104,6 @@ with socket.socket() as any:
   done
 }
 
-# Node.js as the system has it, or a newer one from npm beside it: the SDK's version 2 needs 20.
-node_major() { node -p 'process.versions.node.split(".")[0]' 2> "$OUT/probe.log" || echo 0; }
-newer_node() {
-  newer=$OUT/newer-node/node_modules/.bin
-  [ -x "$newer/node" ] ||
-    npm install --prefix "$OUT/newer-node" --no-package-lock --no-audit --no-fund node@22.23.3 \
-      > "$OUT/newer-node.log" 2>&1 || return 1
-  PATH=$newer:$PATH
-  [ "$(node_major)" -ge 20 ]
-}
-
 node_lacks=$project_lacks
 case $clients in
   *ts_* | *docker* | *ssh* | *tokens*)
@@ -131,7 +111,7 @@ case $clients in
       :
     elif ! command -v npm > "$OUT/probe.log"; then
       node_lacks="npm is not installed"
-    elif [ "$(node_major)" -lt 20 ] && ! newer_node; then
+    elif [ "$(node_major)" -lt 20 ] && ! newer_node 20; then
       node_lacks="Node.js is older than 20, and npm could not get a newer one: $OUT/newer-node.log"
     elif ! node_packages; then
       node_lacks="npm could not install the clients: $OUT/node.log"
