@@ -92,12 +92,16 @@ Expected<void> take_special(const Argument& argument, const Special& special,
   return set_option(argument.name, argument.words, {Option::text, &target});
 }
 
+// Options for the person who sets a client up, and not for the server.
+constexpr std::string_view client_options[] = {"--client-config", "--write", "--only-shell",
+                                               "--remove"};
+
 // Collects the words that a client is to start the server with. It starts it in a folder of its own
 // choice, so a file's relative path becomes an absolute one, unless it begins with a variable or
 // `~`, or cannot be resolved. Returns the option that excludes --client-config, or null.
 const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<std::string>& kept) {
   for (const Argument& argument : arguments) {
-    if (argument.name == "--client-config" || argument.name == "--write") continue;
+    if (is_one_of(argument.name, client_options)) continue;
     std::string_view value = "FILE";
     if (argument.name != "--config") {
       const Option* const option = option_called(argument.name);
@@ -209,6 +213,10 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
       !invocation.explain)
     return wrong("--json is for --places, --places-remove, --replay, --help-all and --explain");
   if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
+  if (invocation.remove && !invocation.client_config)
+    return wrong("--remove is for --client-config");
+  if (invocation.only_shell && (!invocation.write || invocation.remove))
+    return wrong("--only-shell is for --client-config NAME --write");
   if (invocation.check && config.use == Option::users)
     return wrong("--check has no policy to ask with --profile");
   return {};
@@ -248,10 +256,14 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   }
   if (auto ok = settle_mode(config, given); !ok) return ok.failure();
   if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
+  invocation.given = given;
   if (invocation.client_config) {
     if (const Argument* const other = keep_words(*arguments, invocation.words))
       return make_error(ErrorCode::invalid_argument, "--client-config and % exclude each other",
                         {other->name});
+    if (invocation.remove && !invocation.words.empty())
+      return make_error(ErrorCode::invalid_argument, "--remove and % exclude each other",
+                        {invocation.words[0]});
   }
   return invocation;
 }

@@ -3,6 +3,7 @@
 // For a container a probe runs in it, and its output is compared with the options: an engine may
 // ignore bounds without an error.
 
+#include "tools/client_files_internal.hpp"
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -200,6 +201,7 @@ DoctorReport examine_place(const CommandPlace& place) {
                                                : ""});
   for (const std::string& feature : sandbox.enforced) report.add(feature, true);
   for (const std::string& gap : sandbox.missing) report.add(gap, false);
+  add_clients(report);
   return report;
 }
 

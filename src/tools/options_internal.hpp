@@ -249,6 +249,10 @@ struct Invocation {
   std::optional<std::string> check = {};
   std::optional<std::string> client_config = {};
   std::optional<std::string> write = {};  // empty: the client's usual file
+  bool only_shell = false;
+  bool remove = false;
+  // Options of the table that the command line or the configuration file has.
+  Options given = {};
   // Of the command line, as a client is to give them: without these two options, and with files as
   // absolute paths.
   std::vector<std::string> words = {};
@@ -274,11 +278,19 @@ inline constexpr Special specials[] = {
      nullptr, &Invocation::check},
     {"client-config\nNAME\n\nprint what this MCP client needs to start this server with the "
      "options beside it, and into which file that goes. NAME is claude-code, claude-desktop, "
-     "cursor, vscode, codex, gemini or massgen\n\n"
-     "claude-code, claude-desktop, cursor, vscode, codex, gemini, massgen",
+     "cursor, vscode, codex, gemini, qwen, opencode, cline, continue, copilot, zed, windsurf or "
+     "massgen\n\n"
+     "claude-code, claude-desktop, cursor, vscode, codex, gemini, qwen, opencode, cline, continue, "
+     "copilot, zed, windsurf, massgen",
      nullptr, &Invocation::client_config},
     {"write\n[FILE]\nthe client's own file\nput it there, or into FILE, and show the difference",
      nullptr, &Invocation::write},
+    {"only-shell\n\n\nwith --write: switch the client's own command tool off, too. By its own "
+     "settings; --remove switches it on again",
+     &Invocation::only_shell},
+    {"remove\n\n\nwith --client-config: take our entry out again. And what --only-shell has set; "
+     "--write FILE names the file",
+     &Invocation::remove},
     {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
      "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
      &Invocation::doctor},
@@ -416,8 +428,8 @@ DoctorReport examine_container(ContainerExecutorOptions options);
 // Of commands that run anywhere else.
 DoctorReport examine_place(const CommandPlace& place);
 
-// The exit status of --client-config and --write.
-int run_client_config(const Invocation& invocation);
+// The exit status of --client-config, with --write or --remove.
+int run_client_config(const Invocation& invocation, const ServerConfig& config);
 
 // The exit status of --places and --places-remove.
 int list_places(const ServerConfig& config, bool remove_left, bool as_json);

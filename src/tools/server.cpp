@@ -362,7 +362,7 @@ std::optional<int> answer_at_once(const Invocation& invocation, const ServerConf
   if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
   if (!invocation.report.empty()) return report(invocation.report, invocation.output);
-  if (invocation.client_config) return run_client_config(invocation);
+  if (invocation.client_config) return run_client_config(invocation, config);
   if (invocation.list_domains) return print(std::string(domain_sets())) ? 0 : 1;
   if (!invocation.list_rules) return std::nullopt;
   if (const auto policy = Policy::create(config.local.policy); !policy)

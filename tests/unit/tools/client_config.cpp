@@ -7,78 +7,34 @@
 #include <unistd.h>
 
 #include "../../helpers/server_support.hpp"
+#include "client_helpers.hpp"
 #include "helpers.hpp"
 
 using codeexec::Json;
 using codeexec::ProcessResult;
 using support::begins;
+using support::configure;
 using support::ends;
 using support::exists;
 using support::has;
 using support::has_program;
+using support::json_clients;
+using support::KnownClient;
 using support::lines_of;
+using support::loaded;
+using support::mode_of;
 using support::names_of;
 using support::parsed;
 using support::read_file;
 using support::run_argv;
 using support::Strings;
 using support::TempDir;
+using support::toml;
+using support::words_json;
 using support::write_file;
+using support::write_it;
 
 namespace {
-
-struct KnownClient {
-  std::string name, file, servers;
-};
-const std::vector<KnownClient> json_clients = {
-    {"claude-code", ".claude.json", "mcpServers"},
-    {"claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"},
-    {"cursor", ".cursor/mcp.json", "mcpServers"},
-    {"vscode", ".config/Code/User/mcp.json", "servers"},
-    {"gemini", ".gemini/settings.json", "mcpServers"}};
-
-// The program as a user with this home directory runs it.
-ProcessResult configure(const TempDir& home, const std::string& client, const Strings& more = {},
-                        Strings environment = {}) {
-  Strings words = {CODEEXEC_MCP, "--client-config", client};
-  words.insert(words.end(), more.begin(), more.end());
-  environment.push_back("HOME=" + home.path());
-  return run_argv(words, home.path(), environment);
-}
-
-const Strings write_it = {"--write", "--timeout", "9"};
-
-mode_t mode_of(const std::string& path) {
-  struct stat status {};
-  REQUIRE(::stat(path.c_str(), &status) == 0);
-  return status.st_mode & 07777;
-}
-
-Json words_json(const Strings& words) {
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(word);
-  return list;
-}
-
-// What a Python module's loads() makes of a text; null after saying that it cannot be had.
-Json loaded(const std::string& module, const std::string& function, const std::string& text) {
-  const TempDir place;
-  const ProcessResult r =
-      run_argv({"python3", "-c",
-                 "import json, sys\ntry:\n  import " + module + " as m\nexcept ImportError:\n" +
-                     "  sys.exit(77)\nprint(json.dumps(m." + function +
-                     "(open(sys.argv[1], encoding='utf-8', newline='').read())))",
-                 place.file("text", text)},
-                "/", {});
-  if (r.exit_code == 77) {
-    MESSAGE("SKIPPED: this Python has no " << module);
-    return Json();
-  }
-  REQUIRE_MESSAGE(r.exit_code == 0, r.err, text);
-  return parsed(r.out);
-}
-
-Json toml(const std::string& text) { return loaded("tomllib", "loads", text); }
 
 // The file stays as it is, and what to paste is printed.
 void check_kept(const ProcessResult& r, const std::string& file, const std::string& text,
@@ -119,9 +75,8 @@ TEST_CASE("each client gets what it reads, with the file it goes into") {
     CHECK(has(r.err, "put this into " + home / client.file));
     const Json value = parsed(r.out);
     const Json& entry = value[client.servers]["codeexec"];
-    const bool typed = client.name == "claude-code" || client.name == "vscode";
     CHECK(names_of(value) == client.servers);
-    CHECK(names_of(entry) == (typed ? "type command args" : "command args"));
+    CHECK(names_of(entry) == client.members);
     CHECK(entry["command"] == Json(program));
     CHECK(entry["args"] == words_json(options));
     CHECK_FALSE(exists(home / client.file));
@@ -141,7 +96,18 @@ TEST_CASE("each client gets what it reads, with the file it goes into") {
     CHECK(server["type"] == Json("stdio"));
     CHECK(server["command"] == Json(program));
     CHECK(server["args"] == words_json(options));
+    // Its client starts programs of a list only, unless the entry names them.
+    CHECK(server["security"]["allowed_executables"] == words_json({"codeexec-mcp"}));
   }
+  const ProcessResult opencode = configure(home, "opencode", options);
+  CHECK(has(opencode.err, "put this into " + home / ".config/opencode/opencode.json"));
+  const Json entry = parsed(opencode.out)["mcp"]["codeexec"];
+  CHECK(names_of(entry) == "type command enabled");
+  CHECK(entry["type"] == Json("local"));
+  CHECK(entry["enabled"] == Json(true));
+  Strings whole = {program};
+  whole.insert(whole.end(), options.begin(), options.end());
+  CHECK(entry["command"] == words_json(whole));
 }
 
 TEST_CASE("a client can start what it is given, from any folder") {
@@ -170,7 +136,7 @@ TEST_CASE("arguments in which a client sees variables are named") {
   for (const std::string& client : Strings{"claude-code", "cursor", "vscode", "gemini", "massgen"})
     CHECK_MESSAGE(has(configure(home, client, pattern).err, "takes what follows $"), client);
   for (const std::string& client : Strings{"claude-desktop", "codex"})
-    CHECK_MESSAGE(lines_of(configure(home, client, pattern).err).size() == 1, client);
+    CHECK_MESSAGE(!has(configure(home, client, pattern).err, "takes what follows"), client);
 }
 
 TEST_CASE("the folders that variables name are used") {
@@ -183,6 +149,11 @@ TEST_CASE("the folders that variables name are used") {
   CHECK(has(file_of("vscode", "XDG_CONFIG_HOME=/x"), "into /x/Code/User/mcp.json"));
   CHECK(has(file_of("codex", "CODEX_HOME=/x"), "into /x/config.toml"));
   CHECK(has(file_of("claude-code", "CLAUDE_CONFIG_DIR=/x"), "into /x/.claude.json"));
+  CHECK(has(file_of("cline", "CLINE_DATA_DIR=/x"), "into /x/settings/cline_mcp_settings.json"));
+  CHECK(has(file_of("continue", "CONTINUE_GLOBAL_DIR=/x"), "into /x/mcpServers/codeexec.json"));
+  CHECK(has(file_of("copilot", "COPILOT_HOME=/x"), "into /x/mcp-config.json"));
+  CHECK(has(file_of("opencode", "XDG_CONFIG_HOME=/x"), "into /x/opencode/opencode.json"));
+  CHECK(has(file_of("zed", "XDG_CONFIG_HOME=/x"), "into /x/zed/settings.json"));
   // A relative one is of no folder in particular.
   CHECK(has(file_of("codex", "CODEX_HOME=x"), "into " + home / ".codex/config.toml"));
   const ProcessResult none = run_argv({CODEEXEC_MCP, "--client-config", "cursor"}, "/", {});
@@ -277,21 +248,23 @@ TEST_CASE("the layout of the file is kept: indentation, line ends, one line") {
     CHECK(begins(after(blank), "{\n  \"mcpServers\": {\n    \"codeexec\": {\n      \"command\": "));
 }
 
-TEST_CASE("an entry of ours is replaced in its place, and the difference shows it") {
+TEST_CASE("an entry of ours is changed in its place, and the difference shows it") {
   const TempDir home;
   const std::string text =
-      "{\n  \"mcpServers\": {\n    \"codeexec\": {\n      \"command\": \"old\",\n      \"env\": "
-      "{\"K\": \"}\"}\n    },\n    \"other\": {\"url\": \"\\u001b[31m\"}\n  }\n}\n";
+      "{\n  \"mcpServers\": {\n    \"codeexec\": {\n      \"command\": \"/old/codeexec-mcp\",\n    "
+      "  "
+      "\"env\": {\"K\": \"}\"}\n    },\n    \"other\": {\"url\": \"\\u001b[31m\"}\n  }\n}\n";
   const std::string file = home.file(".cursor/mcp.json", text);
   const ProcessResult r = configure(home, "cursor", write_it);
   CHECK(r.exit_code == 0);
   const Json now = parsed(read_file(file));
   CHECK(names_of(now["mcpServers"]) == "codeexec other");
-  CHECK(names_of(now["mcpServers"]["codeexec"]) == "command args");
-  CHECK(begins(r.out, "--- " + file + "\n+++ " + file + "\n@@ -1,8 +1,8 @@\n {\n"));
-  CHECK(
-      has(r.out,
-          "\n-      \"command\": \"old\",\n-      \"env\": {\"K\": \"}\"}\n+      \"command\": "));
+  CHECK(names_of(now["mcpServers"]["codeexec"]) == "command env args");
+  CHECK(now["mcpServers"]["codeexec"]["command"] == Json(support::real_path(CODEEXEC_MCP)));
+  CHECK(now["mcpServers"]["codeexec"]["env"] == parsed("{\"K\": \"}\"}"));
+  CHECK(begins(r.out, "--- " + file + "\n+++ " + file + "\n@@ -1,8 +1,9 @@\n {\n"));
+  CHECK(has(r.out, "\n-      \"command\": \"/old/codeexec-mcp\",\n"));
+  CHECK(has(r.out, "\n+      \"args\": "));
   CHECK(ends(read_file(file), "\n    },\n    \"other\": {\"url\": \"\\u001b[31m\"}\n  }\n}\n"));
 
   // What a terminal would obey is escaped, and a long line is cut.
@@ -332,11 +305,14 @@ TEST_CASE("the difference is one that patch(1) can apply") {
 
 TEST_CASE("JSON that is not plain, or not what is expected, stays as it is") {
   const std::vector<std::pair<std::string, std::string>> texts = {
-      {"{\n  // mine\n  \"mcpServers\": {}\n}\n", "not plain JSON"},
-      {"{\"mcpServers\": {} /* all */}", "not plain JSON"},
-      {"{\"mcpServers\": {\"a\": 1,}}", "not plain JSON"},
+      {"{\n  // mine\n  \"mcpServers\": {}\n}\n", "it has a comment at line 2, column 3"},
+      {"{\"mcpServers\": {} /* all */}", "it has a comment at line 1, column 19"},
+      {"{\"mcpServers\": {\"a\": 1,}}",
+       "it has a comma before a closing bracket at line 1, column 23"},
+      {"{\"a\": \"// no comment\", \"b\": [1,\n2,\n]}",
+       "it has a comma before a closing bracket at line 2, column 2"},
       {"{\"mcpServers\": {", "not plain JSON"},
-      {"\xef\xbb\xbf{}", "not plain JSON"},
+      {"\xef\xbb\xbf{}", "it begins with a byte order mark (BOM)"},
       {"{\"a\": \"\xff\"}", "not plain JSON"},
       {std::string("{}\0", 3), "not plain JSON"},
       {"mcpServers:\n  a: 1\n", "not plain JSON"},
@@ -365,7 +341,8 @@ TEST_CASE("Codex's TOML: our table is added at the end, or replaced") {
       "model = \"o\"",
       "model = \"o\"\n\n[projects.\"/home/me/codeexec\"]\ntrust_level = \"x\"\n",
       "a = [\n  1, # ]\n]\n\n[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.a.env]\nK = \"[\"\n",
-      "[mcp_servers.codeexec] # old\ncommand = \"old\"\nargs = [\"a#b\"]\nenv = { A = \"1\" }\n\n# "
+      "[mcp_servers.codeexec] # old\ncommand = \"/old/codeexec-mcp\"\nargs = [\"a#b\"]\nenv = { A "
+      "= \"1\" }\n\n# "
       "about b\n[mcp_servers.b]\ncommand = \"y\"\n",
       "[mcp_servers.codeexec]",
       "[mcp_servers.b]\nargs = []\n[mcp_servers.codeexec]\nargs = [ ]"};
@@ -380,8 +357,11 @@ TEST_CASE("Codex's TOML: our table is added at the end, or replaced") {
     if (value.is_null()) return;
     Json wanted = toml(text);
     Json servers = wanted["mcp_servers"];
-    servers.set("codeexec",
-                toml(configure(home, "codex", {"--timeout", "9"}).out)["mcp_servers"]["codeexec"]);
+    Json entry = servers["codeexec"].is_object() ? servers["codeexec"] : Json::object();
+    const Json ours = toml(configure(home, "codex", {"--timeout", "9"}).out);
+    for (const Json::Member& member : ours["mcp_servers"]["codeexec"].members())
+      entry.set(member.name, member.value);
+    servers.set("codeexec", entry);
     wanted.set("mcp_servers", servers);
     CHECK_MESSAGE(value == wanted, now);
     CHECK((has(text, "# about b") == has(now, "# about b")));
@@ -399,7 +379,8 @@ TEST_CASE("TOML with the line ends of Windows keeps them") {
     const std::string file = home.file(".codex/config.toml", text);
     CHECK(configure(home, "codex", write_it).exit_code == 0);
     const std::string now = read_file(file);
-    CHECK(has(now, "[mcp_servers.codeexec]\r\ncommand = "));
+    CHECK(has(now, "[mcp_servers.codeexec]\r\n"));
+    CHECK(has(now, "\r\ncommand = "));
     for (const std::string& line : lines_of(now)) CHECK(ends(line, "\r"));
   }
 }
@@ -527,11 +508,11 @@ TEST_CASE("a file that changes meanwhile keeps the change") {
     home.file("f.json", old + "      1\n    ]\n  }\n}\n");
     const ProcessResult r =
         run_argv({"sh", "-c",
-                   "{ \"$0\" --client-config cursor --write f.json 2> err; echo $? > status; } |"
-                   "{ read first; " +
-                       change + "; cat > rest; }",
-                   CODEEXEC_MCP},
-                  home.path(), {"HOME=" + home.path()});
+                  "{ \"$0\" --client-config cursor --write f.json 2> err; echo $? > status; } |"
+                  "{ read first; " +
+                      change + "; cat > rest; }",
+                  CODEEXEC_MCP},
+                 home.path(), {"HOME=" + home.path()});
     CHECK(r.exit_code == 0);
     CHECK(read_file(home / "status") == "1\n");
     CHECK(has(read_file(home / "err"), "it changed meanwhile"));
