@@ -389,6 +389,8 @@
 #include "tools/arguments.cpp"
 #include "tools/help.cpp"
 #include "tools/executors.cpp"
+#include "tools/srt_settings.cpp"
+#include "tools/massgen.cpp"
 #include "tools/check.cpp"
 #include "tools/doctor.cpp"
 #include "tools/replay.cpp"

@@ -215,6 +215,7 @@ struct Invocation {
   bool places = false;
   bool places_remove = false;
   bool json = false;
+  bool massgen_path = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
   std::optional<std::string> client_config = {};
@@ -249,6 +250,11 @@ inline constexpr Special specials[] = {
      nullptr, &Invocation::client_config},
     {"write\n[FILE]\nthe client's own file\nput it there, or into FILE, and show the difference",
      nullptr, &Invocation::write},
+    {"massgen-path\n\n\nprint a folder in which this program is called fastmcp, as MassGen starts "
+     "its "
+     "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then runs "
+     "commands by this program, and everything else as before",
+     &Invocation::massgen_path},
     {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
      "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
      &Invocation::doctor},
@@ -281,8 +287,39 @@ inline constexpr Special specials[] = {
     {"version\n\n\nprint the version", &Invocation::version},
 };
 
+// One option of the command line and the words that follow it, up to the next option.
+struct Argument {
+  std::string name;  // with its dashes
+  std::vector<std::string> words;
+};
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv);
+
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
+
+// Whether this program was called under the name of the program that starts MassGen's servers.
+bool is_called_fastmcp(int argc, char** argv);
+
+// Whether a call under that name starts MassGen's code execution server, which this program is then
+// itself.
+bool starts_massgen_server(int argc, char** argv);
+
+// Reads the arguments of that server into `config`. Errors: those of read_command_line(), and
+// invalid_argument for what MassGen's server does not know, or what is not held here.
+Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& config);
+
+// Becomes the next program of that name on the PATH. Returns only when there is none: the exit
+// status, after a message.
+int run_next_fastmcp(char** argv);
+
+// The exit status of --massgen-path.
+int print_massgen_path();
+
+// Holds commands to the settings of the sandbox-runtime, in a strict sandbox. `paths` are the
+// directories that commands may start in. Nothing that the settings deny is allowed: what cannot be
+// held is an error, and what they allow and is not granted is a warning.
+Expected<void> apply_srt_settings(const std::string& file, const std::vector<std::string>& paths,
+                                  ServerConfig& config);
 
 // --help, and --help-all.
 std::string help_text(bool all);
