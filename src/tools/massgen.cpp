@@ -201,8 +201,8 @@ Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& conf
   config.local.policy.compat_lists = true;
   config.tools.full_results = true;
   disable_other_tools(config.tools, "execute_command"sv);
-  warn(concat("in place of MassGen's code execution server, execution-mode %",
-              {printable(call.mode)}));
+  config.greeting = concat("in place of MassGen's code execution server, execution-mode %",
+                           {printable(call.mode)});
   return invocation;
 }
 

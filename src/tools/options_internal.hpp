@@ -83,6 +83,8 @@ struct ServerConfig {
   std::chrono::milliseconds start_timeout = slurm.start_timeout;
   std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
   std::uint64_t place_pool = 0;
+  std::string greeting =
+      {};  // for standard error, when it serves; empty: for a person on a terminal
   bool reach_place = false;  // at the start, and not when the first command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
 };

@@ -222,7 +222,8 @@ int run_once(const Executor& executor, const ServerConfig& config, const std::st
 }
 
 // A person who starts the server on a terminal would see nothing: it waits for a client's messages.
-void greet() {
+void greet(const ServerConfig& config) {
+  if (!config.greeting.empty()) return warn(config.greeting);
   if (::isatty(STDIN_FILENO) == 0) return;
   std::fputs(
       "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
@@ -245,7 +246,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
-  greet();
+  greet(config);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
