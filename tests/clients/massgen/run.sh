@@ -28,13 +28,13 @@ command -v python3 > "$OUT/probe.log" || skip "python3 is not installed"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "it needs Python 3.11"
 
 wanted=$OUT/wanted.txt
-cp "$here/requirements.txt" "$wanted"
-[ -z "${CODEEXEC_NEWEST:-}" ] || sed -i 's/^massgen==.*/massgen/' "$wanted"
+cat "$here/requirements.txt" "$here/requirements-after.txt" > "$wanted"
+package=$(cat "$here/requirements.txt")
+[ -z "${CODEEXEC_NEWEST:-}" ] || { package=massgen && date > "$wanted"; }
 if ! cmp -s "$wanted" "$OUT/venv/requirements.txt"; then
   rm -rf "${OUT:?}/venv"
-  { python3 -m venv "$OUT/venv" &&
-    "$OUT/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$(grep ^massgen "$wanted")" &&
-    "$OUT/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"
+  pip="$OUT/venv/bin/python -m pip install --quiet --disable-pip-version-check"
+  { python3 -m venv "$OUT/venv" && $pip "$package" && $pip -r "$here/requirements-after.txt"
   } > "$OUT/pip.log" 2>&1 || skip "the package cannot be installed: $OUT/pip.log"
   cp "$wanted" "$OUT/venv/requirements.txt"
 fi
