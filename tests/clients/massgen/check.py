@@ -1,6 +1,8 @@
 """MassGen's own package against this program, called as fastmcp:
 
-    python check.py FOLDER [NAME...]    FOLDER is empty, NAME begins the name of a file; CODEEXEC_MCP, and CODEEXEC_TEST_DOCKER=1 with
+    python check.py FOLDER [NAME...]
+                                  FOLDER is empty, NAME begins the name of a file of MassGen's; with
+                                  CODEEXEC_MCP, and CODEEXEC_TEST_DOCKER=1 with
                                   DOCKER_HOST for the agents that run in containers
 
 Each agent of the files that MassGen ships is made by its own create_agents_from_config, and its
@@ -262,7 +264,7 @@ IMAGES = ("ghcr.io/massgen/mcp-runtime:latest", "ghcr.io/massgen/mcp-runtime-sud
 
 
 def look_outside():
-    """On a machine that is a container MassGen takes the mode docker for local; here is an engine."""
+    """MassGen takes the mode docker for local in a container; here is an engine all the same."""
     exists = os.path.exists
     os.path.exists = lambda path: path != "/.dockerenv" and exists(path)
 
