@@ -5,14 +5,18 @@
     python3 examples/from_massgen.py agents.yaml --agent coder > coder.json
     codeexec-mcp --config codeexec.json --check true
 
+For commands by this program without a change of the configuration, see docs/from-massgen.md; a
+converted file is for those who want options that MassGen does not have.
+
 Prints the configuration as JSON to standard output. Prints each key that it leaves out to standard
-error, with the reason. Relative paths become absolute ones, from the current folder. Reads YAML
-with PyYAML and, without it, JSON. The exit status is 0; 1 if the file cannot be converted; 2 if the
-command line is wrong or PyYAML is missing.
+error, with the reason. Makes the folder cwd, as MassGen does. Relative paths become absolute ones,
+from the current folder. Reads YAML with PyYAML and, without it, JSON. The exit status is 0; 1 if the
+file cannot be converted; 2 if the command line is wrong or PyYAML is missing.
 """
 import argparse
 import json
 import os
+import re
 import sys
 
 LONGEST_FILE = 1 << 20  # bytes
@@ -40,6 +44,18 @@ LEFT_OUT = {
     "srt_allow_unix_sockets": "unix_sockets allows all of them or none; set it if you need it",
     "agent_temporary_workspace": "name the folder in read_only if commands shall read it",
     "context_write_access_enabled": "a path's permission counts from the start"}
+
+# Keys of permissions: that are not about what a command may do.
+PERMISSIONS_LEFT_OUT = {
+    "automation_default": "a person is asked, and without an answer in ask_timeout it is no",
+    "audit": "audit_file writes a line for every command",
+    "max_consecutive_auto": "calls_per_minute bounds the calls",
+    "persist_approvals": "an approval is for one command",
+    "settings_path": "an approval is for one command"}
+RULE = re.compile(r"\s*([A-Za-z_*][\w*]*)\s*(?:\((.*)\)\s*)?", re.DOTALL)
+RULE_ACTIONS = ("command", "read_file", "write_file", "read_url", "mcp", "*")
+# Roles that deny every command.
+READ_ONLY_ROLES = ("read-only", "researcher")
 
 
 class Unusable(Exception):
@@ -141,6 +157,56 @@ def absolute(path):
     return path if path.startswith("~") else os.path.abspath(path)
 
 
+def named(value, prefix=""):
+    """The names of an object's keys, and of those of objects in it, safe to be shown."""
+    names = []
+    for key, member in value.items():
+        names.append(prefix + (key if key.isidentifier() else shown(key)))
+        if isinstance(member, dict):
+            names += [f"{names[-1]}.{name if name.isidentifier() else shown(name)}"
+                      for name in member]
+    return names
+
+
+def leave_to_massgen(names):
+    for begin in range(0, len(names), 50):
+        say(f"left out: {', '.join(names[begin:begin + 50])}: not about commands, these stay with "
+            "MassGen")
+
+
+def regex_of(glob):
+    """A pattern of MassGen's rules, where * is any text and ? any character, as one of ours."""
+    result, at = "", 0
+    while at < len(glob):
+        sign = glob[at]
+        end = glob.find("]", at + 2) if sign == "[" else -1
+        if sign in "*?":
+            result += ".*" if sign == "*" else "."
+        elif end > 0:
+            inner = glob[at + 1:end].replace("\\", "\\\\")
+            if inner[0] == "!":
+                inner = "^" + inner[1:]
+            elif inner[0] == "^":
+                inner = "\\" + inner
+            result += f"[{inner}]"
+            at = end
+        else:
+            result += "\\" + sign if sign in "\\^$.|+()[]{}" else sign
+        at += 1
+    return result
+
+
+def command_pattern(rule, where):
+    """The pattern of a rule about commands; None for one about something else."""
+    match = RULE.fullmatch(rule)
+    if not match or (match[1] not in RULE_ACTIONS):
+        raise Unusable(f"{where}: {shown(rule)} is not of the form action(target), with an action "
+                       f"of {', '.join(RULE_ACTIONS)}")
+    if match[1] not in ("command", "*"):
+        return None
+    return regex_of("*" if match[2] is None else match[2])
+
+
 class Conversion:
     """Converts one agent's backend to options of codeexec-mcp, in `out`."""
 
@@ -179,6 +245,9 @@ class Conversion:
             self.wanted("cwd", cwd, "text")
             self.out["workspace"] = absolute(cwd)
             writable.append(absolute(cwd))
+            self.make_folder(os.path.expanduser(absolute(cwd)))
+            say("note: cwd: MassGen adds 8 digits to it at each start; for commands in the folder "
+                "of its own files see codeexec-mcp --massgen-path")
         for source in (orchestrator, backend):
             paths = source.get("context_paths") or []
             for item in paths if isinstance(paths, list) else [paths]:
@@ -186,22 +255,117 @@ class Conversion:
                 if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
                     raise Unusable(f"context_paths: {shown(item)} names no path")
                 is_writable = entry.get("permission", "read") == "write"
-                (writable if is_writable else readable).append(absolute(entry["path"]))
-                if entry.get("protected_paths"):
-                    self.leave_out("protected_paths", f"of {shown(entry['path'])}: here a path is "
-                                   "writable with all below it, or not")
+                path = absolute(entry["path"])
+                others = {key: value for key, value in entry.items()
+                          if key not in ("path", "permission", "protected_paths")}
+                leave_to_massgen(named(others, "context_paths."))
+                if not os.path.isdir(os.path.expanduser(path)):
+                    self.leave_out("context_paths", f"{shown(entry['path'])} is no folder that is "
+                                   "there: name the folder of a file, and make what is missing")
+                    continue
+                (writable if is_writable else readable).append(path)
+                self.add_protected(entry, path, is_writable, backend)
         allowed = backend.get("command_line_srt_allow_read") or []
         self.wanted("command_line_srt_allow_read", allowed, "list")
         readable += [absolute(path) for path in allowed]
-        role = backend.get("permissions")
-        role = str(role.get("role", "")).lower() if isinstance(role, dict) else ""
-        if role in ("read-only", "researcher") or backend.get("command_line_srt_read_only") is True:
+        is_read_only = self.role_of(backend) in READ_ONLY_ROLES
+        if is_read_only or backend.get("command_line_srt_read_only") is True:
             readable, writable = writable + readable, []
         # A path may not be in both lists. If MassGen names it in both, it is read-only here.
         writable = [path for path in dict.fromkeys(writable) if path not in readable]
         for key, paths in (("allowed_paths", writable), ("read_only", dict.fromkeys(readable))):
             if paths:
                 self.out[key] = list(paths)
+
+    def make_folder(self, path):
+        if os.path.isdir(path):
+            return
+        try:
+            os.makedirs(path)
+        except OSError as error:
+            raise Unusable(f"cwd: {shown(path)}: {error.strerror}") from error
+        say(f"made: {shown(path)}, as MassGen does")
+
+    def role_of(self, backend):
+        permissions = backend.get("permissions")
+        role = permissions.get("role") if isinstance(permissions, dict) else None
+        return str(role or "").strip().lower()
+
+    def add_protected(self, entry, path, is_writable, backend):
+        """What may not be changed in a path that may be written to."""
+        names = entry.get("protected_paths") or []
+        self.wanted("protected_paths", names, "list")
+        if not names or not is_writable:
+            return
+        if self.out["execution_mode"] != "local":
+            raise Unusable(f"protected_paths of {shown(entry['path'])}: a container cannot hold "
+                           "them; make that path read-only")
+        for name in names:
+            inside = os.path.relpath(os.path.join(path, name), path)
+            if inside == "." or inside.startswith(".."):
+                raise Unusable(f"protected_paths: {shown(name)} lies not in {shown(entry['path'])}")
+            self.out.setdefault("protected_paths", []).append(inside)
+
+    def add_rules(self, backend):
+        """permissions.rules: deny, ask and allow of commands."""
+        permissions = backend.get("permissions")
+        if permissions is None:
+            return
+        if isinstance(permissions, bool):
+            return say("left out: permissions: without rules or a role it says nothing here")
+        if not isinstance(permissions, dict):
+            raise Unusable(f"permissions: {shown(permissions)} is not an object")
+        leave_to_massgen(named({key: value for key, value in permissions.items() if key not in
+                                ("enabled", "role", "rules", *PERMISSIONS_LEFT_OUT)},
+                               "permissions."))
+        for key, reason in PERMISSIONS_LEFT_OUT.items():
+            if key in permissions:
+                say(f"left out: permissions.{key}: {reason}")
+        rules = permissions.get("rules")
+        if permissions.get("enabled", True) is False:
+            return say("left out: permissions.rules, permissions.role: permissions.enabled is "
+                       "false")
+        patterns = {"deny": [], "ask": [], "allow": []}
+        role = self.role_of(backend)
+        if role in READ_ONLY_ROLES:
+            patterns["deny"].append(".*")
+            say(f"note: permissions.role: {role} refuses every command, there and here")
+        elif role not in ("", "read-write", "implementer"):
+            raise Unusable(f"permissions.role: {shown(role)} is none of MassGen's")
+        if rules is not None:
+            self.read_rules(rules, patterns)
+        self.use_rules(patterns)
+
+    def read_rules(self, rules, patterns):
+        if not isinstance(rules, dict):
+            raise Unusable(f"permissions.rules: {shown(rules)} is not an object")
+        for word, items in rules.items():
+            where = f"permissions.rules.{word if word.isidentifier() else shown(word)}"
+            if word not in patterns:
+                raise Unusable(f"{where}: there are deny, ask and allow")
+            self.wanted(where, items or [], "list")
+            for rule in items or []:
+                pattern = command_pattern(rule, where)
+                if pattern is None:
+                    say(f"left out: {where}: {shown(rule)}: not about commands, which a sandbox "
+                        "holds to allowed_paths and the network")
+                else:
+                    patterns[word].append(pattern)
+
+    def use_rules(self, patterns):
+        if patterns["deny"]:
+            self.out["blocked_commands"] = patterns["deny"] + self.out.get("blocked_commands", [])
+        if patterns["ask"]:
+            self.out["ask_commands"] = patterns["ask"]
+        if not patterns["allow"] or ".*" in patterns["allow"]:
+            return
+        if "allowed_commands" in self.out:
+            return say("left out: permissions.rules.allow: what command_line_allowed_commands does "
+                       "not name is refused anyway")
+        # What is asked about must be allowed to be asked about.
+        self.out["allowed_commands"] = patterns["allow"] + patterns["ask"]
+        say("note: permissions.rules.allow: here every other command is refused, which MassGen "
+            "asks about or judges by its risk; take allowed_commands out to have all others run")
 
     def add_option(self, key, name, value, mode):
         name = RENAMED.get(name, name)
@@ -235,7 +399,7 @@ class Conversion:
         handled = {"command_line_execution_mode", "enable_docker_isolation", "cwd",
                    "context_paths", "command_line_srt_allow_read", "command_line_srt_read_only",
                    "permissions"}
-        others = []
+        others = {}
         for key, value in backend.items():
             name = key[len("command_line_"):] if key.startswith("command_line_") else key
             if key in handled or value is None:
@@ -243,16 +407,14 @@ class Conversion:
             if name in SAME or name in RENAMED:
                 self.add_option(key, name, value, mode)
             elif name == "srt_read_mode":
-                if value == "open":
-                    self.leave_out(key, "only what is allowed, and what programs need, can be read")
+                self.leave_out(key, "only what is allowed, and what programs need, can be read")
             elif name in LEFT_OUT:
                 self.leave_out(key, LEFT_OUT[name])
             elif key.startswith(("command_line_", "command_execution_", "docker_")):
                 self.leave_out(key, "it is no option of MassGen that is known here")
             else:
-                others.append(key if key.isidentifier() else shown(key))
-        if others:
-            say(f"left out: {', '.join(others[:50])}: not about commands, these stay with MassGen")
+                others[key] = value
+        leave_to_massgen(named(others))
 
 
 def converted(config, name):
@@ -273,9 +435,17 @@ def converted(config, name):
     mode = conversion.add_mode(agent["backend"])
     conversion.add_paths(agent["backend"], orchestrator)
     conversion.add_backend(agent["backend"], mode)
+    conversion.add_rules(agent["backend"])
     for key in ("agent_temporary_workspace", "snapshot_storage"):
         if key in orchestrator:
             conversion.leave_out(key, LEFT_OUT.get(key, "snapshots stay with MassGen"))
+    for prefix, section, handled in (
+            ("", config, ("agent", "agents", "orchestrator")), ("", agent, ("backend", "id")),
+            ("orchestrator.", orchestrator,
+             ("agent_temporary_workspace", "snapshot_storage", "context_paths"))):
+        rest = {str(key): value for key, value in section.items() if key not in handled}
+        check(rest, prefix + "the rest", count)
+        leave_to_massgen(named(rest, prefix))
     if isinstance(agent.get("id"), str) and agent["id"]:
         check(agent["id"], "id", count)
         conversion.out["agent_id"] = agent["id"]

@@ -88,6 +88,26 @@ Json ContainerExecutor::Place::hello() const {
   return wanted;
 }
 
+namespace {
+
+// Roots become mounts. An error of one has the name of the option that it comes from.
+SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& options,
+                                      const std::vector<Root>& roots) {
+  constexpr std::string_view theirs = "mounts: ";
+  for (const Root& root : roots) {
+    const auto path = canonical_path(root.path);
+    if (!path || !starts_with(error.message, concat("%%", {theirs, in_quotes(*path)}))) continue;
+    error.message.replace(0, theirs.size(),
+                          options.roots.empty()                 ? "workspace: "
+                          : root.permission == Permission::read ? "read_only: "
+                                                                : "allowed_paths: ");
+    break;
+  }
+  return error;
+}
+
+}  // namespace
+
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
   const CancellationPause pause;
   ContainerExecutor executor;
@@ -102,7 +122,8 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     if (!path) return with_prefix("allowed_paths: ", {}, path.error());
     wanted.mounts.push_back({std::move(*path), {}, root.permission});
   }
-  if (auto ok = complete_options(wanted); !ok) return ok.failure();
+  if (auto ok = complete_options(wanted); !ok)
+    return in_words_of_mounted_roots(ok.error(), options, general.roots);
   const bool is_named = !options.allowed_domains.empty();
   if (is_named && network(wanted) != "none")
     return make_error(ErrorCode::invalid_argument,

@@ -13,6 +13,7 @@ namespace {
 // For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
 // file only when the script asks for it. The shell becomes the agent, or writes one line of why
 // not.
+// CODEEXEC_PLACE_CACHE names a folder that is tried first: the cache may lie in a workspace.
 //   h  SHA-256 of the file    s  its size    m  its processor
 // The script enters a folder before it checks it: the folder belongs to this user and is closed to
 // all others, so that a user who may write to the parent folder cannot put another file there.
@@ -27,7 +28,9 @@ constexpr char bring_script[] =
     "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
     "$c </dev/null >/dev/null 2>&1 && break; done\n"
     "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
-    "for d in \"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
+    "f=${CODEEXEC_PLACE_CACHE:+$CODEEXEC_PLACE_CACHE/codeexec-$i}; unset CODEEXEC_PLACE_CACHE\n"
+    "for d in ${f:+\"$f\"} "
+    "\"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
     "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
     "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
     "set -- `ls -ldn .`\n"

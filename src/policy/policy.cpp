@@ -2,7 +2,7 @@
 //
 //   judge()
 //     check_form()       too long, or a NUL byte: refused, and nothing else is looked at
-//     strict:            judge_walks()
+//     strict:            judge_walks(), and check_starts() with compat_lists
 //       walk_once()        as bash reads the script
 //       walk_once()        as a POSIX shell does, if a part reads differently there
 //       not_read()         a syntax error or a limit outranks what the judge has found
@@ -77,6 +77,9 @@ struct Policy::Compiled {
   std::list<Regex> allowed = {};
   bool allow_usual = false;
   std::list<Regex> blocked = {};
+  // In strict mode with compat_lists: the same, for the start of the script.
+  std::list<Regex> starts_allowed = {};
+  std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
   std::string allowed_message = {};
@@ -102,9 +105,14 @@ struct Policy::Compiled {
   Verdict check_compat(std::string_view script) const {
     Verdict question;
     if (Verdict verdict = check_sanitizer(script, question); !verdict) return verdict;
-    if (Verdict verdict = check_allowed(script); !verdict) return verdict;
-    if (Verdict verdict = check_list(script, false); !verdict) return verdict;
-    return question ? check_list(script, true) : question;
+    if (Verdict verdict = check_allowed(script, allowed); !verdict) return verdict;
+    if (Verdict verdict = check_list(script, false, blocked); !verdict) return verdict;
+    return question ? check_list(script, true, asked) : question;
+  }
+  // With compat_lists, which may be empty.
+  Verdict check_starts(std::string_view script) const {
+    Verdict verdict = check_allowed(script, starts_allowed);
+    return verdict ? check_list(script, false, starts_blocked) : verdict;
   }
   Verdict check_sanitizer(std::string_view script, Verdict& question) const {
     std::string_view texts = all_compat_texts;
@@ -125,14 +133,14 @@ struct Policy::Compiled {
     }
     return {};
   }
-  Verdict check_allowed(std::string_view script) const {
-    if (allowed.empty()) return {};
-    for (const Regex& regex : allowed)
+  Verdict check_allowed(std::string_view script, const std::list<Regex>& patterns) const {
+    if (patterns.empty()) return {};
+    for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
     return refusal("allowed-commands"sv, allowed_message, 0, script.size());
   }
-  Verdict check_list(std::string_view script, bool asks) const {
-    for (const Regex& regex : asks ? asked : blocked) {
+  Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
+    for (const Regex& regex : patterns) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto found = regex.find(script);
@@ -237,6 +245,11 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto done = compile_patterns("allowed_commands"sv, options.allowed, how, compiled->allowed);
   if (done) done = compile_patterns("blocked_commands"sv, options.blocked, how, compiled->blocked);
   if (done) done = compile_patterns("ask_commands"sv, options.ask_commands, how, compiled->asked);
+  if (done && options.compat_lists && !compat) {
+    done = compile_patterns("allowed_commands"sv, options.allowed, {}, compiled->starts_allowed);
+    if (done)
+      done = compile_patterns("blocked_commands"sv, options.blocked, {}, compiled->starts_blocked);
+  }
   if (!done) return done.error();
 
   std::string& message = compiled->allowed_message;
@@ -258,7 +271,11 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
   if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
-  if (compat) judgement.verdict = compiled_->check_compat(script);
+  if (compat)
+    judgement.verdict = compiled_->check_compat(script);
+  else if (judgement.verdict || judgement.verdict.must_ask)
+    if (Verdict verdict = compiled_->check_starts(script); !verdict)
+      judgement.verdict = std::move(verdict);
   return judgement;
 }
 

@@ -22,6 +22,10 @@ struct PolicyOptions {
   // re.match).
   bool compat = false;
 
+  // In strict mode: `allowed` and `blocked` judge the text of the script, too, as in compat mode. So
+  // nothing is allowed that these lists refuse there.
+  bool compat_lists = false;
+
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
   // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
   // names and without variables before them:

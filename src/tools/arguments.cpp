@@ -11,13 +11,7 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
-
-// One option of the command line and the words that follow it, up to the next option.
-struct Argument {
-  std::string name;  // with its dashes
-  std::vector<std::string> words;
-};
+inline namespace inner {
 
 // A word where an option should be: what to write in its place.
 std::string meant_instead_of(std::string_view word) {
@@ -64,6 +58,10 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   }
   return arguments;
 }
+
+}  // namespace inner
+
+namespace {
 
 // An option of the table by the word of the command line, or null.
 const Option* option_called(std::string_view word) {

@@ -220,6 +220,11 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   return tool;
 }
 
+void disable_other_tools(ToolOptions& options, std::string_view tool) {
+  for (const ToolRow& row : tool_rows)
+    if (name_of(row) != tool) add_words(options.disabled_tools, {name_of(row)});
+}
+
 Expected<void> check_disabled(const ToolOptions& options) {
   for (const std::string& disabled : options.disabled_tools)
     if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==

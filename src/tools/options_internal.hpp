@@ -85,6 +85,8 @@ struct ServerConfig {
   std::chrono::milliseconds start_timeout = slurm.start_timeout;
   std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
   std::uint64_t place_pool = 0;
+  std::string greeting =
+      {};  // for standard error, when it serves; empty: for a person on a terminal
   bool reach_place = false;  // at the start, and not when the first command needs it
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
   // What settle_options() finds of the folders of commands.
@@ -245,6 +247,7 @@ struct Invocation {
   bool places = false;
   bool places_remove = false;
   bool json = false;
+  bool massgen_path = false;
   std::optional<std::string> run = {};
   std::optional<std::string> check = {};
   std::optional<std::string> client_config = {};
@@ -291,6 +294,11 @@ inline constexpr Special specials[] = {
     {"remove\n\n\nwith --client-config: take our entry out again. And what --only-shell has set; "
      "--write FILE names the file",
      &Invocation::remove},
+    {"massgen-path\n\n\nprint a folder in which this program is called fastmcp, as MassGen starts "
+     "its "
+     "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then runs "
+     "commands by this program, and everything else as before",
+     &Invocation::massgen_path},
     {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
      "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
      &Invocation::doctor},
@@ -323,8 +331,39 @@ inline constexpr Special specials[] = {
     {"version\n\n\nprint the version", &Invocation::version},
 };
 
+// One option of the command line and the words that follow it, up to the next option.
+struct Argument {
+  std::string name;  // with its dashes
+  std::vector<std::string> words;
+};
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv);
+
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
+
+// Whether this program was called under the name of the program that starts MassGen's servers.
+bool is_called_fastmcp(int argc, char** argv);
+
+// Whether a call under that name starts MassGen's code execution server, which this program is then
+// itself.
+bool starts_massgen_server(int argc, char** argv);
+
+// Reads the arguments of that server into `config`. Errors: those of read_command_line(), and
+// invalid_argument for what MassGen's server does not know, or what is not held here.
+Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& config);
+
+// Becomes the next program of that name on the PATH. Returns only when there is none: the exit
+// status, after a message.
+int run_next_fastmcp(char** argv);
+
+// The exit status of --massgen-path.
+int print_massgen_path();
+
+// Holds commands to the settings of the sandbox-runtime, in a strict sandbox. `paths` are the
+// directories that commands may start in. Nothing that the settings deny is allowed: what cannot be
+// held is an error, and what they allow and is not granted is a warning.
+Expected<void> apply_srt_settings(const std::string& file, const std::vector<std::string>& paths,
+                                  ServerConfig& config);
 
 // --help, and --help-all.
 std::string help_text(bool all);

@@ -1,6 +1,7 @@
 // The server program.
 //
 //   server_main
+//     run_next_fastmcp                    called as fastmcp, for another server of MassGen
 //     read_command_line, answer_at_once   --help and others that need nothing: print and return
 //     place_main                          --place: this is the agent at the far end
 //     list_places                         --places
@@ -238,7 +239,8 @@ int run_once(const Executor& executor, const ServerConfig& config, const std::st
 }
 
 // A person who starts the server on a terminal would see nothing: it waits for a client's messages.
-void greet() {
+void greet(const ServerConfig& config) {
+  if (!config.greeting.empty()) return warn(config.greeting);
   if (::isatty(STDIN_FILENO) == 0) return;
   std::fputs(
       "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
@@ -273,7 +275,7 @@ int serve(const ServerConfig& config, std::string instructions, const CancelToke
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
-  greet();
+  greet(config);
   const auto served = server.serve(stop);
   if (served) return 0;
   const int status = fail(1, served.error().message);
@@ -363,6 +365,7 @@ std::optional<int> answer_at_once(const Invocation& invocation, const ServerConf
   if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
   if (!invocation.report.empty()) return report(invocation.report, invocation.output);
   if (invocation.client_config) return run_client_config(invocation, config);
+  if (invocation.massgen_path) return print_massgen_path();
   if (invocation.list_domains) return print(std::string(domain_sets())) ? 0 : 1;
   if (!invocation.list_rules) return std::nullopt;
   if (const auto policy = Policy::create(config.local.policy); !policy)
@@ -450,9 +453,12 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
 }  // namespace
 
 int server_main(int argc, char** argv) {
+  const bool for_massgen = is_called_fastmcp(argc, argv);
+  if (for_massgen && !starts_massgen_server(argc, argv)) return run_next_fastmcp(argv);
   give_memory_back();
   ServerConfig config;
-  const auto invocation = read_command_line(argc, argv, config);
+  const auto invocation =
+      for_massgen ? read_massgen_call(argc, argv, config) : read_command_line(argc, argv, config);
   if (!invocation) return fail(2, invocation.error().message);
   if (const auto status = answer_at_once(*invocation, config)) return *status;
   // A client that goes away must not kill the server before it has ended what it runs; nor must a

@@ -361,6 +361,9 @@ std::string list_skills(const std::string& folder);
 // (a whole number).
 mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
 
+// Disables all tools but this one.
+void disable_other_tools(ToolOptions& options, std::string_view tool);
+
 // Fails if ToolOptions::disabled_tools names a tool that there is not.
 Expected<void> check_disabled(const ToolOptions& options);
 

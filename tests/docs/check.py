@@ -209,6 +209,9 @@ def prepare():
     script("c++", f'exec "{CXX}" "$@" -O0 -DCODEEXEC_IMPLEMENTED "{IMPLEMENTATION}"\n')
     script("codeexec-mcp", f'exec "{MCP}" "$@"\n')
     script("pkg-config", f'echo "-I{ROOT} -pthread"\n')
+    # Starts the one server that it finds by the name, as MassGen does; that ends with its input.
+    script("massgen", "exec fastmcp run /m/_code_execution_server.py:create_server -- "
+           "--allowed-paths . < /dev/null 2> massgen.log\n")
     script("claude", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@" --check true\n')
 
 

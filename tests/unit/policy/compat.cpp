@@ -438,3 +438,24 @@ TEST_CASE("policy: copies share what was compiled, between threads too") {
   for (std::thread& thread : threads) thread.join();
   for (const int count : refused) CHECK(count == 200);
 }
+
+TEST_CASE("policy: compat lists: in strict mode nothing passes that they refuse in compat mode") {
+  PolicyOptions options = lists({"echo.*", "cat.*"}, {"echo a.*\\| *cat", "echo b"});
+  const Policy strict = make(options);
+  options.compat_lists = true;
+  const Policy both = make(options);
+  const auto rule = [](const Policy& policy, const std::string& script) {
+    return policy.judge(script).verdict.rule;
+  };
+  // Patterns over a whole line, patterns that a command only begins with, and a blank before it.
+  for (const std::string script : {"echo a b | cat", "echo b c"}) {
+    CHECK(rule(strict, script) == "");
+    CHECK(rule(both, script) == "blocked-commands");
+  }
+  CHECK(rule(strict, " echo x") == "");
+  CHECK(rule(both, " echo x") == "allowed-commands");
+  // Each command of a script is judged all the same, and the sanitizer is the strict one.
+  CHECK(rule(both, "echo x; id") == "allowed-commands");
+  CHECK(rule(both, "echo x | cat") == "");
+  CHECK(rule(both, "echo chmod") == "");
+}

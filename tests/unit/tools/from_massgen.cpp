@@ -8,6 +8,7 @@
 
 using codeexec::Json;
 using codeexec::ProcessResult;
+using support::begins;
 using support::has;
 using support::lines_of;
 using support::parsed;
@@ -137,7 +138,9 @@ TEST_CASE("MassGen's options of containers become those of the server") {
   CHECK(lines_with(r, "left out: auto_install_deps: ") == 1);
   CHECK(lines_with(r, "left out: snapshot_storage: ") == 1);
   CHECK(lines_with(r, "left out: type, model: ") == 1);
-  CHECK(lines_of(r.err).size() == 4);
+  CHECK(lines_with(r, "left out: ui, ui.display_type: ") == 1);
+  CHECK(lines_with(r, "note: cwd: ") == 1);
+  CHECK(lines_of(r.err).size() == 6);
 }
 
 TEST_CASE("one agent of several is converted, and its lists judge as there") {
@@ -164,6 +167,23 @@ TEST_CASE("one agent of several is converted, and its lists judge as there") {
   CHECK(lines_with(reviewer, "must match a whole command") == 1);
   CHECK(c.rule("cat x") == "");
   CHECK(c.rule("cat x; id") == "allowed-commands");
+}
+
+TEST_CASE("what is wrong with a folder has the name of its option") {
+  const TempDir place;
+  const auto error_of = [&place](const std::string& options) {
+    return run_program({"--config", place.file("c.json", options), "--check", "ls"}).err;
+  };
+  const std::string docker = R"({"execution_mode": "docker", )";
+  CHECK(begins(error_of(docker + R"("allowed_paths": ["/nonexistent"]})"),
+               "codeexec-mcp: allowed_paths: '/nonexistent'"));
+  CHECK(begins(
+      error_of(docker + R"("read_only": ["/usr"], "allowed_paths": [")" + place.path() + "\"]}"),
+      "codeexec-mcp: read_only: '/usr'"));
+  CHECK(begins(error_of(docker + R"("workspace": "/nonexistent"})"),
+               "codeexec-mcp: workspace: '/nonexistent'"));
+  CHECK(begins(error_of(docker + R"("docker_mount": ["/nonexistent"]})"),
+               "codeexec-mcp: docker_mount: '/nonexistent'"));
 }
 
 TEST_CASE("MassGen's sandbox becomes ours, with no network") {
@@ -237,6 +257,16 @@ TEST_CASE("a file that makes no configuration gets one line that says why") {
       {backend + "1: x\n", "the key \"1\" is no string"},
       {backend + "context_paths: [{permission: write}]\n", "names no path"},
       {backend + "context_paths: 7\n", "names no path"},
+      {backend + "cwd: /dev/null/x\n", "cwd: \"/dev/null/x\": Not a directory"},
+      {backend + "permissions: 7\n", "permissions: \"7\" is not an object"},
+      {backend + "permissions: {role: boss}\n", "permissions.role: \"boss\" is none of"},
+      {backend + "permissions: {rules: [a]}\n", "permissions.rules: "},
+      {backend + "permissions: {rules: {forbid: []}}\n", "there are deny, ask and allow"},
+      {backend + "permissions: {rules: {deny: \"command(x)\"}}\n", "is not a list of texts"},
+      {backend + "permissions: {rules: {deny: [\"rm x\"]}}\n", "not of the form action(target)"},
+      {backend + "permissions: {rules: {deny: [\"run(x)\"]}}\n", "not of the form action(target)"},
+      {backend + "context_paths: [{path: /, permission: write, protected_paths: [/]}]\n",
+       "protected_paths: \"/\" lies not in"},
       {backend + "command_line_execution_mode: \"\\e[31m\"\n", "is none of MassGen's"},
       {backend + "command_line_allowed_commands: ls\n", "is not a list of texts"},
       {backend + "command_line_allowed_commands: [yes]\n", "is not a list of texts"},
@@ -280,4 +310,131 @@ TEST_CASE("without PyYAML, JSON is read, and YAML gets a line that names it") {
   const ProcessResult json = c.run(
       R"({"agent": {"id": "a", "backend": {"command_line_blocked_commands": ["x.*"]}}})", {}, bare);
   CHECK(c.taken(json)["blocked_commands"][0] == Json("x.*"));
+}
+
+TEST_CASE("rules about commands become lists of commands, and others are named") {
+  if (lacks_yaml()) return;
+  const Conversion c;
+  const ProcessResult r = c.run(
+      "agent:\n  backend:\n    cwd: w\n    permissions:\n      automation_default: deny-all\n"
+      "      rules:\n"
+      "        deny: ['command(git push --force*)', 'write_file(/etc/**)', '*(rm [!a]?.x)']\n"
+      "        ask: ['read_url(*)', 'command(npm publish*)']\n"
+      "        allow: ['command(git *)', 'command(ls)', 'read_file(./**)']\n");
+  c.taken(r);
+  const std::vector<std::pair<std::string, std::string>> verdicts = {
+      {"git push --force origin", "blocked-commands"},
+      {"cd . && git push --force", "blocked-commands"},
+      {"git push", ""},
+      {"ls", ""},
+      {"ls -l", "allowed-commands"},
+      {"rm bc.x", "blocked-commands"},
+      {"rm ac.x", "allowed-commands"},
+      {"rm bcx", "allowed-commands"},
+      {"npm publish now", "ask-commands"},
+      {"npm test", "allowed-commands"}};
+  for (const auto& wanted : verdicts)
+    CHECK_MESSAGE(c.rule(wanted.first) == wanted.second, wanted.first);
+  for (const std::string named :
+       {"deny: \"write_file(/etc/**)\"", "ask: \"read_url(*)\"", "allow: \"read_file(./**)\""})
+    CHECK_MESSAGE(lines_with(r, "left out: permissions.rules." + named) == 1, named);
+  CHECK(lines_with(r, "left out: permissions.automation_default: ") == 1);
+  CHECK(lines_with(r, "note: permissions.rules.allow: here every other command is refused") == 1);
+
+  // A list of allowed commands stays the only one: two lists together would allow more.
+  const ProcessResult two = c.run(
+      "agent:\n  backend:\n    command_line_allowed_commands: ['ls']\n"
+      "    permissions: {rules: {allow: ['command(id)']}}\n");
+  c.taken(two);
+  CHECK(c.rule("id") == "allowed-commands");
+  CHECK(lines_with(two, "left out: permissions.rules.allow: ") == 1);
+
+  // What is switched off there has no effect here.
+  const ProcessResult off =
+      c.run("agent:\n  backend:\n    permissions: {enabled: false, rules: {deny: ['command']}}\n");
+  c.taken(off);
+  CHECK(c.rule("id") == "");
+  CHECK(lines_with(off, "permissions.enabled is false") == 1);
+
+  const ProcessResult reader = c.run("agent:\n  backend:\n    permissions: {role: Researcher}\n");
+  c.taken(reader);
+  CHECK(c.rule("id") == "blocked-commands");
+  CHECK(lines_with(reader, "note: permissions.role: researcher refuses every command") == 1);
+}
+
+TEST_CASE("the folder of an agent is made, and a missing one of the user's is named") {
+  if (lacks_yaml()) return;
+  const Conversion c;
+  c.place.directory("here/.git/hooks");
+  const ProcessResult r = c.run(
+      "agent:\n  backend:\n    cwd: a/b\n    context_paths:\n"
+      "    - {path: here, permission: write, protected_paths: [.git/hooks/], note: x}\n"
+      "    - path: nowhere\n");
+  const Json made = c.taken(r);
+  CHECK(codeexec::is_within(made["workspace"].as_string(), c.place.path()));
+  CHECK(lines_with(r, "made: ") == 1);
+  CHECK(lines_with(r, "left out: context_paths: \"nowhere\" is no folder") == 1);
+  CHECK(lines_with(r, "left out: context_paths.note: ") == 1);
+  CHECK(made["protected_paths"].dump() == R"([".git/hooks"])");
+  CHECK(made["allowed_paths"].size() == 2);
+  const ProcessResult boxed = c.run(
+      "agent:\n  backend:\n    command_line_execution_mode: docker\n    context_paths:\n"
+      "    - {path: here, permission: write, protected_paths: [.git]}\n");
+  CHECK(boxed.exit_code == 1);
+  CHECK(has(boxed.err, "protected_paths of \"here\": a container cannot hold them"));
+}
+
+// The keys are those of the package, which tests/clients/massgen compares with the list.
+TEST_CASE("each key that MassGen knows is converted or named") {
+  if (lacks_yaml()) return;
+  const Conversion c;
+  c.place.directory("shared");
+  const Json keys = parsed(support::read_file(CODEEXEC_ROOT "/tests/clients/massgen/keys.json"));
+  const auto object_of = [&keys](const char* section, const Strings& without) {
+    Json object = Json::object();
+    for (const Json& key : keys[section].items())
+      if (std::find(without.begin(), without.end(), key.as_string()) == without.end())
+        object.set(key.as_string(), "x");
+    return object;
+  };
+  const Json valid = parsed(R"({
+    "cwd": "w", "context_paths": [],
+    "command_line_execution_mode": "docker", "command_line_allowed_commands": ["a"],
+    "command_line_blocked_commands": ["b"], "command_line_docker_image": "i",
+    "command_line_docker_memory_limit": "1g", "command_line_docker_cpu_limit": 1,
+    "command_line_docker_network_mode": "bridge", "command_line_docker_enable_sudo": false,
+    "command_line_docker_credentials": {"env_vars": ["A"]},
+    "command_line_docker_packages": {"preinstall": {"python": ["p"]}},
+    "command_line_srt_allow_read": ["shared"], "command_line_srt_read_only": false})");
+  Json backend = object_of("backend", {});
+  for (const Json::Member& member : valid.members()) backend.set(member.name, member.value);
+  Json permissions = object_of("permissions", {"enabled", "role", "rules"});
+  permissions.set("rules", parsed(R"j({"deny": ["command(x)"]})j"));
+  backend.set("permissions", permissions);
+  Json agent = object_of("agent", {"backend"});
+  agent.set("backend", backend);
+  Json orchestrator = object_of("orchestrator", {"context_paths"});
+  orchestrator.set("coordination", object_of("coordination", {}));
+  Json top = object_of("top", {"agents", "agent"});
+  top.set("agent", agent);
+  top.set("orchestrator", orchestrator);
+  const ProcessResult r = c.run(top.dump());
+  const Json made = c.taken(r);
+
+  // Those that are converted have a name here, or are a part of what has.
+  const std::string converted =
+      " cwd context_paths agent agents orchestrator backend id permissions enabled role rules "
+      "command_line_srt_allow_read command_line_srt_read_only path permission protected_paths "
+      "agent_id command_line_docker_enable_sudo ";
+  std::string said = " ";
+  for (const char letter : r.err) said += std::string(",:\n.").find(letter) < 4 ? ' ' : letter;
+  for (const Json::Member& section : keys.members())
+    for (const Json& key : section.value.items()) {
+      const std::string& name = key.as_string();
+      const std::string plain =
+          name.rfind("command_line_", 0) == 0 ? name.substr(13) : std::string(name);
+      const bool is_there = has(said, " " + name + " ") || has(converted, " " + name + " ") ||
+                            !made[name].is_null() || !made[plain].is_null();
+      CHECK_MESSAGE((is_there || section.name == "version"), section.name << "." << name);
+    }
 }
