@@ -393,6 +393,7 @@
 #include "tools/doctor.cpp"
 #include "tools/replay.cpp"
 #include "tools/places.cpp"
+#include "tools/protection.cpp"
 #include "tools/server.cpp"
 #include "tools/terminal.cpp"
 #include "tools/output.cpp"

@@ -350,7 +350,7 @@ int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) 
     report.add("place", false, "%", {place.error().message});
     return report.print();
   }
-  if (config.use != Option::docker) return examine_place(*place).print();
+  if (config.use != Option::docker) return examine_place(config, *place).print();
   return examine_container(container_executor_options(config)).print();
 }
 
@@ -361,7 +361,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
                                    !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
-  config.local.sandbox.explain = invocation.explain;
+  config.local.sandbox.explain = invocation.explain || invocation.doctor;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
   if (invocation.doctor && config.use == Option::kubernetes) {
     const std::string rights = kubernetes_rights(kubernetes_options(config));
