@@ -402,6 +402,7 @@
 #include "tools/output.cpp"
 #include "tools/places.cpp"
 #include "tools/project.cpp"
+#include "tools/protection.cpp"
 #include "tools/replay.cpp"
 #include "tools/results.cpp"
 #include "tools/roots.cpp"

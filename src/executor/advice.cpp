@@ -178,6 +178,22 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
   return {};
 }
 
+// What operators ask for by options, its name in a report, and what then holds in its place.
+struct AskedFeature {
+  const char* name;
+  const char* words;
+  std::string_view stand_in;
+};
+constexpr AskedFeature asked_features[] = {
+    {"filesystem", "allowed paths", ""sv},
+    {"forbidden_roots", "forbidden paths in allowed ones", ""sv},
+    {"read_only_roots", "read-only paths in writable ones", ""sv},
+    {"protected_paths", "protected paths", ""sv},
+    {"pid_namespace", "a process table of its own", ""sv},
+    {"memory", "the limit of memory", "memory_per_process"sv},
+    {"processes", "the limit of processes", "processes_per_user"sv},
+    {"disk", "the limit of the disk", ""sv}};
+
 }  // namespace
 
 inline namespace inner {
@@ -188,6 +204,25 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   const bool is_plain = has_entry("sh dash ash"sv, base_name(shell));
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, writable());
+}
+
+std::string note_of_gaps(const SandboxReport& report, Network asked) {
+  const auto is_missing = [&report](const char* feature) {
+    for (const std::string& gap : report.missing)
+      if (starts_with(gap, concat("%: ", {feature}))) return true;
+    return false;
+  };
+  std::string gaps;
+  const auto add = [&gaps](std::string_view words) {
+    append_all(gaps, {gaps.empty() ? "" : ", ", words});
+  };
+  for (const AskedFeature& feature : asked_features)
+    if (is_missing(feature.name) && !is_one_of(feature.stand_in, report.enforced))
+      add(feature.words);
+  if (report.mode != SandboxMode::off && is_missing("network"))
+    add(concat("network % (it is %)", {name(asked), name(report.network)}));
+  if (gaps.empty()) return {};
+  return concat("the operator asked for what is not in force here: %", {gaps});
 }
 
 }  // namespace inner

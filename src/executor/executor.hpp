@@ -404,6 +404,8 @@ enum class PrivateHome {
 };
 const char* name(PrivateHome home) noexcept;
 
+// By default without a sandbox: commands have all rights of this process on files, the network and
+// other processes. Set sandbox.mode to confine them.
 struct LocalOptions : ExecutorOptions {
   // Its `workspace` is taken from the executor's.
   EnvironmentOptions environment = EnvironmentOptions();
@@ -462,8 +464,9 @@ class LocalExecutor : public Executor {
   std::shared_ptr<const Place> place_ = {};
 };
 
-// Runs a script on this host with the defaults of LocalOptions, as LocalExecutor::run() does. Where
-// there can be no executor, the result says why (Outcome::not_started).
+// Runs a script on this host with the defaults of LocalOptions, hence without a sandbox, as
+// LocalExecutor::run() does. Where there can be no executor, the result says why
+// (Outcome::not_started).
 Result run(std::string_view script);
 
 }  // namespace v0_1

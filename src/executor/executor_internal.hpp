@@ -149,6 +149,10 @@ void set_sandbox_fields(Json& object, const Result& r);
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, FunctionRef<std::string()> writable);
 
+// A note on what options asked for and is not in force, as best_effort lets commands run without
+// it; empty when there is no such gap. `asked` is the network of the options.
+std::string note_of_gaps(const SandboxReport& report, Network asked);
+
 // A note on the processes that a command left behind; empty when there were none.
 std::string note_of_left_behind(const ProcessResult& ended);
 

@@ -134,6 +134,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   if (known.network == Network::allow) proxy = std::move(*server);
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
+  gaps = note_of_gaps(known, wanted.network);
   report = new_shared<const SandboxReport>(std::move(known));
   return {};
 }
@@ -210,6 +211,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
   for (const std::string& variable : weak_variables)
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
+  add_note(result.notes, "%", {gaps});
   if (!sandboxed()) return;
   listen_by(proxy, admission);
   if (auto same = sandbox.check_grants(); !same) {

@@ -24,8 +24,9 @@ struct LocalExecutor::Place {
   std::shared_ptr<const SandboxReport> report = {};
   std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
-  std::vector<std::string> weak_variables = {};   // that any other setting of them replaces
-  std::shared_ptr<DomainProxy> proxy = {};        // with Network::allow, else null
+  std::string gaps = {};  // the note on what is missing that options asked for
+  std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
+  std::shared_ptr<DomainProxy> proxy = {};       // with Network::allow, else null
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;

@@ -75,6 +75,7 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   PlaceLink::Wanted wanted = {};
   PlaceSettings settings;
   const PlaceWorkspace mode;
+  const Network network;  // as asked for; what there is stands in the facts
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
@@ -86,7 +87,10 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  Place(PlaceSettings given, PlaceWorkspace where) : settings(std::move(given)), mode(where) {}
+  Place(PlaceSettings given, const PlaceOptions& options)
+      : settings(std::move(given)),
+        mode(options.workspace_mode),
+        network(options.sandbox.network) {}
   Expected<void> ask(FileMessage& message) const override;
   SharedError misled() const;
   void want(const PlaceOptions& options);
@@ -306,7 +310,7 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   if (!environment) return environment.failure();
   PlaceExecutor executor;
   executor.place_ = new_shared<Place>(
-      PlaceSettings(std::move(*environment), options.shell, variables.set), options.workspace_mode);
+      PlaceSettings(std::move(*environment), options.shell, variables.set), options);
   Place& place = *executor.place_;
   auto server = make_proxy(options, options.sandbox.network);
   if (!server) return server.failure();
@@ -393,6 +397,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     }
     if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
+  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, place_->network)});
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->told(); };

@@ -70,11 +70,45 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   return Next::done;
 }
 
+}  // namespace inner
+
+namespace {
+
+// A setting of the kernel, what it says where namespaces cannot be had, and how a report names it.
+struct NamespaceSwitch {
+  const char* file;
+  char closed;
+  bool spares_root;
+  const char* reason;
+};
+constexpr NamespaceSwitch namespace_switches[] = {
+    {"/proc/sys/user/max_user_namespaces", '0', false, "user.max_user_namespaces is 0"},
+    {"/proc/sys/kernel/unprivileged_userns_clone", '0', true,
+     "kernel.unprivileged_userns_clone is 0"},
+    {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1', true,
+     "AppArmor keeps them from this program (kernel.apparmor_restrict_unprivileged_userns is 1)"}};
+
+// The errno of a refusal does not tell which of them it was: ENOSPC stands for the first.
+std::string why_no_namespaces(int error) {
+  constexpr std::size_t most = 64;
+  for (const NamespaceSwitch& row : namespace_switches) {
+    const auto value = read_whole_file(row.file, most, "setting"sv);
+    if (value && (*value == concat("%\n", {std::string_view(&row.closed, 1)})) &&
+        !(row.spares_root && ::geteuid() == 0))
+      return row.reason;
+  }
+  return errno_text(error);
+}
+
+}  // namespace
+
+inline namespace inner {
+
 // The feature that is missed least goes first. When a network of its own is the only one left, it
 // was at fault: it goes, and the others come back.
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
-  const std::string why = concat("no namespaces can be made here: %",
-                                 {errno_text(error != 0 ? static_cast<int>(-error) : ENOSYS)});
+  const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
+  const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
   if (planner_.mounts) {
     planner_.mounts = false;
     gaps_.add("metadata", "%", {why});

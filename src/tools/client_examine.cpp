@@ -59,6 +59,12 @@ std::string state_text(const ClientState& state) {
        state.is_confined ? "confined" : "NOT confined: leave --sandbox off out of it", own});
 }
 
+// Whether its commands run here, and confined. A client without our entry may be meant so.
+bool is_well(const ClientState& state) {
+  if (!state.problem.empty()) return false;
+  return !state.is_ours || (state.is_confined && state.own_shell != true);
+}
+
 // Of those clients whose file is there.
 std::vector<ClientState> examine_clients() {
   std::vector<ClientState> states;
@@ -90,8 +96,13 @@ std::vector<ClientState> examine_clients() {
 inline namespace inner {
 
 void add_clients(DoctorReport& report) {
-  for (const ClientState& state : examine_clients())
-    report.add(concat({"client ", state.client->title}), true, "%", {state_text(state)});
+  for (const ClientState& state : examine_clients()) {
+    const std::string subject = concat({"client ", state.client->title});
+    if (is_well(state))
+      report.add(subject, true, "%", {state_text(state)});
+    else
+      report.doubt(subject, "%", {state_text(state)});
+  }
 }
 
 }  // namespace inner

@@ -3,7 +3,6 @@
 // For a container a probe runs in it, and its output is compared with the options: an engine may
 // ignore bounds without an error.
 
-#include "tools/client_files_internal.hpp"
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -16,7 +15,6 @@
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "place/place.hpp"
-#include "sandbox/sandbox.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -143,20 +141,53 @@ bool check_commands(const ContainerExecutor& executor, DoctorReport& report) {
       {seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time))});
 }
 
+// Colours are for people at a terminal who have not switched them off (no-color.org).
+bool shows_colours() {
+  const char* const off = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && !(off && *off) && !(terminal && terminal == "dumb"sv);
+}
+
+struct StateColour {
+  std::string_view state;
+  const char* colour;
+};
+constexpr StateColour state_colours[] = {
+    {"ok   ", "\033[32m"}, {"warn ", "\033[33m"}, {"FAIL ", "\033[1;31m"}};
+
+std::string coloured(std::string_view lines) {
+  std::string result;
+  while (!lines.empty()) {
+    const std::string_view line = take_part(lines, '\n');
+    for (const auto& [state, colour] : state_colours)
+      if (starts_with(line, state))
+        append_all(result, "%%\033[0m%\n", {colour, state, line.substr(state.size())});
+  }
+  return result;
+}
+
 }  // namespace
 
 inline namespace inner {
 
 bool DoctorReport::add(std::string_view subject, bool is_well, const char* form, Pieces values) {
-  const std::string message = concat(form, values);
   all_is_well = all_is_well && is_well;
-  append_all(text, "%%%%\n",
-             {is_well ? "ok   " : "FAIL ", printable(subject), message.empty() ? "" : ": ",
-              printable(message)});
+  add_line(is_well ? "ok   " : "FAIL ", subject, concat(form, values));
   return is_well;
 }
 
-int DoctorReport::print() const { return print_answer(text, all_is_well ? 0 : 1); }
+void DoctorReport::doubt(std::string_view subject, const char* form, Pieces values) {
+  add_line("warn ", subject, concat(form, values));
+}
+
+void DoctorReport::add_line(const char* state, std::string_view subject, std::string_view message) {
+  append_all(text, "%%%%\n",
+             {state, printable(subject), message.empty() ? "" : ": ", printable(message)});
+}
+
+int DoctorReport::print() const {
+  return print_answer(shows_colours() ? coloured(text) : text, all_is_well ? 0 : 1);
+}
 
 // The probe is a command of ours: it must not be refused by the policy, recorded, or leave a
 // container or a log behind.
@@ -182,7 +213,7 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   return report;
 }
 
-DoctorReport examine_place(const CommandPlace& place) {
+DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place) {
   DoctorReport report;
   if (place.facts) {
     const PlaceFacts& facts = *place.facts;
@@ -193,15 +224,9 @@ DoctorReport examine_place(const CommandPlace& place) {
                {place.executor->workspace(),
                 facts.workspace.empty() ? " has the same files there" : " is only there"});
   }
-  const SandboxReport& sandbox = place.sandbox;
-  report.add("sandbox", true, "%, network %%",
-             {name(sandbox.mode), name(sandbox.network),
-              sandbox.mode == SandboxMode::off ? ": commands run with the rights of this program "
-                                                 "(--sandbox off)"
-                                               : ""});
-  for (const std::string& feature : sandbox.enforced) report.add(feature, true);
-  for (const std::string& gap : sandbox.missing) report.add(gap, false);
-  add_clients(report);
+  examine_protection(config, place, report);
+  if (const std::string note = note_of_no_project(config); !note.empty())
+    report.doubt("project", "%", {note});
   return report;
 }
 

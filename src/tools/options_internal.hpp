@@ -299,8 +299,9 @@ inline constexpr Special specials[] = {
      "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then runs "
      "commands by this program, and everything else as before",
      &Invocation::massgen_path},
-    {"doctor\n\n\nprint what commands need here and what is missing, a line each. Of containers: "
-     "engine, image, limits and so on. Exit status 0: all is well; 1: something is missing",
+    {"doctor\n\n\nprint what commands are kept from here and what not, and what is missing, a line "
+     "each with its remedy. Of containers: engine, image, limits and so on. Exit status 0: no line "
+     "begins with FAIL; 1: one does",
      &Invocation::doctor},
     {"sandbox-report\n\n\nprint as JSON what the sandbox enforces here and what is missing. Exit "
      "status 0: nothing is missing; 1: something is",
@@ -448,12 +449,16 @@ class ClientFolders {
 // Sentences for the instructions, about what describe() does not know; each after a blank.
 std::string describe_folders(const ServerConfig& config, const Executor& executor);
 
-// The lines of --doctor.
+// The lines of --doctor. Each begins with "ok   ", "warn " or "FAIL ", and what is not well ends
+// with a remedy. Only FAIL makes the exit status 1: what the operator may well want is a warning.
 struct DoctorReport {
   // Adds the line of a subject, and returns `is_well`. The message says what was found, and how to
   // mend what is wrong; empty: the subject says all.
   bool add(std::string_view subject, bool is_well, const char* form = "", Pieces values = {});
-  // Prints the lines. Returns the exit status.
+  // Adds a warning.
+  void doubt(std::string_view subject, const char* form, Pieces values = {});
+  void add_line(const char* state, std::string_view subject, std::string_view message);
+  // Prints the lines, in colours on a terminal. Returns the exit status.
   int print() const;
 
   std::string text = {};
@@ -465,7 +470,12 @@ struct DoctorReport {
 DoctorReport examine_container(ContainerExecutorOptions options);
 
 // Of commands that run anywhere else.
-DoctorReport examine_place(const CommandPlace& place);
+DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place);
+
+// What holds commands back there, and what does not, in words of a user; then each feature of the
+// sandbox by its name in a report.
+void examine_protection(const ServerConfig& config, const CommandPlace& place,
+                        DoctorReport& report);
 
 // The exit status of --client-config, with --write or --remove.
 int run_client_config(const Invocation& invocation, const ServerConfig& config);

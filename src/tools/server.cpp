@@ -12,6 +12,7 @@
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
 
+#include "tools/client_files_internal.hpp"
 #include "tools/options_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -390,13 +391,11 @@ int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) 
     report.add("place", false, "%", {place.error().message});
     return report.print();
   }
-  if (config.use != Option::docker) {
-    DoctorReport report = examine_place(*place);
-    const std::string note = note_of_no_project(config);
-    if (!note.empty()) report.add("project", false, "%", {note});
-    return report.print();
-  }
-  return examine_container(container_executor_options(config)).print();
+  DoctorReport report = config.use == Option::docker
+                            ? examine_container(container_executor_options(config))
+                            : examine_place(config, *place);
+  add_clients(report);
+  return report.print();
 }
 
 // Commands on this host, in one container or in a place of one program.
@@ -406,7 +405,7 @@ int serve_commands(ServerConfig& config, const Invocation& invocation) {
                                    !invocation.sandbox_report && !invocation.replay;
   // Nor does it need another place.
   if (!config.local.private_spill_dir) config.place_pool = 0;
-  config.local.sandbox.explain = invocation.explain;
+  config.local.sandbox.explain = invocation.explain || invocation.doctor;
   config.reach_place = invocation.doctor || invocation.sandbox_report;
   if (invocation.doctor && config.use == Option::kubernetes) {
     const std::string rights = kubernetes_rights(kubernetes_options(config));

@@ -136,20 +136,21 @@ std::string describe(const UserContainers& containers);
 // With --run it runs one command, prints its result as one line of JSON and returns; with --check
 // it judges one, or each line of the input, and prints what to_json(Judgement) gives; with
 // --sandbox-report it prints an object: mode, network, landlock_abi, enforced and missing; with
-// --doctor a line for each thing that commands need where they run. Commands run on this host, in a
-// sandbox, best_effort, unless an option says otherwise: in the allowed paths, else in the roots
-// that the client names, else in the current directory, and in an empty folder when that is `/`, a
-// home or a directory of the system; with --execution-mode docker in a container, and nowhere else,
-// which is made for the first of them. It owns the process while it runs: it takes those three
-// signals, ignores SIGPIPE and SIGXFSZ, overwrites the variables of its environment that neither
-// commands see nor the program needs that speaks to a container engine, and, on Linux, keeps other
-// processes of the user from looking into this one (PR_SET_DUMPABLE). Returns the exit status: 0; 2
-// when an option, key or value is wrong, after one line on stderr that says which; 1 for other
-// failures; with --run 0 when the command succeeded, 1 when it ran and failed, 125 when it was
-// refused or could not start; with --check 0 when it is allowed, 3 when a person must approve it, 1
-// when it is refused, 2 when a line of the input is not a command (of several lines: 2, then 1,
-// then 3 is stronger); with --sandbox-report and --doctor 0 when nothing is missing, 1 when
-// something is. 2, too, when a strict sandbox cannot be had.
+// --doctor lines on what commands are kept from and what they need where they run. Commands run on
+// this host, in a sandbox, best_effort, unless an option says otherwise: in the allowed paths, else
+// in the roots that the client names, else in the current directory, and in an empty folder when
+// that is `/`, a home or a directory of the system; with --execution-mode docker in a container,
+// and nowhere else, which is made for the first of them. It owns the process while it runs: it
+// takes those three signals, ignores SIGPIPE and SIGXFSZ, overwrites the variables of its
+// environment that neither commands see nor the program needs that speaks to a container engine,
+// and, on Linux, keeps other processes of the user from looking into this one (PR_SET_DUMPABLE).
+// Returns the exit status: 0; 2 when an option, key or value is wrong, after one line on stderr
+// that says which; 1 for other failures; with --run 0 when the command succeeded, 1 when it ran and
+// failed, 125 when it was refused or could not start; with --check 0 when it is allowed, 3 when a
+// person must approve it, 1 when it is refused, 2 when a line of the input is not a command (of
+// several lines: 2, then 1, then 3 is stronger); with --sandbox-report 0 when nothing is missing, 1
+// when something is; with --doctor 1 when a line begins with FAIL, else 0. 2, too, when a strict
+// sandbox cannot be had.
 int server_main(int argc, char** argv);
 
 }  // namespace v0_1

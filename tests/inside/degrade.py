@@ -22,6 +22,8 @@ from support import Client, NAMESPACES, PATIENCE, main, wait_until
 
 ERRORS = ("ENOSYS", "EPERM", "EOPNOTSUPP")
 NO_NAMESPACES = "namespaces=EPERM"
+# As AppArmor does on Ubuntu: a namespace is made, and nothing can be set up in it.
+CRIPPLED = "mount=EACCES,ioctl=EPERM"
 NO_USER_NAMESPACE = "unshare&0x10000000=EPERM,clone3=ENOSYS,clone&0x10000000=EPERM"
 
 # What is denied, the options, and the features that must be missing then. None: whether it can do
@@ -53,6 +55,12 @@ DENIALS = [
     (NO_NAMESPACES, ("--pid-namespace",), {"pid_namespace"}),
     (NO_NAMESPACES, ("--network", "loopback"), {"network"}),
     ("mount=EPERM", ("--pid-namespace",), None),
+    (NO_NAMESPACES, ("--network", "host"), set()),
+    ("namespaces=ENOSPC", (), set()),
+    ("namespaces=ENOSPC", ("--pid-namespace",), {"pid_namespace"}),
+    (CRIPPLED, (), set()),
+    (CRIPPLED, ("--pid-namespace",), {"pid_namespace"}),
+    (CRIPPLED, ("--network", "loopback"), {"network"}),
     (NO_USER_NAMESPACE, ("--pid-namespace",), "user: pid_namespace"),
     (NO_USER_NAMESPACE, ("--network", "loopback"), "user: network"),
 ]
@@ -88,6 +96,12 @@ attempt("signals", "signalled", lambda: os.kill(victim, signal.SIGTERM))
 attempt("abstract_sockets", "connected", lambda: connect(socket.AF_UNIX, "\0" + name))
 attempt("system_calls", "process_vm_readv",
         lambda: must_fail(libc.process_vm_readv(os.getpid(), None, 0, None, 0, 0)))
+if os.path.exists(f"/proc/{victim}"):  # with a process table of its own it has its own queues
+    def make_queue():
+        queue = libc.msgget(0, 0o600)
+        must_fail(queue)
+        libc.msgctl(queue, 0, None)
+    attempt("system_calls", "msgget", make_queue)
 attempt("network", "a TCP socket", lambda: connect(socket.AF_INET, ("127.0.0.1", port)))
 status = dict(line.split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
 held["privileges"] = "held"
@@ -265,7 +279,8 @@ def check_attempts(runner, name, denial, words, expected):
         changed = outside.changed()
     said = result.get("sandbox", {})
     broken = {feature: held[feature] for feature in enforced
-              if held.get(feature, "held") != "held"}
+              if held.get(feature, "held") != "held"
+              and not (feature == "network" and said.get("network") == "host")}
     if not held or not result.get("success"):
         problem = "the attempts did not run"
     elif sorted(said.get("missing", [])) != sorted(missing):
@@ -335,7 +350,7 @@ def check_controls(runner):
 
 
 def check_nothing_denied(runner):
-    for options in ((), ("--pid-namespace",), ("--network", "loopback"),
+    for options in ((), ("--network", "host"), ("--pid-namespace",), ("--network", "loopback"),
                     ("--limit-open-files", "50")):
         name = " ".join(("nothing denied", *options))
         if cannot_try(runner, name, "", options):
@@ -345,6 +360,53 @@ def check_nothing_denied(runner):
                        ["--sandbox", "best-effort", *options], set())
 
 
+def check_notes(runner):
+    """A result names what was asked for and is missing, and nothing else."""
+    no_filter = "seccomp=EPERM,prctl:22=EPERM"
+    for denial, options, expected in (
+            ("", (), None),
+            ("landlock_abi=2", (), None),
+            (no_filter, (), "network none (it is host)"),
+            (NO_NAMESPACES, ("--pid-namespace",), "a process table of its own"),
+            (NO_NAMESPACES, ("--protected-paths", ".git/hooks"), "protected paths"),
+            (NO_NAMESPACES, ("--network", "loopback"), "network loopback (it is none)")):
+        workspace = runner.workspace()
+        words = ["--sandbox", "best-effort", *options, "--run", "true"]
+        answer = call(runner, denial, words, workspace)
+        notes = parsed(answer.stdout).get("notes", [])
+        wanted = [f"the operator asked for what is not in force here: {expected}"]
+        problem = None if notes == (wanted if expected else []) else f"the notes are {notes}"
+        tell(runner, " ".join(filter(None, ("notes", denial, *options))), problem, answer)
+        shutil.rmtree(workspace)
+
+
+def check_named_switches(runner):
+    """The reason names the setting of the kernel that keeps namespaces from commands."""
+    if runner.missing(["unshare -Urm true"]):
+        runner.skip("named switches", "this user cannot make namespaces")
+        return
+    for file, value, wanted in (
+            ("user/max_user_namespaces", "0", "user.max_user_namespaces is 0"),
+            ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone is 0"),
+            ("kernel/apparmor_restrict_unprivileged_userns", "1", "AppArmor keeps them from")):
+        workspace = runner.workspace()
+        setting = "/proc/sys/" + file
+        folder = os.path.dirname(setting)
+        script = (f"mount -t tmpfs none {folder} && echo {value} > {setting} && "
+                  'exec unshare -U --map-user=1000 "$@"')
+        program = [runner.deny, "mount=EACCES,namespaces=EACCES", "--", runner.program,
+                   "--allowed-paths", workspace, "--workspace", workspace, "--pid-namespace",
+                   "--doctor"]
+        answer = subprocess.run(
+            runner.become(["unshare", "-Urm", "sh", "-c", script, "sh", *program]), check=False,
+            env=runner.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        lines = [line for line in answer.stdout.splitlines() if line.startswith("warn namespaces: ")]
+        good = len(lines) == 1 and wanted in lines[0] and "holds without" in lines[0]
+        tell(runner, "named switch: " + file, None if good else "it is not named", answer)
+        shutil.rmtree(workspace)
+
+
 def check_default(runner):
     """With allowed paths and no --sandbox: best effort, which a poor kernel does not stop."""
     workspace = runner.workspace()
@@ -352,7 +414,8 @@ def check_default(runner):
     result = parsed(answer.stdout)
     told = result.get("sandbox", {})
     good = (result.get("stdout") == "ran\n" and told.get("mode") == "best_effort"
-            and "filesystem" in names(told.get("missing", [])))
+            and "filesystem" in names(told.get("missing", []))
+            and any("not in force here: allowed paths" in note for note in result.get("notes", [])))
     tell(runner, "the default is best effort", None if good else "it is not", answer)
 
 
@@ -475,7 +538,8 @@ def check_swapped_between_commands(runner):
     shutil.rmtree(workspace)
 
 
-CHECKS = (check_controls, check_nothing_denied, check_denials, check_default, check_killed_host,
+CHECKS = (check_controls, check_nothing_denied, check_denials, check_notes,
+          check_named_switches, check_default, check_killed_host,
           check_bad_grants, check_swapped_between_runs, check_swapped_between_commands)
 
 

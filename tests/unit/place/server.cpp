@@ -55,7 +55,7 @@ TEST_CASE("place: --doctor and --sandbox-report tell of it") {
   CHECK(begins(doctor.out, "ok   place: "));
   CHECK(has(doctor.out, "agent " CODEEXEC_VERSION_STRING));
   CHECK(has(doctor.out, "ok   workspace: " + workspace.path()));
-  CHECK(has(doctor.out, "ok   sandbox: off"));
+  CHECK(has(doctor.out, "warn sandbox: off"));
   const ProcessResult none =
       run_program({"--execution-mode", "command", "--place-command", "false", "--doctor"});
   CHECK(none.exit_code == 1);
