@@ -254,6 +254,7 @@
 #include "sandbox/limits.cpp"
 #include "sandbox/plan.cpp"
 #include "sandbox/fitting.cpp"
+#include "sandbox/broker.cpp"
 #include "sandbox/builder.cpp"
 #include "sandbox/explain.cpp"
 
