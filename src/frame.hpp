@@ -302,6 +302,7 @@
 #include "executor/network.cpp"
 #include "executor/local.cpp"
 #include "executor/git_identity.cpp"
+#include "executor/git_folders.cpp"
 
 #include "place/frames.cpp"
 #include "place/contained.cpp"
