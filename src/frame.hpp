@@ -242,6 +242,7 @@
 
 #include "environment/environment.cpp"
 
+#include "sandbox/broker.cpp"
 #include "sandbox/builder.cpp"
 #include "sandbox/cgroup.cpp"
 #include "sandbox/child.cpp"
@@ -292,6 +293,7 @@
 #include "executor/command.cpp"
 #include "executor/confinement.cpp"
 #include "executor/gate.cpp"
+#include "executor/git_folders.cpp"
 #include "executor/git_identity.cpp"
 #include "executor/guard.cpp"
 #include "executor/local.cpp"

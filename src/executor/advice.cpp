@@ -16,6 +16,7 @@ namespace {
 // Why a command may fail here and not elsewhere.
 enum class Cause : char {
   none,
+  repository,
   dialect,
   semaphores,
   pseudo_terminals,
@@ -38,6 +39,7 @@ struct Symptoms {
 // The first that is found counts. Some come from the variables of such a command, see
 // offline_variables().
 constexpr Symptoms symptoms[] = {
+    {Cause::repository, "not a git repository"},
     {Cause::dialect,
      "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
      ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
@@ -78,7 +80,7 @@ bool shows(std::string_view text, std::string_view symptom) {
 }
 
 // Whether a command that is held so can fail for that.
-bool possible(Cause cause, const Result& told, Network network) {
+bool possible(Cause cause, const Result& told, Network network, const GitAdvice& git) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
     for (const std::string& feature : features)
@@ -86,6 +88,8 @@ bool possible(Cause cause, const Result& told, Network network) {
     return false;
   };
   switch (cause) {
+    case Cause::repository:
+      return !git.problem.empty();
     case Cause::dialect:
       return true;
     case Cause::network:
@@ -110,23 +114,26 @@ bool possible(Cause cause, const Result& told, Network network) {
   return confined;
 }
 
-Cause cause_in(std::string_view output, const Result& told, Network network) {
+Cause cause_in(std::string_view output, const Result& told, Network network, const GitAdvice& git) {
   constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network) ? lines : ""sv;
+    std::string_view rest = possible(cause, told, network, git) ? lines : ""sv;
     while (!rest.empty())
       if (shows(text, take_part(rest, '\n'))) return cause;
   }
   return Cause::none;
 }
 
-Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network) {
+Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network,
+                       const GitAdvice& git) {
   if (ended.succeeded()) return Cause::none;
-  for (const std::string* output : {&ended.err, &ended.out})
-    if (const Cause cause = cause_in(*output, told, network); cause != Cause::none) return cause;
+  for (const std::string* output : {&ended.err, &ended.out}) {
+    const Cause cause = cause_in(*output, told, network, git);
+    if (cause != Cause::none) return cause;
+  }
   if (network == Network::host || !ended.err.empty()) return Cause::none;
   for (const QuietFailure& failure : quiet_failures)
     if (ended.exit_code == failure.exit_code &&
@@ -136,10 +143,16 @@ Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network n
 }
 
 // What is allowed, and which option allows more.
-std::string advice_for(Cause cause, Network network, const std::string& writable) {
+std::string advice_for(Cause cause, Network network, const GitAdvice& git,
+                       const std::string& writable) {
   switch (cause) {
     case Cause::none:
       break;
+    case Cause::repository:
+      return concat(
+          "%: commands do not get there. Where that repository is the user's, its folder can be "
+          "allowed, too (option allowed_paths)",
+          {git.problem});
     case Cause::dialect:
       return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
              "execute_code with language bash";
@@ -169,8 +182,8 @@ std::string advice_for(Cause cause, Network network, const std::string& writable
     case Cause::files:
       return concat(
           "Commands can change files only below %, and read only these, the system and its tools "
-          "(options allowed_paths, read_only)",
-          {writable});
+          "(options allowed_paths, read_only)%%",
+          {writable, git.allowed.empty() ? "" : ". ", git.allowed});
     case Cause::processes:
       return "the processes and threads of commands are limited here (option limit_processes), and "
              "others of the user may count, too";
@@ -199,11 +212,12 @@ constexpr AskedFeature asked_features[] = {
 inline namespace inner {
 
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
-                      std::string_view shell, FunctionRef<std::string()> writable) {
-  const Cause cause = cause_of_failure(ended, told, network);
+                      std::string_view shell, const GitAdvice& git,
+                      FunctionRef<std::string()> writable) {
+  const Cause cause = cause_of_failure(ended, told, network, git);
   const bool is_plain = has_entry("sh dash ash"sv, base_name(shell));
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
-  return advice_for(cause, network, writable());
+  return advice_for(cause, network, git, writable());
 }
 
 std::string note_of_gaps(const SandboxReport& report, Network asked) {

@@ -423,6 +423,8 @@ struct LocalOptions : ExecutorOptions {
   //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
   //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
   //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
+  //   the same files of a root that is a repository itself, and in the folders outside of the roots
+  //     that a linked worktree or a submodule among them has of its own
   //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
   //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
   //     each, not below them)

@@ -143,11 +143,19 @@ Json list_of(const std::vector<std::string>& texts);
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
+// Of folders that are linked worktrees of git: what commands may do in their repositories, and why
+// one is closed to them. Either may be empty.
+struct GitAdvice {
+  std::string allowed = {};
+  std::string problem = {};
+};
+
 // The note on a failure that the sandbox or the container may have caused: what is allowed, and
 // which option allows more. Empty when nothing points to that. `writable` names the folders that
 // the command may change.
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
-                      std::string_view shell, FunctionRef<std::string()> writable);
+                      std::string_view shell, const GitAdvice& git,
+                      FunctionRef<std::string()> writable);
 
 // A note on what options asked for and is not in force, as best_effort lets commands run without
 // it; empty when there is no such gap. `asked` is the network of the options.
@@ -198,7 +206,8 @@ class WatchedFiles {
   bool look_at_one(const Place& place, const std::string& file);
   // Of a folder of what is like repositories, with names of so many parts, the settings of each.
   void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
-  void look_at_settings(const Place& place, const std::string& git);
+  // Of the repository whose paths begin so; it may be the watched directory itself.
+  void look_at_settings(const Place& place, const std::string& begin);
   void look_at_repository(const Place& place, const std::string& git);
   // Those of watched_paths that begin with an entry; all of them when that is empty.
   void look_at_watched(const Place& place, std::string_view entry);

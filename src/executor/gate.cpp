@@ -323,8 +323,9 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   add_note(told.notes, "%", {note_of_left_behind(ended)});
   // The note on refused connections says all that advice on the network could say.
   const Network network = ending.end_network(told, redactor) ? Network::host : ending.network;
-  add_note(told.notes, "%",
-           {advice_on(ended, told, network, options.shell, [&] { return writable(ending); })});
+  add_note(told.notes, "%", {advice_on(ended, told, network, options.shell, ending.git, [&] {
+             return writable(ending);
+           })});
   if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   told.changed_files = ending.changed_files();
   if (!told.changed_files.empty())

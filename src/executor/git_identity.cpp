@@ -1,10 +1,11 @@
-// The name and address that commands make commits with, out of the user's settings of git.
+// Settings of git: how they are read, and the name and address that commands make commits with.
 //
 // git is not asked: it would be a process more for each executor, and it looks around in the folder
 // where it runs. Of all that stands in the files nothing but these two is used, as there may be
 // tokens.
 
 #include "executor/executor_internal.hpp"
+#include "executor/git_folders_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -20,55 +21,8 @@ std::string_view host_variable(const char* name) {
   return value ? value : "";
 }
 
-class GitConfig {
- public:
-  // What later files say is stronger.
-  void read(const std::string& path);
-  // A file that says the same; empty unless both are known.
-  std::string identity() const {
-    if (name_.empty() || email_.empty()) return {};
-    return concat("[user]\n\tname = %\n\temail = %\n", {name_, email_});
-  }
-
- private:
-  static std::string value_at(std::string_view text, std::size_t& at);
-  void take(std::string_view key, const std::string& value, const std::string& path);
-
-  std::string name_ = {};  // both in quotes
-  std::string email_ = {};
-  int files_left_ = 32;  // a file may include itself
-};
-
-void GitConfig::read(const std::string& path) {
-  constexpr std::size_t longest_config = std::size_t{1} << 20;
-  if (files_left_-- <= 0) return;
-  const auto file = read_whole_file(path, longest_config, "git's settings"sv);
-  if (!file) return;
-  const std::string_view text = *file;
-  std::string section;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t line = std::min(text.find('\n', at), text.size());
-    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
-      ++at;
-    } else if (text[at] == '#' || text[at] == ';') {
-      at = line;
-    } else if (text[at] == '[') {
-      const std::size_t end = std::min(text.find(']', at), line);
-      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
-      at = end + 1;
-    } else {
-      const std::size_t equals = std::min(text.find('=', at), line);
-      const std::string_view key = text.substr(at, equals - at);
-      at = equals + 1;
-      if (equals == line) continue;
-      const std::string value = value_at(text, at);
-      take(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value, path);
-    }
-  }
-}
-
 // What stands behind a `=`; `at` is at the end of the line then.
-std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
+std::string git_value_at(std::string_view text, std::size_t& at) {
   std::string value;
   std::size_t size = 0;  // without the blanks at its end
   bool quoted = false;
@@ -94,6 +48,65 @@ std::string GitConfig::value_at(std::string_view text, std::size_t& at) {
   }
   value.resize(size);
   return value;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+void for_each_git_setting(std::string_view text,
+                          FunctionRef<void(std::string_view, const std::string&)> callback) {
+  std::string section;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t line = std::min(text.find('\n', at), text.size());
+    if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
+      ++at;
+    } else if (text[at] == '#' || text[at] == ';') {
+      at = line;
+    } else if (text[at] == '[') {
+      const std::size_t end = std::min(text.find(']', at), line);
+      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
+      at = end + 1;
+    } else {
+      const std::size_t equals = std::min(text.find('=', at), line);
+      const std::string_view key = text.substr(at, equals - at);
+      at = equals + 1;
+      if (equals == line) continue;
+      const std::string value = git_value_at(text, at);
+      callback(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value);
+    }
+  }
+}
+
+}  // namespace inner
+
+namespace {
+
+class GitConfig {
+ public:
+  // What later files say is stronger.
+  void read(const std::string& path);
+  // A file that says the same; empty unless both are known.
+  std::string identity() const {
+    if (name_.empty() || email_.empty()) return {};
+    return concat("[user]\n\tname = %\n\temail = %\n", {name_, email_});
+  }
+
+ private:
+  void take(std::string_view key, const std::string& value, const std::string& path);
+
+  std::string name_ = {};  // both in quotes
+  std::string email_ = {};
+  int files_left_ = 32;  // a file may include itself
+};
+
+void GitConfig::read(const std::string& path) {
+  constexpr std::size_t longest_config = std::size_t{1} << 20;
+  if (files_left_-- <= 0) return;
+  const auto file = read_whole_file(path, longest_config, "git's settings"sv);
+  if (!file) return;
+  for_each_git_setting(
+      *file, [&](std::string_view key, const std::string& value) { take(key, value, path); });
 }
 
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {

@@ -113,9 +113,13 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
     return ok;
   protected_paths = wanted.protected_paths;
   if (wanted.mode != SandboxMode::off) {
-    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
+    git = find_git_folders(wanted.writable, wanted.readable, options.environment.set);
     writable = wanted.writable;
     for (std::string& path : wanted.writable) path = path_as_given(path, options);
+    for (const std::string& path : git.writable) wanted.writable.push_back(path);
+    for (const std::string& path : git.readable) wanted.readable.push_back(path);
+    for (const std::string& path : git.replaceable) wanted.replaceable.push_back(path);
+    if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
     watch_files = options.watch_files;
     if (homes) wanted.writable.push_back(homes->path());
   }
@@ -155,6 +159,8 @@ std::string LocalExecutor::describe_place() const {
                {to_utf8(joined(place_->writable, ", "sv)),
                 place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
                 readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
+    const std::string git = place_->about_git();
+    append_all(text, {git.empty() ? "" : " ", git, git.empty() ? "" : "."});
     if (!place_->protected_paths.empty())
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
@@ -166,6 +172,15 @@ std::string LocalExecutor::describe_place() const {
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
+}
+
+std::string LocalExecutor::Place::about_git() const {
+  if (git.shared.empty()) return {};
+  return concat(
+      "In %, which their git worktrees belong to, commands can change objects, refs and logs, but "
+      "not config, hooks and other worktrees: `git config` and `git worktree add` need that folder "
+      "in allowed_paths",
+      {to_utf8(joined(git.shared, ", "sv))});
 }
 
 // A sandbox without roots still has places where its commands may read and write.
@@ -205,6 +220,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
   Result& result = admission.result;
   result.sandbox = report;
   admission.ending.network = report->network;
+  admission.ending.git = {about_git(), git.problem};
   process.sandbox = sandbox;
   process.secrets = environment.secrets();
   process.supervised = process.supervised || supervised;

@@ -3,6 +3,7 @@
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
+#include "executor/git_folders_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -27,6 +28,7 @@ struct LocalExecutor::Place {
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   std::shared_ptr<DomainProxy> proxy = {};       // with Network::allow, else null
+  GitFolders git = {};                           // outside of these
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -50,6 +52,8 @@ struct LocalExecutor::Place {
     };
     for (const std::string& path : writable)
       if (directories.size() < WatchedFiles::max_directories) add(path);
+    for (const std::string& path : git.own)
+      if (directories.size() < WatchedFiles::max_directories) add(path);
     add(work_dir);
     return directories;
   }
@@ -59,6 +63,8 @@ struct LocalExecutor::Place {
         shell(std::move(shell_path)),
         skills_dir(std::move(skills)) {}
 
+  // What commands may do in the repositories of linked worktrees. Empty: there are none.
+  std::string about_git() const;
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);

@@ -112,7 +112,7 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
       look_at_one(place, whole);
       return true;
     }
-    look_at_settings(place, whole);
+    look_at_settings(place, whole + '/');
     // A submodule is called as its path is, and may have some of its own.
     const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
@@ -121,10 +121,10 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
   });
 }
 
-void WatchedFiles::look_at_settings(const Place& place, const std::string& git) {
-  for (const char* file : {"/config", "/config.worktree", "/commondir", "/info/attributes"})
-    look_at_one(place, concat({git, file}));
-  look_at_entries(place, concat("%/hooks", {git}));
+void WatchedFiles::look_at_settings(const Place& place, const std::string& begin) {
+  for (const char* file : {"config", "config.worktree", "commondir", "info/attributes"})
+    look_at_one(place, begin + file);
+  look_at_entries(place, begin + "hooks");
 }
 
 void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
@@ -132,7 +132,7 @@ void WatchedFiles::look_at_repository(const Place& place, const std::string& git
   for (const char* file : {".mcp.json", ".claude/settings.json", ".cursor/mcp.json"})
     if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
   if (!look_at_one(place, git)) return;
-  look_at_settings(place, git);
+  look_at_settings(place, git + '/');
   const std::string hooks = hooks_path_in(text_of(place, concat("%/config", {git})));
   if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
   look_at_entries(place, git + "/modules", 3);
@@ -178,6 +178,8 @@ void WatchedFiles::look_at(const std::string& directory) {
     const std::string_view name = entry->d_name;
     if (name == ".git"sv)
       look_at_repository(place, ".git");
+    else if (name == "HEAD"sv)
+      look_at_settings(place, {});
     else if (starts_with(name, "."sv))
       look_at_watched(place, name);
     else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))

@@ -40,14 +40,21 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   }
 }
 
-// Closes all descriptors from `first` on but `keep`, which becomes close-on-exec. Needed on Linux
-// before 5.9.
-CODEEXEC_IN_CHILD void close_each(int first, int keep) {
-  if (keep >= 0) raw(SYS_fcntl, keep, F_SETFD, FD_CLOEXEC);
+CODEEXEC_IN_CHILD bool is_kept(int fd, const int* kept, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (kept[i] == fd) return true;
+  return false;
+}
+
+// Closes all descriptors from `first` on but those that are kept, which become close-on-exec.
+// Needed on Linux before 5.9.
+CODEEXEC_IN_CHILD void close_each(int first, const int* kept, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (kept[i] >= 0) raw(SYS_fcntl, kept[i], F_SETFD, FD_CLOEXEC);
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
     for (int fd = first; fd < 65536; ++fd)
-      if (fd != keep) raw(SYS_close, fd);
+      if (!is_kept(fd, kept, count)) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -56,7 +63,7 @@ CODEEXEC_IN_CHILD void close_each(int first, int keep) {
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first && fd != keep && fd != directory) raw(SYS_close, fd);
+      if (fd >= first && !is_kept(fd, kept, count) && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);
@@ -144,7 +151,7 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   result = enter_sandbox(plan);
   if (result < 0) return failed_at(SpawnStep::sandbox, result);
 #endif
-  close_from(plan.pass_fd >= 0 ? 4 : 3, plan.report);
+  close_from(plan.pass_fd >= 0 ? 4 : 3, &plan.report, 1);
   const KernelSigset none = {};
   set_signal_mask(&none, nullptr);
 #if CODEEXEC_HAS_SANDBOX
@@ -199,16 +206,19 @@ CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   return digit == record + 19 ? -1 : number;
 }
 
-CODEEXEC_IN_CHILD void close_from(int first, int keep) {
+CODEEXEC_IN_CHILD void close_from(int first, const int* kept, std::size_t count) {
   constexpr int last = INT_MAX;
-  long failed = 0;
-  if (keep < first) {
-    failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, last, 0);
-  } else {
-    if (keep > first) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, first, keep - 1, 0);
-    if (failed == 0) failed = raw(CODEEXEC_CLOSE_RANGE_NUMBER, keep + 1, last, 0);
+  int begin = first;
+  for (;;) {
+    int next = last;  // the lowest from here on that is kept
+    for (std::size_t i = 0; i < count; ++i)
+      if (kept[i] >= begin && kept[i] < next) next = kept[i];
+    const int end = next == last ? last : next - 1;
+    if (begin <= end && raw(CODEEXEC_CLOSE_RANGE_NUMBER, begin, end, 0) != 0) break;
+    if (next == last) return;
+    begin = next + 1;
   }
-  if (failed != 0) close_each(first, keep);
+  close_each(first, kept, count);
 }
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result) {

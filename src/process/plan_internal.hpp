@@ -98,12 +98,13 @@ struct Supervision {
   alignas(8) char entries[2048];
   alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
 
-  ChildPlan* plan = nullptr;             // until the first report
-  const SandboxPlan* sandbox = nullptr;  // likewise
+  ChildPlan* plan = nullptr;  // until the first report
+  const SandboxPlan* sandbox = nullptr;
   int orders = -1;   // a pipe: each byte is a signal for the command's group; SIGKILL is for all
   int host = -1;     // a pidfd of this program, or -1
   int command = -1;  // a pidfd
   int child_ended = -1;    // a signalfd, or -1: not yet there
+  int broker = -1;         // where requests come from, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;

@@ -207,8 +207,9 @@ void reap_failed(pid_t pid);
 // The number that is the name of an entry which getdents64() gave, or -1. Goes on to the next one.
 CODEEXEC_IN_CHILD int next_number(const char* entries, long& at);
 
-// The table of descriptors is a copy: closing touches nothing of the parent's.
-CODEEXEC_IN_CHILD void close_from(int first, int keep);
+// Closes all descriptors from `first` on but those that are kept, of which -1 is none. The table of
+// descriptors is a copy: closing touches nothing of the parent's.
+CODEEXEC_IN_CHILD void close_from(int first, const int* kept, std::size_t count);
 
 CODEEXEC_IN_CHILD Failure failed_at(SpawnStep step, long result);
 

@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "sandbox/broker_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/child_internal.hpp"
 #include "sandbox/listener_internal.hpp"
@@ -32,7 +33,7 @@ namespace {
 
 // Where the supervisor keeps its descriptors, in a table of its own: in place of the standard
 // streams. The command gets new ones.
-enum SupervisorDescriptor : int { orders_fd, host_fd, first_other_fd };
+enum SupervisorDescriptor : int { orders_fd, host_fd, broker_fd, first_other_fd };
 
 CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
   run.told_start = true;
@@ -40,16 +41,29 @@ CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
   raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
 }
 
+// Without a broker, which not every kernel and container has, Landlock refuses what it would do.
+CODEEXEC_IN_CHILD void take_broker(Supervision& run) {
+  raw(SYS_close, broker_fd);
+  if (run.sandbox->brokered_count == 0) return;
+  const long listener = start_broker(*run.sandbox);
+  if (listener < 0) return;
+  run.broker = broker_fd;
+  if (listener == broker_fd) return;
+  if (raw(SYS_dup3, listener, broker_fd, 0) < 0) run.broker = -1;
+  raw(SYS_close, listener);
+}
+
 // Moves the host's descriptors that the supervisor needs to these numbers. This can fail, so it is
 // done before the command is started. Returns 0 or a negative errno.
 CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
   const int kept[] = {run.orders, run.host};
-  for (int i = 0; i < first_other_fd; ++i) {
+  for (int i = 0; i < broker_fd; ++i) {
     // All sources are above 2.
     const long moved = kept[i] >= 0 ? raw(SYS_dup3, kept[i], i, 0) : raw(SYS_close, i);
     if (moved < 0 && kept[i] >= 0) return moved;
   }
   if (run.host >= 0) run.host = host_fd;
+  take_broker(run);
   return 0;
 }
 
@@ -218,16 +232,17 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
   long time_left[2] = {0, 20000000};  // until it counts as one that runs for long
   bool settled = false;
   for (;;) {
-    pollfd set[4];
+    pollfd set[5];
     set[0].fd = orders_fd;
     set[1].fd = run.host;
     set[2].fd = run.command;
     set[3].fd = run.child_ended;
+    set[4].fd = run.broker;
     for (pollfd& entry : set) {
       entry.events = POLLIN;
       entry.revents = 0;
     }
-    const long ready = raw(SYS_ppoll, &set[0], 4, settled ? nullptr : &time_left[0], nullptr, 0);
+    const long ready = raw(SYS_ppoll, &set[0], 5, settled ? nullptr : &time_left[0], nullptr, 0);
     if (ready == 0) {
       settle_down(run);
       settled = true;
@@ -237,6 +252,7 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
       raw(SYS_read, run.child_ended, &run.text[0], sizeof run.text);
       reap_orphans(run);
     }
+    if (set[4].revents) serve_broker(*run.sandbox, run.broker, run.entries);
     if (!set[0].revents) continue;
     const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
     if (size <= 0) return;
@@ -287,7 +303,10 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  close_from(first_other_fd, run.command);
+  int kept[most_broker_directories + 1] = {run.command};
+  for (std::size_t i = 0; i < run.sandbox->broker_directory_count; ++i)
+    kept[i + 1] = run.sandbox->broker_directories[i];
+  close_from(first_other_fd, kept, 1 + run.sandbox->broker_directory_count);
   if (run.report.failure.error != 0) {
     end_command(run);
     return -run.report.failure.error;

@@ -76,6 +76,17 @@ void explain_files(const std::vector<NamedRule>& granted, std::vector<std::strin
   }
 }
 
+// Adds a line for each directory.
+void explain_broker(const SandboxState& state, std::vector<std::string>& rules) {
+  for (const BrokeredDirectory& directory : state.broker_directories) {
+    std::string line = concat("filesystem: made, replaced and removed by the supervisor in %/:",
+                              {printable(directory.path)});
+    for (const BrokeredFile& file : state.brokered)
+      if (file.directory == directory.fd.get()) append_all(line, {" ", printable(file.name)});
+    rules.push_back(std::move(line));
+  }
+}
+
 void explain_limits(const SandboxState& state, std::vector<std::string>& rules) {
   for (std::size_t i = 0; i < state.plan.rlimit_count; ++i) {
     const SandboxRlimit& limit = state.rlimits[i];
@@ -124,6 +135,7 @@ void SandboxPlanner::explain() {
     rules.push_back(concat("filesystem: EACCES but for what follows: % (Landlock)",
                            {names_of_rights(plan.attributes.handled_fs)}));
     explain_files(granted_, rules);
+    explain_broker(state_, rules);
     if (plan.attributes.scoped != 0) {
       add_words(rules, {"signals: EPERM to processes that are not of the command (Landlock)"});
       add_words(rules, {"abstract_sockets: EPERM to those that are not of the command (Landlock)"});

@@ -1,5 +1,6 @@
 // The planner: grants, ruleset, filter, namespaces and mounts.
 
+#include "sandbox/broker_internal.hpp"
 #include "sandbox/builder_internal.hpp"
 #include "sandbox/filter_internal.hpp"
 #include "sandbox/grants_internal.hpp"
@@ -58,6 +59,7 @@ Expected<void> SandboxPlanner::begin() {
   state_.plan.drop_capabilities = true;
   state_.plan.no_new_privs = true;
   prepare_mounts();
+  plan_broker(state_);
   processes = state_.options.pid_namespace;
   mounts = can_mount;
   return landlock_abi > 0 ? build_ruleset() : Expected<void>();

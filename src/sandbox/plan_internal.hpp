@@ -61,6 +61,14 @@ struct SandboxPlace {
 };
 inline constexpr std::size_t most_writable = 32;
 
+// A file that the supervisor makes, replaces and removes for the command: see broker_internal.hpp.
+struct BrokeredFile {
+  const char* path = nullptr;
+  const char* name = nullptr;  // the last part of it
+  int directory = -1;          // a descriptor
+};
+inline constexpr std::size_t most_broker_directories = 8;
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;         // a supervisor stands between this program and the command
@@ -86,6 +94,13 @@ struct SandboxPlan {
   std::size_t rule_count = 0;
   LandlockAttributes attributes = {};
   std::size_t attributes_size = 0;
+
+  const BrokeredFile* brokered = nullptr;
+  std::size_t brokered_count = 0;
+  int broker_directories[most_broker_directories] = {};
+  std::size_t broker_directory_count = 0;
+  const sock_filter* broker_filter = nullptr;
+  unsigned short broker_filter_size = 0;
 
   const sock_filter* filter = nullptr;  // or null
   unsigned short filter_size = 0;
@@ -115,6 +130,12 @@ struct SandboxGrant {
   UniqueFd file = {};
 };
 
+// A directory with files that the supervisor makes for commands.
+struct BrokeredDirectory {
+  std::string path = {};
+  UniqueFd fd = UniqueFd();
+};
+
 // One policy; the plan points into it.
 struct SandboxState {
   SandboxOptions options = SandboxOptions();
@@ -133,6 +154,10 @@ struct SandboxState {
   std::list<UniqueFd> rule_files = {};
   std::vector<LandlockRule> rules = {};
   std::vector<sock_filter> filter = {};
+  std::list<std::string> brokered_paths = {};
+  std::vector<BrokeredFile> brokered = {};
+  std::list<BrokeredDirectory> broker_directories = {};
+  std::vector<sock_filter> broker_filter = {};
   SandboxRlimit rlimits[6] = {};  // one for each resource that Limits can bound
   SandboxPlace writable[most_writable] = {};
   std::string guarded = {};

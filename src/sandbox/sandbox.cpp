@@ -20,7 +20,7 @@ const char* name(Network network) noexcept {
 inline namespace inner {
 
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
-  for (const auto* list : {&options.writable, &options.readable}) {
+  for (const auto* list : {&options.writable, &options.readable, &options.replaceable}) {
     if (options.mode == SandboxMode::off) break;  // nothing is granted
     for (const std::string& path : *list) {
       if (!starts_with(path, "/"sv))

@@ -57,6 +57,11 @@ struct SandboxOptions {
   // symbolic link which a command could have put there is not granted; see create().
   std::vector<std::string> writable = {};
   std::vector<std::string> readable = {};
+  // Single files that commands may make, replace and remove in directories that they cannot change
+  // otherwise: absolute paths in at most 8 directories of this user's. For lock files: they are
+  // made with O_EXCL, moved to another name of this list, and removed. Needs Linux 5.14; before it
+  // commands get EACCES.
+  std::vector<std::string> replaceable = {};
   // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
   // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
   // in these directories lead to, unless a link lies in a writable directory.
