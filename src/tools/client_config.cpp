@@ -14,6 +14,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
+#include "code/code_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"

@@ -18,11 +18,11 @@ inline namespace v0_1 {
 namespace {
 
 // A piece of the reason of a gap, and what helps then. The first that fits counts.
-struct Remedy {
+struct GapRemedy {
   const char* reason;
   const char* remedy;
 };
-constexpr Remedy remedies[] = {
+constexpr GapRemedy remedies[] = {
     {"the kernel has no Landlock", "use Linux 6.12 or newer, or --execution-mode docker"},
     {"Landlock is switched off",
      "start the kernel with landlock among lsm=, or use "
@@ -50,7 +50,7 @@ constexpr Remedy remedies[] = {
 
 std::string with_remedy(std::string_view reason) {
   const char* remedy = "--sandbox strict does not start instead";
-  for (const Remedy& row : remedies)
+  for (const GapRemedy& row : remedies)
     if (reason.find(row.reason) != std::string_view::npos) {
       remedy = row.remedy;
       break;

@@ -7,6 +7,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "code/code_internal.hpp"
 #include "json/json.hpp"
 
 namespace codeexec {
