@@ -912,8 +912,8 @@ struct PolicyOptions {
   // re.match).
   bool compat = false;
 
-  // In strict mode: `allowed` and `blocked` judge the text of the script, too, as in compat mode. So
-  // nothing is allowed that these lists refuse there.
+  // In strict mode: `allowed` and `blocked` judge the text of the script, too, as in compat mode.
+  // So nothing is allowed that these lists refuse there.
   bool compat_lists = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
@@ -2909,7 +2909,7 @@ class Call {
   Expected<Json> elicit(std::string_view message, const Json& requested_schema,
                         std::chrono::milliseconds timeout) const;
   // The client's roots, with ServerOptions::ask_roots: an array of at most 100 objects {"uri",
-  // "name"?}, and nobody has checked them; null stands for one that is no object or has more than
+  // "name"?}, as it sent them, unchecked; null stands for one that is no object or has more than
   // 64 KiB. The pointer stays the same until the client answers anew. In the 2025 revisions (and
   // before) it is asked when it is initialized and when it says that its roots have changed. In
   // 2026-07-28, which deprecates roots and has no such news, it is asked once: by the answer to the
@@ -21626,7 +21626,7 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
   BrokerRequest request;
   auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
   for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
-  // The process may have been killed meanwhile; then there is nobody to be answered.
+  // The process may have been killed meanwhile; then no process waits for an answer.
   if (raw(SYS_ioctl, listener, receive_request, &request) < 0) return;
   BrokerAnswer answer;
   answer.id = request.id;
@@ -23172,7 +23172,7 @@ constexpr NamespaceSwitch namespace_switches[] = {
     {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1', true,
      "AppArmor keeps them from this program (kernel.apparmor_restrict_unprivileged_userns is 1)"}};
 
-// The errno of a refusal does not tell which of them it was: ENOSPC stands for the first.
+// The errno of a refusal does not say which of them it was: ENOSPC stands for the first.
 std::string why_no_namespaces(int error) {
   constexpr std::size_t most = 64;
   for (const NamespaceSwitch& row : namespace_switches) {
@@ -46148,12 +46148,29 @@ class Replies {
   std::mutex log_mutex_;
 };
 
+// The requests about tasks. The session has the calls that become tasks.
+class TaskRequests : protected Replies {
+ protected:
+  using Replies::Replies;
+
+  void on_task_get(Request&& request);
+  void on_task_update(Request&& request);
+  void on_task_cancel(Request&& request);
+  void on_task_result(Request&& request);
+  void on_task_list(Request&& request);
+  CallPtr task_of(const Request& request);
+  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
+
+  Questions questions_ = {};
+  Tasks tasks_{outbox_, options_};
+};
+
 // One serve(): the protocol's state and the descriptors. It reads messages and answers them, on the
 // threads of its pool.
-class Session : public std::enable_shared_from_this<Session>, private Replies {
+class Session : public std::enable_shared_from_this<Session>, private TaskRequests {
  public:
   Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
-      : Replies(options, out_fd),
+      : TaskRequests(options, out_fd),
         input_(in_fd, wake_.descriptor(), options.max_line),
         in_fd_(in_fd),
         out_fd_(out_fd) {
@@ -46200,13 +46217,6 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_list(Request&& request);
   void on_listen(Request&& request);
   void on_set_level(Request&& request);
-  void on_task_get(Request&& request);
-  void on_task_update(Request&& request);
-  void on_task_cancel(Request&& request);
-  void on_task_result(Request&& request);
-  void on_task_list(Request&& request);
-  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
-  CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
   void on_response(const Json& message);
@@ -46232,9 +46242,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   const int in_fd_;
   const int out_fd_;
   Pool pool_{*this, options_};
-  Questions questions_ = {};
   Roots roots_ = {};
-  Tasks tasks_{outbox_, options_};
   Listeners listeners_{outbox_, options_};
   std::atomic<unsigned> asked_{0};             // requests of ours
   std::atomic<std::size_t> open_weight_{0};    // of all calls that are not answered
@@ -46693,8 +46701,8 @@ std::string beginning_of_schema(ParameterType type) {
 }
 
 // The JSON Schema of one argument, in the words that every provider of models takes: one type, and
-// no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where the
-// schema does not say so, and knows `greater_than`, which it does not name.
+// no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where
+// the schema does not say so, and knows `greater_than`, which it does not name.
 std::string schema_of(const Parameter& parameter) {
   std::string text = "{";
   if (parameter.items)
@@ -48624,8 +48632,10 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
+// the requests ----
+
 // Reports it to a client of the legacy era; `requests` have waited for the end.
-void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
+void TaskRequests::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
   if (call.request.modern) return;
   outbox_.offer(
       concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
@@ -48634,7 +48644,7 @@ void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests
 }
 
 // Null, and the request is answered: there is no such task.
-CallPtr Session::task_of(const Request& request) {
+CallPtr TaskRequests::task_of(const Request& request) {
   const Json& params = request.params();
   if (request.modern && !knows_tasks(params["_meta"sv][capabilities_key])) {
     RpcError error = rpc_error(missing_capability, "The client has not declared tasks"sv);
@@ -48653,7 +48663,7 @@ void Replies::acknowledge(const Request& request, std::string_view members) {
   reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{%}}", {members, own_meta_}));
 }
 
-void Session::on_task_get(Request&& request) {
+void TaskRequests::on_task_get(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   const std::string state = tasks_.describe(*call, questions_.question_of(*call));
@@ -48661,14 +48671,14 @@ void Session::on_task_get(Request&& request) {
   acknowledge(request, state + ',');
 }
 
-void Session::on_task_update(Request&& request) {
+void TaskRequests::on_task_update(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   questions_.answer(*call, request.params()["inputResponses"sv]);
   acknowledge(request, ""sv);
 }
 
-void Session::on_task_cancel(Request&& request) {
+void TaskRequests::on_task_cancel(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   std::vector<Id> requests;
@@ -48683,7 +48693,7 @@ void Session::on_task_cancel(Request&& request) {
   task_changed(*call, requests);
 }
 
-void Session::on_task_result(Request&& request) {
+void TaskRequests::on_task_result(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   if (tasks_.await(call, request.id)) {
@@ -48694,7 +48704,7 @@ void Session::on_task_result(Request&& request) {
   }
 }
 
-void Session::on_task_list(Request&& request) {
+void TaskRequests::on_task_list(Request&& request) {
   if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
   std::string tasks;
   for (const CallPtr& call : tasks_.list()) {
@@ -50359,7 +50369,7 @@ struct SharedTools {
   Jobs jobs;
 };
 
-// What the model is told of the place of its commands, beside their results.
+// What the model hears of the place of its commands, beside their results.
 struct PlaceNotes {
   std::string standing = {};           // with each command, and each failure of a file tool
   std::vector<std::string> news = {};  // with the first command
@@ -50377,7 +50387,7 @@ struct ToolSet {
 
   // Adds to the notes of a result those that it is to have.
   void tell(std::vector<std::string>& notes);
-  // For the next result that is told.
+  // For the next result that tell() is called for.
   void add_news(std::string note) {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes_.news.push_back(std::move(note));
@@ -50696,8 +50706,8 @@ const Option* find_option(FunctionRef<bool(const Option&)> passes);
 // "OPTION: 'VALUE' is not EXPECTED".
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
 
-// Finds the one of several names that another one was likely meant to be. Takes a time that does not
-// grow with what was given.
+// Finds the one of several names that another one was likely meant to be. Takes a time that does
+// not grow with what was given.
 class NearestName {
  public:
   explicit NearestName(std::string_view wanted);
@@ -52091,7 +52101,7 @@ struct OwnShell {
   const char* project = nullptr;
 };
 
-// A client. Each function sets the columns that its name and arguments tell.
+// A client. Each function sets the columns that its name and arguments name.
 struct Client {
   constexpr Client(const char* its_name, const char* its_title, EntryFormat its_format)
       : name(its_name), title(its_title), format(its_format) {}
@@ -52320,7 +52330,7 @@ std::string remove_shell_setting(const Client& client, std::string& text,
 // Whether commands of a server with these options are held to some place.
 bool is_confined(const ServerConfig& config);
 
-// Whether such words of an entry hold them, as far as words tell.
+// Whether such words of an entry hold them, as far as words show.
 bool words_confine(const std::vector<std::string>& words);
 
 // What the options protect, in a line.
@@ -53035,9 +53045,9 @@ void add_clients(DoctorReport& report) {
 // tools/client_protection.cpp ---------------------------------------------------------------------
 // What an entry of a client's file protects.
 //
-// The rule: an option that protects, and stands in the entry that is there, must be named anew. With
-// any value, since whoever names it has seen it. `--sandbox off` stands for all of the sandbox's.
-// Whoever wants less without naming it takes the entry out first.
+// The rule: an option that protects, and stands in the entry that is there, must be named anew.
+// With any value, since a person who names it has seen it. `--sandbox off` stands for all of the
+// sandbox's. For less without a name, the entry is taken out first.
 
 struct ProtectingOption {
   const char* name;
@@ -53441,7 +53451,7 @@ Expected<ClientPlace> client_place_of(const Client& client, const std::string& f
 // tools/client_write.cpp --------------------------------------------------------------------------
 // A client's file is read, and a changed one takes its place.
 //
-//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one into its place
+//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one to its name
 
 // Gives the old file a second name, which stays when a new file takes its first one: `name`, and
 // whether it is new. A name that is in use is not taken, unless it has the same bytes. Returns what
@@ -54114,6 +54124,14 @@ JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
   return run;
 }
 
+void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
+  if (!command.session) return;
+  const std::string folder = command.session->work_dir();
+  set_member(object, "session_id", id);
+  set_member(object, "session_work_dir",
+             shown_path(set, folder.empty() ? set.executor.workspace() : folder));
+}
+
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
@@ -54169,12 +54187,7 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
     object = running_json(set, run, most, room);
   }
   if (raw) raw->put(object, run.result);
-  if (command.session) {
-    const std::string folder = command.session->work_dir();
-    set_member(object, "session_id", session_id);
-    set_member(object, "session_work_dir",
-               shown_path(set, folder.empty() ? set.executor.workspace() : folder));
-  }
+  put_session(set, command, session_id, object);
   return answer_with(std::move(object));
 }
 
@@ -55279,8 +55292,8 @@ std::size_t first_position() {
   return leading_number(rest, std::size_t{0});
 }
 
-bool is_same_file(const struct stat& one, const struct stat& other) {
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+bool is_this_program(const struct stat& status, const struct stat& own) {
+  return status.st_dev == own.st_dev && status.st_ino == own.st_ino;
 }
 
 // A folder that is given by a relative path is skipped: MassGen starts its servers in a folder that
@@ -55296,7 +55309,8 @@ int run_next_fastmcp(char** argv) {
     const std::string file = concat("%/%", {take_part(rest, ':'), fastmcp_name});
     struct stat status {};
     if (position < first || file[0] != '/' || ::stat(file.c_str(), &status) != 0 ||
-        !S_ISREG(status.st_mode) || is_same_file(status, own) || ::access(file.c_str(), X_OK) != 0)
+        !S_ISREG(status.st_mode) || is_this_program(status, own) ||
+        ::access(file.c_str(), X_OK) != 0)
       continue;
     const std::string next = concat("%:%", {::getpid(), position + 1});
     if (::setenv(position_variable, next.c_str(), 1) == 0) ::execv(file.c_str(), argv);
@@ -55312,7 +55326,7 @@ SharedError folder_error(const std::string& path, const char* problem) {
 }
 
 // Opens a folder of that name, after making it if it is not there. It must belong to this user, and
-// nobody else may write to it.
+// no other user may write to it.
 Expected<UniqueFd> own_folder(const UniqueFd& parent, const char* name, const std::string& path) {
   if (::mkdirat(parent.get(), name, 0700) != 0 && errno != EEXIST)
     return folder_error(path, errno_text(errno).c_str());
@@ -55386,7 +55400,7 @@ int print_massgen_path() {
 }
 
 // tools/nearest.cpp -------------------------------------------------------------------------------
-// The name that was meant by one that nobody knows.
+// The name that was meant by one that is not known.
 //
 //   wanted            known           why
 //   alowed_paths      allowed-paths   few letters differ, apart from case, _ and -

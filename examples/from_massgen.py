@@ -10,8 +10,8 @@ converted file is for those who want options that MassGen does not have.
 
 Prints the configuration as JSON to standard output. Prints each key that it leaves out to standard
 error, with the reason. Makes the folder cwd, as MassGen does. Relative paths become absolute ones,
-from the current folder. Reads YAML with PyYAML and, without it, JSON. The exit status is 0; 1 if the
-file cannot be converted; 2 if the command line is wrong or PyYAML is missing.
+from the current folder. Reads YAML with PyYAML and, without it, JSON. The exit status is 0; 1 if
+the file cannot be converted; 2 if the command line is wrong or PyYAML is missing.
 """
 import argparse
 import json

@@ -127,6 +127,9 @@ _codeexec_mcp() {
 --check
 --client-config
 --write
+--only-shell
+--remove
+--massgen-path
 --doctor
 --sandbox-report
 --explain
@@ -163,7 +166,7 @@ _codeexec_mcp() {
     --docker-network-mode) words='none bridge host' ;;
     --profile) words='commands user-container' ;;
     --place-workspace) words='shared remote copy' ;;
-    --client-config) words='claude-code claude-desktop cursor vscode codex gemini massgen' ;;
+    --client-config) words='claude-code claude-desktop cursor vscode codex gemini qwen opencode cline continue copilot zed windsurf massgen' ;;
   esac
   IFS=$' \n'
   [ -z "$words" ] || COMPREPLY=($(compgen -W "$words" -- "$current"))

@@ -81,8 +81,8 @@ std::string beginning_of_schema(ParameterType type) {
 }
 
 // The JSON Schema of one argument, in the words that every provider of models takes: one type, and
-// no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where the
-// schema does not say so, and knows `greater_than`, which it does not name.
+// no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where
+// the schema does not say so, and knows `greater_than`, which it does not name.
 std::string schema_of(const Parameter& parameter) {
   std::string text = "{";
   if (parameter.items)

@@ -115,7 +115,7 @@ class Call {
   Expected<Json> elicit(std::string_view message, const Json& requested_schema,
                         std::chrono::milliseconds timeout) const;
   // The client's roots, with ServerOptions::ask_roots: an array of at most 100 objects {"uri",
-  // "name"?}, and nobody has checked them; null stands for one that is no object or has more than
+  // "name"?}, as it sent them, unchecked; null stands for one that is no object or has more than
   // 64 KiB. The pointer stays the same until the client answers anew. In the 2025 revisions (and
   // before) it is asked when it is initialized and when it says that its roots have changed. In
   // 2026-07-28, which deprecates roots and has no such news, it is asked once: by the answer to the

@@ -461,12 +461,29 @@ class Replies {
   std::mutex log_mutex_;
 };
 
+// The requests about tasks. The session has the calls that become tasks.
+class TaskRequests : protected Replies {
+ protected:
+  using Replies::Replies;
+
+  void on_task_get(Request&& request);
+  void on_task_update(Request&& request);
+  void on_task_cancel(Request&& request);
+  void on_task_result(Request&& request);
+  void on_task_list(Request&& request);
+  CallPtr task_of(const Request& request);
+  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
+
+  Questions questions_ = {};
+  Tasks tasks_{outbox_, options_};
+};
+
 // One serve(): the protocol's state and the descriptors. It reads messages and answers them, on the
 // threads of its pool.
-class Session : public std::enable_shared_from_this<Session>, private Replies {
+class Session : public std::enable_shared_from_this<Session>, private TaskRequests {
  public:
   Session(const ServerOptions& options, const Tools& tools, int in_fd, int out_fd)
-      : Replies(options, out_fd),
+      : TaskRequests(options, out_fd),
         input_(in_fd, wake_.descriptor(), options.max_line),
         in_fd_(in_fd),
         out_fd_(out_fd) {
@@ -513,13 +530,6 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   void on_list(Request&& request);
   void on_listen(Request&& request);
   void on_set_level(Request&& request);
-  void on_task_get(Request&& request);
-  void on_task_update(Request&& request);
-  void on_task_cancel(Request&& request);
-  void on_task_result(Request&& request);
-  void on_task_list(Request&& request);
-  void task_changed(const OpenCall& call, const std::vector<Id>& requests = {});
-  CallPtr task_of(const Request& request);
   void on_call(Request&& request);
   void on_retry(Request&& request);
   void on_response(const Json& message);
@@ -545,9 +555,7 @@ class Session : public std::enable_shared_from_this<Session>, private Replies {
   const int in_fd_;
   const int out_fd_;
   Pool pool_{*this, options_};
-  Questions questions_ = {};
   Roots roots_ = {};
-  Tasks tasks_{outbox_, options_};
   Listeners listeners_{outbox_, options_};
   std::atomic<unsigned> asked_{0};             // requests of ours
   std::atomic<std::size_t> open_weight_{0};    // of all calls that are not answered

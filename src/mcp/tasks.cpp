@@ -225,8 +225,10 @@ void Session::make_task(const CallPtr& call) {
   outbox_.send(reply_text(call->request.id.spelling, task) + '\n');
 }
 
+// the requests ----
+
 // Reports it to a client of the legacy era; `requests` have waited for the end.
-void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
+void TaskRequests::task_changed(const OpenCall& call, const std::vector<Id>& requests) {
   if (call.request.modern) return;
   outbox_.offer(
       concat("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks/status\",\"params\":{%}}\n",
@@ -235,7 +237,7 @@ void Session::task_changed(const OpenCall& call, const std::vector<Id>& requests
 }
 
 // Null, and the request is answered: there is no such task.
-CallPtr Session::task_of(const Request& request) {
+CallPtr TaskRequests::task_of(const Request& request) {
   const Json& params = request.params();
   if (request.modern && !knows_tasks(params["_meta"sv][capabilities_key])) {
     RpcError error = rpc_error(missing_capability, "The client has not declared tasks"sv);
@@ -254,7 +256,7 @@ void Replies::acknowledge(const Request& request, std::string_view members) {
   reply(request, concat("{\"resultType\":\"complete\",%\"_meta\":{%}}", {members, own_meta_}));
 }
 
-void Session::on_task_get(Request&& request) {
+void TaskRequests::on_task_get(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   const std::string state = tasks_.describe(*call, questions_.question_of(*call));
@@ -262,14 +264,14 @@ void Session::on_task_get(Request&& request) {
   acknowledge(request, state + ',');
 }
 
-void Session::on_task_update(Request&& request) {
+void TaskRequests::on_task_update(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   questions_.answer(*call, request.params()["inputResponses"sv]);
   acknowledge(request, ""sv);
 }
 
-void Session::on_task_cancel(Request&& request) {
+void TaskRequests::on_task_cancel(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   std::vector<Id> requests;
@@ -284,7 +286,7 @@ void Session::on_task_cancel(Request&& request) {
   task_changed(*call, requests);
 }
 
-void Session::on_task_result(Request&& request) {
+void TaskRequests::on_task_result(Request&& request) {
   const CallPtr call = task_of(request);
   if (!call) return;
   if (tasks_.await(call, request.id)) {
@@ -295,7 +297,7 @@ void Session::on_task_result(Request&& request) {
   }
 }
 
-void Session::on_task_list(Request&& request) {
+void TaskRequests::on_task_list(Request&& request) {
   if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
   std::string tasks;
   for (const CallPtr& call : tasks_.list()) {

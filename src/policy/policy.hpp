@@ -22,8 +22,8 @@ struct PolicyOptions {
   // re.match).
   bool compat = false;
 
-  // In strict mode: `allowed` and `blocked` judge the text of the script, too, as in compat mode. So
-  // nothing is allowed that these lists refuse there.
+  // In strict mode: `allowed` and `blocked` judge the text of the script, too, as in compat mode.
+  // So nothing is allowed that these lists refuse there.
   bool compat_lists = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run

@@ -292,7 +292,7 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
   BrokerRequest request;
   auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
   for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
-  // The process may have been killed meanwhile; then there is nobody to be answered.
+  // The process may have been killed meanwhile; then no process waits for an answer.
   if (raw(SYS_ioctl, listener, receive_request, &request) < 0) return;
   BrokerAnswer answer;
   answer.id = request.id;

@@ -88,7 +88,7 @@ constexpr NamespaceSwitch namespace_switches[] = {
     {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1', true,
      "AppArmor keeps them from this program (kernel.apparmor_restrict_unprivileged_userns is 1)"}};
 
-// The errno of a refusal does not tell which of them it was: ENOSPC stands for the first.
+// The errno of a refusal does not say which of them it was: ENOSPC stands for the first.
 std::string why_no_namespaces(int error) {
   constexpr std::size_t most = 64;
   for (const NamespaceSwitch& row : namespace_switches) {

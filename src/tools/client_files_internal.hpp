@@ -64,7 +64,7 @@ struct OwnShell {
   const char* project = nullptr;
 };
 
-// A client. Each function sets the columns that its name and arguments tell.
+// A client. Each function sets the columns that its name and arguments name.
 struct Client {
   constexpr Client(const char* its_name, const char* its_title, EntryFormat its_format)
       : name(its_name), title(its_title), format(its_format) {}
@@ -293,7 +293,7 @@ std::string remove_shell_setting(const Client& client, std::string& text,
 // Whether commands of a server with these options are held to some place.
 bool is_confined(const ServerConfig& config);
 
-// Whether such words of an entry hold them, as far as words tell.
+// Whether such words of an entry hold them, as far as words show.
 bool words_confine(const std::vector<std::string>& words);
 
 // What the options protect, in a line.

@@ -1,8 +1,8 @@
 // What an entry of a client's file protects.
 //
-// The rule: an option that protects, and stands in the entry that is there, must be named anew. With
-// any value, since whoever names it has seen it. `--sandbox off` stands for all of the sandbox's.
-// Whoever wants less without naming it takes the entry out first.
+// The rule: an option that protects, and stands in the entry that is there, must be named anew.
+// With any value, since a person who names it has seen it. `--sandbox off` stands for all of the
+// sandbox's. For less without a name, the entry is taken out first.
 
 #include "tools/client_files_internal.hpp"
 

@@ -1,6 +1,6 @@
 // A client's file is read, and a changed one takes its place.
 //
-//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one into its place
+//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one to its name
 
 #include "tools/client_files_internal.hpp"
 

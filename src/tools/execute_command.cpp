@@ -66,6 +66,14 @@ JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
   return run;
 }
 
+void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
+  if (!command.session) return;
+  const std::string folder = command.session->work_dir();
+  set_member(object, "session_id", id);
+  set_member(object, "session_work_dir",
+             shown_path(set, folder.empty() ? set.executor.workspace() : folder));
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -125,12 +133,7 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
     object = running_json(set, run, most, room);
   }
   if (raw) raw->put(object, run.result);
-  if (command.session) {
-    const std::string folder = command.session->work_dir();
-    set_member(object, "session_id", session_id);
-    set_member(object, "session_work_dir",
-               shown_path(set, folder.empty() ? set.executor.workspace() : folder));
-  }
+  put_session(set, command, session_id, object);
   return answer_with(std::move(object));
 }
 

@@ -219,8 +219,8 @@ std::size_t first_position() {
   return leading_number(rest, std::size_t{0});
 }
 
-bool is_same_file(const struct stat& one, const struct stat& other) {
-  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+bool is_this_program(const struct stat& status, const struct stat& own) {
+  return status.st_dev == own.st_dev && status.st_ino == own.st_ino;
 }
 
 }  // namespace
@@ -240,7 +240,8 @@ int run_next_fastmcp(char** argv) {
     const std::string file = concat("%/%", {take_part(rest, ':'), fastmcp_name});
     struct stat status {};
     if (position < first || file[0] != '/' || ::stat(file.c_str(), &status) != 0 ||
-        !S_ISREG(status.st_mode) || is_same_file(status, own) || ::access(file.c_str(), X_OK) != 0)
+        !S_ISREG(status.st_mode) || is_this_program(status, own) ||
+        ::access(file.c_str(), X_OK) != 0)
       continue;
     const std::string next = concat("%:%", {::getpid(), position + 1});
     if (::setenv(position_variable, next.c_str(), 1) == 0) ::execv(file.c_str(), argv);
@@ -260,7 +261,7 @@ SharedError folder_error(const std::string& path, const char* problem) {
 }
 
 // Opens a folder of that name, after making it if it is not there. It must belong to this user, and
-// nobody else may write to it.
+// no other user may write to it.
 Expected<UniqueFd> own_folder(const UniqueFd& parent, const char* name, const std::string& path) {
   if (::mkdirat(parent.get(), name, 0700) != 0 && errno != EEXIST)
     return folder_error(path, errno_text(errno).c_str());

@@ -1,4 +1,4 @@
-// The name that was meant by one that nobody knows.
+// The name that was meant by one that is not known.
 //
 //   wanted            known           why
 //   alowed_paths      allowed-paths   few letters differ, apart from case, _ and -

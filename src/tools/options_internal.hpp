@@ -194,8 +194,8 @@ const Option* find_option(FunctionRef<bool(const Option&)> passes);
 // "OPTION: 'VALUE' is not EXPECTED".
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
 
-// Finds the one of several names that another one was likely meant to be. Takes a time that does not
-// grow with what was given.
+// Finds the one of several names that another one was likely meant to be. Takes a time that does
+// not grow with what was given.
 class NearestName {
  public:
   explicit NearestName(std::string_view wanted);

@@ -222,7 +222,7 @@ struct SharedTools {
   Jobs jobs;
 };
 
-// What the model is told of the place of its commands, beside their results.
+// What the model hears of the place of its commands, beside their results.
 struct PlaceNotes {
   std::string standing = {};           // with each command, and each failure of a file tool
   std::vector<std::string> news = {};  // with the first command
@@ -240,7 +240,7 @@ struct ToolSet {
 
   // Adds to the notes of a result those that it is to have.
   void tell(std::vector<std::string>& notes);
-  // For the next result that is told.
+  // For the next result that tell() is called for.
   void add_news(std::string note) {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes_.news.push_back(std::move(note));

@@ -16,7 +16,7 @@ MODELS = ["gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro"]
 
 
 class Call:
-    """One tool call that the model asks for: a tool, found by the end of its name, and arguments."""
+    """A call that the model asks for: a tool, found by the end of its name, and arguments."""
 
     def __init__(self, tool, **arguments):
         self.tool = tool

@@ -401,7 +401,8 @@ def check_named_switches(runner):
             runner.become(["unshare", "-Urm", "sh", "-c", script, "sh", *program]), check=False,
             env=runner.environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
-        lines = [line for line in answer.stdout.splitlines() if line.startswith("warn namespaces: ")]
+        lines = [line for line in answer.stdout.splitlines()
+                 if line.startswith("warn namespaces: ")]
         good = len(lines) == 1 and wanted in lines[0] and "holds without" in lines[0]
         tell(runner, "named switch: " + file, None if good else "it is not named", answer)
         shutil.rmtree(workspace)

@@ -10,8 +10,8 @@
 # engine for that, `ssh` the same two with commands over ssh, on a server of their own
 # (helpers/sshd.sh), `slurm` the last with commands in a job, when CODEEXEC_TEST_SLURM=1 says that
 # $SLURM_CONF is that of a Slurm for tests, and `kubernetes` in a pod, when
-# CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG say so of a Kubernetes. `providers` holds the schemas of
-# all tools against the rules of those who read them, and `tokens` counts what they cost a model.
+# CODEEXEC_TEST_KUBERNETES=1 and $KUBECONFIG say so of a Kubernetes. `providers` holds the schemas
+# of all tools against the rules of those who read them, and `tokens` counts what they cost a model.
 # Each step prints "ok: ...", "FAILED: ..." or, when a client cannot run on this machine,
 # "SKIPPED: ...".
 set -eu
@@ -22,7 +22,8 @@ CODEEXEC_MCP=${CODEEXEC_MCP:-${CODEEXEC_BUILD_DIR:-$ROOT/build}/codeexec-mcp}
 export CODEEXEC_MCP
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
-clients=${*:-ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance providers tokens}
+all="ts_v1 ts_v2 python_v1 python_v2 asked docker ssh slurm kubernetes conformance providers tokens"
+clients=${*:-$all}
 status=0
 
 skip() { echo "SKIPPED: interop $1: $2"; }

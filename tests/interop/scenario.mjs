@@ -64,7 +64,8 @@ export async function scenario(name, expectedVersion, connect, place = here) {
     const tools = await client.tools();
     check(tools.map(({ name }) => name).join() === names.join(), 'names', tools);
     for (const tool of tools) {
-      check(tool.annotations.title && tool.description && tool.inputSchema.type === 'object', 'told', tool);
+      const isObject = tool.inputSchema.type === 'object';
+      check(tool.annotations.title && tool.description && isObject, 'told', tool);
       const reads = /^(get|list|read)_/.test(tool.name);
       check((tool.annotations.readOnlyHint ?? false) === reads, 'whether it only reads', tool);
     }

@@ -24,10 +24,12 @@ function count(revision, options) {
   ];
   const input = messages.map((message) => `${JSON.stringify(message)}\n`).join('');
   const server = spawnSync(process.env.CODEEXEC_MCP, options, { cwd: folder, input });
-  const [greeting, listing] = String(server.stdout).trim().split('\n').map((line) => JSON.parse(line));
+  const lines = String(server.stdout).trim().split('\n');
+  const [greeting, listing] = lines.map((line) => JSON.parse(line));
   const { instructions } = greeting.result;
   const { tools } = listing.result;
-  const seen = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+  const seen = tools.map(({ name, description, inputSchema }) =>
+    ({ name, description, inputSchema }));
   return { all: tokens(instructions) + tokens(tools), seen: tokens(instructions) + tokens(seen) };
 }
 

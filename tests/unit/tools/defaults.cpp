@@ -185,8 +185,8 @@ TEST_CASE("--check and --sandbox-report follow the same rule") {
   CHECK(parsed(run_bare({"--check", "true"}, "/").out)["allowed"] == Json(true));
   CHECK(has(run_bare({"--doctor"}, project.path()).out, "sandbox: best_effort"));
   const ProcessResult none = run_bare({"--doctor"}, "/");
-  CHECK(none.exit_code == 1);
-  CHECK(has(none.out, "FAIL project: commands run in an empty folder, as / is a directory of the"));
+  CHECK(none.exit_code == 0);  // a client may name its roots later
+  CHECK(has(none.out, "warn project: commands run in an empty folder, as / is a directory of the"));
 }
 
 TEST_CASE("commands at a place are confined to the workspace there") {
