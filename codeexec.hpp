@@ -31151,12 +31151,16 @@ Json list_of(const std::vector<std::string>& texts);
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
+}  // namespace
+
 // Of folders that are linked worktrees of git: what commands may do in their repositories, and why
 // one is closed to them. Either may be empty.
 struct GitAdvice {
   std::string allowed = {};
   std::string problem = {};
 };
+
+namespace {
 
 // The note on a failure that the sandbox or the container may have caused: what is allowed, and
 // which option allows more. Empty when nothing points to that. `writable` names the folders that
@@ -32996,8 +33000,6 @@ Judgement Executor::judge(const Command& command) const {
 // executor/git_folders_internal.hpp ---------------------------------------------------------------
 // Where git keeps what belongs to a folder of commands, when that is outside of the folder.
 
-namespace {
-
 // Canonical paths outside of all folders that commands may use.
 struct GitFolders {
   std::vector<std::string> writable = {};
@@ -33007,6 +33009,8 @@ struct GitFolders {
   std::vector<std::string> own = {};          // writable, with settings in them that git trusts
   std::string problem = {};                   // why the repository of a folder is not among these
 };
+
+namespace {
 
 // Looks at folders that commands may change or read, and at those directly below them; and at
 // GIT_DIR among the variables that the operator sets. All that a command may have written before is
@@ -50387,7 +50391,7 @@ struct ToolSet {
 
   // Adds to the notes of a result those that it is to have.
   void tell(std::vector<std::string>& notes);
-  // For the next result that tell() is called for.
+  // For the next result.
   void add_news(std::string note) {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes_.news.push_back(std::move(note));

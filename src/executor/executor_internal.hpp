@@ -143,12 +143,16 @@ Json list_of(const std::vector<std::string>& texts);
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
+}  // namespace inner
+
 // Of folders that are linked worktrees of git: what commands may do in their repositories, and why
 // one is closed to them. Either may be empty.
 struct GitAdvice {
   std::string allowed = {};
   std::string problem = {};
 };
+
+inline namespace inner {
 
 // The note on a failure that the sandbox or the container may have caused: what is allowed, and
 // which option allows more. Empty when nothing points to that. `writable` names the folders that

@@ -8,8 +8,6 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-inline namespace inner {
-
 // Canonical paths outside of all folders that commands may use.
 struct GitFolders {
   std::vector<std::string> writable = {};
@@ -19,6 +17,8 @@ struct GitFolders {
   std::vector<std::string> own = {};          // writable, with settings in them that git trusts
   std::string problem = {};                   // why the repository of a folder is not among these
 };
+
+inline namespace inner {
 
 // Looks at folders that commands may change or read, and at those directly below them; and at
 // GIT_DIR among the variables that the operator sets. All that a command may have written before is

@@ -15,6 +15,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
+#include "docker/docker_internal.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy_internal.hpp"
 

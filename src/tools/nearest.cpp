@@ -12,6 +12,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "docker/docker_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

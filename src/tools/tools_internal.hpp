@@ -240,7 +240,7 @@ struct ToolSet {
 
   // Adds to the notes of a result those that it is to have.
   void tell(std::vector<std::string>& notes);
-  // For the next result that tell() is called for.
+  // For the next result.
   void add_news(std::string note) {
     const std::lock_guard<std::mutex> lock(mutex_);
     notes_.news.push_back(std::move(note));

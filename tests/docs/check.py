@@ -536,8 +536,10 @@ def members(name):
     return text
 
 
-# Options of other programs that pages name: of docker, podman, ssh, kubectl, salloc, our scripts.
-FOREIGN = {"--userns", "--all", "--overlap", "--docker", "--sudo", "--tag", "--name"}
+# Options of other programs that pages name: of docker, Gemini CLI, podman, ssh, kubectl, salloc,
+# our scripts.
+FOREIGN = {"--userns", "--all", "--overlap", "--docker", "--sudo", "--tag", "--name",
+           "--skip-trust"}
 
 
 def check_names():
@@ -659,6 +661,11 @@ NOT_HERE = {
     "... leads through the symbolic link ...; name the real directory",
     "allowed_paths: ... must be a directory to be kept away",
     "docker_credentials: ... has too long a value",
+    # What git says in a linked worktree, and a system without namespaces.
+    "fatal: not a git repository", ".../.git leads to ..., which ...",
+    "could not lock config file ...", "could not create directory of '.../worktrees/...'",
+    "Unable to create '.../packed-refs.lock': Permission denied",
+    "no namespaces can be made here: ...",
 }
 # Errors of these that are told by no start: of a command, or of the library alone.
 OF_COMMANDS = {" leads elsewhere by now", "is not an absolute path"}

@@ -3,7 +3,8 @@
 usage: container.py --program STATIC_CODEEXEC_MCP [--image NAME]
 
 Runs checks of degrade.py in it, as root and as an ordinary user: strict starts there, with a
-network and without, and what its report calls enforced holds; without a sandbox the same attempts succeed.
+network and without, and what its report calls enforced holds; without a sandbox the same attempts
+succeed.
 CODEEXEC_TEST_DOCKER=1 says that DOCKER_HOST is an engine for tests, with the images of
 tests/helpers/engine.sh.
 """
@@ -39,7 +40,8 @@ def main():
             shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), folder)
         for user in ("0", "1000"):
             script = ("if unshare -U true 2> /dev/null; then echo 'it can make namespaces'; "
-                      "exit 3; fi; exec python3 /test/degrade.py --program /test/codeexec-mcp \"$@\"")
+                      "exit 3; fi; exec python3 /test/degrade.py "
+                      "--program /test/codeexec-mcp \"$@\"")
             answer = subprocess.run(
                 ["docker", "run", "--rm", "--network", "none", "--user", user, "--env",
                  "HOME=/tmp", "--volume", folder + ":/test:ro", options.image, "sh", "-c", script,

@@ -36,7 +36,8 @@ function count(revision, options) {
 for (const options of [[], ['--allowed-paths', folder]]) {
   for (const revision of revisions) {
     const { all, seen } = count(revision, options);
-    const what = `tokens: ${options[0] ?? 'no option'}, ${revision}: ${all}, of which models see ${seen}`;
+    const whose = `${options[0] ?? 'no option'}, ${revision}`;
+    const what = `tokens: ${whose}: ${all}, of which models see ${seen}`;
     console.log(all <= most ? `ok: ${what}` : `FAILED: ${what}; ${most} may be`);
     if (all > most) process.exitCode = 1;
   }

@@ -177,7 +177,8 @@ for arch in x86_64 aarch64; do
   $qemu "$binary" --version > "$OUT/version" 2>&1 || true
   has "$arch: --version" "$OUT/version" "codeexec-mcp $VERSION"
   # An emulator has no sandbox to offer, and the program would say so.
-  $qemu "$binary" --sandbox off --workspace "$workspace" --run 'echo hello' > "$OUT/run" 2>&1 || true
+  $qemu "$binary" --sandbox off --workspace "$workspace" --run 'echo hello' > "$OUT/run" 2>&1 ||
+    true
   expect "$arch: --run 'echo hello'" grep -F '"exit_code":0,"stdout":"hello\n"' "$OUT/run"
 done
 

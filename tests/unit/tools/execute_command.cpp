@@ -318,7 +318,8 @@ TEST_CASE("a result tells a model what it does not know, and everything when tha
   CHECK(names("sudo x") == seven_keys + " outcome rule");
   CHECK(names("printf '\\377'") == seven_keys + " stdout_bytes stdout_invalid_bytes");
   CHECK(begins(names_of(full.execute("echo x")), all_keys));
-  // A model sees the progress as it would look; a program, and who asks for bytes, what was printed.
+  // A model sees the progress as it would look; a program, and one that wants bytes, what was
+  // printed.
   const char* const progress =
       "printf '1%%\\r2%%\\r\\n\\033[1mdone\\033[0m\\r\\n'; printf 'a\\rb' >&2";
   CHECK(brief.execute(progress)["stdout"] == Json("2%\r\ndone\r\n"));
