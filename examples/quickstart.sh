@@ -234,8 +234,9 @@ pid=
 case $server in
   *[!A-Za-z0-9/._-]*) server="'$(printf '%s' "$server" | sed "s/'/'\\\\''/g")'" ;;
 esac
-echo "== it works. To add it to a client, type this in the folder of your project:"
-options='--workspace "$PWD" --allowed-paths "$PWD"'
-printf '   %s --client-config claude-code %s --write\n' "$server" "$options"
-echo "   Other clients: claude-desktop, cursor, vscode, codex, gemini; massgen without --write."
-echo "   Without --write it prints what to paste, and changes no file."
+echo "== it works. To add it to a client, for all projects:"
+printf '   %s --client-config claude-code --write --only-shell\n' "$server"
+echo "   Commands can then write only in the project that the client opens, and the client's own"
+echo "   command tool is off. --remove in place of --write takes both back; without either it prints"
+echo "   what to paste. Other clients: cursor, vscode, codex, gemini, qwen, opencode, ..., see"
+echo "   docs/moving-in.md."

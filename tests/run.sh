@@ -10,8 +10,8 @@
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
 #   --clients      real client programs (Claude Code, Codex ...) with a model that is none, all of
-#                  them, in the versions of tests/clients: two gigabytes of packages. --all has the
-#                  half that is quick
+#                  them, in the versions of tests/clients, and MassGen with the configurations that
+#                  it ships: two gigabytes of packages. --all has the half that is quick
 #   --docker       the tests of containers for sure, and in CI: installs Docker, starts an engine of
 #                  its own for them (tests/helpers/engine.sh), and ends it. Without it they run when
 #                  you set CODEEXEC_TEST_DOCKER=1 and $DOCKER_HOST is an engine with their images
@@ -465,7 +465,7 @@ give_engine() {
   esac
 }
 # Those that have one, when there is one.
-all_legs=" tests interop soak release "
+all_legs=" tests interop soak release massgen "
 engine_legs=$all_legs slurm_legs= kubernetes_legs=
 [ -z "${CODEEXEC_TEST_SLURM:-}" ] || slurm_legs=$all_legs
 [ -z "${CODEEXEC_TEST_KUBERNETES:-}" ] || kubernetes_legs=$all_legs
@@ -604,6 +604,13 @@ run_interop() {
     CODEEXEC_MCP_FIXTURE="$build/tests/codeexec-mcp-fixture" sh "$root/tests/interop/run.sh"
 }
 
+run_massgen() {
+  give_engine massgen
+  echo "== massgen: its own package, with its own configurations, against $build/codeexec-mcp"
+  script massgen env CODEEXEC_MCP="$build/codeexec-mcp" \
+    CODEEXEC_MCP_STATIC="$build/codeexec-mcp-static" sh "$root/tests/clients/massgen/run.sh"
+}
+
 run_report() {
   echo "== report: the page of --report in Chromium"
   script report env CODEEXEC_MCP="$build/codeexec-mcp" sh "$root/tests/report/run.sh"
@@ -740,6 +747,7 @@ leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH
 [ $soak = no ] || start_soak
 [ $clients = no ] || start_clients
 [ $interop = no ] || run_interop
+[ $clients != all ] || run_massgen
 [ -n "$only" ] || run_report
 [ $compilers = no ] || run_checkers
 wait_for_builder
