@@ -47443,7 +47443,7 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   ask += '}';
   if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
     return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
-  const auto answer = this->ask(call, ask, timeout);
+  auto answer = this->ask(call, ask, timeout);
   if (!answer) return answer;
   return answer_of(*answer, schema);
 }
@@ -51987,8 +51987,9 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
   const ExecutorPointer borrowed(std::shared_ptr<void>(), &executor);
-  const auto set = new_shared<ToolSet>(new_shared<SharedTools>(borrowed, options), borrowed);
-  return add_chosen_tools(server, executor, options, [set](const mcp::Call&, bool) { return set; });
+  auto set = new_shared<ToolSet>(new_shared<SharedTools>(borrowed, options), borrowed);
+  return add_chosen_tools(server, executor, options,
+                          [set = std::move(set)](const mcp::Call&, bool) { return set; });
 }
 
 // tools/check.cpp ---------------------------------------------------------------------------------
@@ -54946,7 +54947,10 @@ std::string laid_out(const Json& value, const std::string& line, const std::stri
 std::string position_of(std::string_view text, std::size_t at) {
   std::size_t line = 1;
   std::size_t begin = 0;
-  for (std::size_t end; (end = text.find('\n', begin)) < at; begin = end + 1) ++line;
+  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', begin)) {
+    begin = end + 1;
+    ++line;
+  }
   return concat("line %, column %", {line, at - begin + 1});
 }
 

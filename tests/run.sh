@@ -242,7 +242,8 @@ find_missing() {
   want openssh-client has ssh-keygen
   want openssh-server has_for_root sshd
   if [ $fuzz != no ]; then
-    want clang has_fuzzer
+    want clang has clang++
+    want libclang-rt-dev has_fuzzer
   fi
   if [ $compilers = yes ]; then
     want clang has clang++

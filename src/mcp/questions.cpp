@@ -151,7 +151,7 @@ Expected<Json> Session::elicit(OpenCall& call, std::string_view message, const J
   ask += '}';
   if (ask.size() + longest_id + smallest_reply / 2 > options_.max_reply)
     return make_error(ErrorCode::invalid_argument, "elicit: the question is too long");
-  const auto answer = this->ask(call, ask, timeout);
+  auto answer = this->ask(call, ask, timeout);
   if (!answer) return answer;
   return answer_of(*answer, schema);
 }

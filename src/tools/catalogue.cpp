@@ -264,8 +264,9 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options) {
   const ExecutorPointer borrowed(std::shared_ptr<void>(), &executor);
-  const auto set = new_shared<ToolSet>(new_shared<SharedTools>(borrowed, options), borrowed);
-  return add_chosen_tools(server, executor, options, [set](const mcp::Call&, bool) { return set; });
+  auto set = new_shared<ToolSet>(new_shared<SharedTools>(borrowed, options), borrowed);
+  return add_chosen_tools(server, executor, options,
+                          [set = std::move(set)](const mcp::Call&, bool) { return set; });
 }
 
 }  // namespace v0_1

@@ -131,7 +131,10 @@ std::string laid_out(const Json& value, const std::string& line, const std::stri
 std::string position_of(std::string_view text, std::size_t at) {
   std::size_t line = 1;
   std::size_t begin = 0;
-  for (std::size_t end; (end = text.find('\n', begin)) < at; begin = end + 1) ++line;
+  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', begin)) {
+    begin = end + 1;
+    ++line;
+  }
   return concat("line %, column %", {line, at - begin + 1});
 }
 

@@ -261,6 +261,29 @@ def second_project(packages, place, step):
         os.close(fifo)
 
 
+def two_projects_at_once(packages, place, step):
+    """Two sessions of one entry: each has commands in its own project, and reaches no other."""
+    projects = [place.project(name) for name in ("left", "right")]
+    script = ("pwd; echo mine > made; "
+              "for i in ../left ../right; do echo x > $i/by-$(basename $PWD); done")
+
+    def check():
+        with MockModel([Call("execute_command", command=script)]) as left, \
+                MockModel([Call("execute_command", command=script)]) as right:
+            models = [left, right]
+            sessions = [Session(packages, place, project, model)
+                        for project, model in zip(projects, models)]
+            for session in sessions:
+                session.end()
+            for project, model, session in zip(projects, models, sessions):
+                has_words(results_of(model, session, 1)[0], re.escape(project))
+                made = sorted(name for name in os.listdir(project) if name != ".git" and name != ".massgen")
+                own = "by-" + os.path.basename(project)
+                expect(made == sorted(["made", own]), f"in {project} there is {made}")
+
+    step("two sessions at once each have their own project", check)
+
+
 def tools_shown(packages, place, name):
     project = place.project(name)
     with MockModel() as model:
@@ -292,6 +315,7 @@ def drive(packages, work, client, broken):
         return step.failed
     first_project(packages, place, step)
     second_project(packages, place, step)
+    two_projects_at_once(packages, place, step)
     if client.own_shell:
         without_own_shell(packages, place, step)
     return step.failed

@@ -16,7 +16,7 @@ using support::text_of;
 
 namespace {
 
-constexpr int patience_ms = support::patience_ms;
+constexpr int roots_patience_ms = support::patience_ms;
 
 const std::string rooted_meta = R"({"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
                                 R"("io.modelcontextprotocol/clientCapabilities":{"roots":{}}})";
@@ -30,7 +30,7 @@ class Rooted {
                  [this](const Call& call) {
                    const auto time = call.argument("timeout");
                    const auto roots = call.roots(std::chrono::milliseconds(
-                       time.is_number() ? static_cast<int>(time.as_number()) : patience_ms));
+                       time.is_number() ? static_cast<int>(time.as_number()) : roots_patience_ms));
                    const std::lock_guard<std::mutex> lock(mutex_);
                    const bool same = roots && *roots == last_;
                    if (roots) last_ = *roots;
@@ -61,10 +61,10 @@ class Rooted {
   void answer(const std::string& id, const std::string& members) {
     talk.send(R"({"jsonrpc":"2.0","id":)" + id + "," + members + "}");
   }
-  void send_call(const std::string& id, int timeout = patience_ms) {
+  void send_call(const std::string& id, int timeout = roots_patience_ms) {
     talk.send(Talk::call_line(id, "roots", R"({"timeout":)" + std::to_string(timeout) + "}"));
   }
-  std::string call(int timeout = patience_ms) {
+  std::string call(int timeout = roots_patience_ms) {
     send_call("1", timeout);
     return text_of(talk.receive());
   }
