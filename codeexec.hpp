@@ -4114,8 +4114,8 @@ std::vector<SystemUser> system_users(const char* path) {
 //
 // A table is written with one row for each thing and with its names as plain texts. The compiler
 // cuts the texts up: what a program has of them is one text of all names without anything between
-// them, and the number of the byte where each begins. An array of std::string_view would weigh three
-// times as much, and each of its pointers would have to be set when a program starts.
+// them, and the number of the byte where each begins. An array of std::string_view would weigh
+// three times as much, and each of its pointers would have to be set when a program starts.
 //
 //   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
@@ -10230,7 +10230,8 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
     if (last) return;
     // A filter lets through what was written before it.
     const bool filter = producer != nullptr && writer != nullptr && !writer->words.empty() &&
-                        is_any(writer->words[0].text, "awk", "cat", "egrep", "fgrep", "grep", "head", "sed", "sort", "tac", "tail", "tee", "uniq");
+                        is_any(writer->words[0].text, "awk", "cat", "egrep", "fgrep", "grep",
+                               "head", "sed", "sort", "tac", "tail", "tee", "uniq");
     if (!filter) producer = std::move(writer);
     writer.reset();
     inner.place.producer = simple ? producer.get() : nullptr;
@@ -11684,7 +11685,8 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time", "coproc");
+  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time",
+                "coproc");
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -14043,8 +14045,8 @@ bool is_pattern(std::string_view text);
 // True if a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name);
 
-// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name, so
-// that --rec is --recursive. A letter is only itself.
+// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name,
+// so that --rec is --recursive. A letter is only itself.
 bool is_option_name(std::string_view option, std::string_view name);
 
 // True if an option is one of these, or abbreviates one.
@@ -14469,8 +14471,8 @@ struct ProgramColumns {
     const char* name;
   };
 
-  // Options that take an argument, as for getopt_long(): "ab" are -a and -b, "all size" are --all and
-  // --size.
+  // Options that take an argument, as for getopt_long(): "ab" are -a and -b, "all size" are --all
+  // and --size.
   static constexpr TableText<letters_column> letters(const char* text) { return {text}; }
   static constexpr TableText<longs_column> longs(const char* text) { return {text}; }
   static constexpr SameAs same_as(const char* name) { return {name}; }
@@ -18478,8 +18480,8 @@ struct ElsewhereRows : WrapperColumns {
 };
 
 // policy/wrappers_languages_internal.hpp ----------------------------------------------------------
-// Programs that start another one for what a language of their own says: interpreters, editors, terminals, tools with hooks.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one for what a language of their own says: interpreters, editors,
+// terminals, tools with hooks. wrapper_columns_internal.hpp says how a row is written.
 
 struct LanguageRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
@@ -18649,8 +18651,8 @@ struct LanguageRows : WrapperColumns {
 };
 
 // policy/wrappers_projects_internal.hpp -----------------------------------------------------------
-// Programs that start another one with the packages, secrets and variables of a project, or when its files change.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one with the packages, secrets and variables of a project, or when
+// its files change. wrapper_columns_internal.hpp says how a row is written.
 
 struct ProjectRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
@@ -18824,8 +18826,8 @@ struct ProjectRows : WrapperColumns {
 };
 
 // policy/wrappers_system_internal.hpp -------------------------------------------------------------
-// Programs that start another one on this machine: as another user, with limits, under a tracer, in other namespaces.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one on this machine: as another user, with limits, under a tracer, in
+// other namespaces. wrapper_columns_internal.hpp says how a row is written.
 
 struct SystemRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
@@ -19093,8 +19095,8 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
 // Programs that start another one, such as env, su and watch.
 //
 // A wrapper is peeled off: its own words are skipped, and what follows is a form that is judged as
-// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows need
-// only their options and flags, and peel_plain() reads them all in the same way:
+// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows
+// need only their options and flags, and peel_plain() reads them all in the same way:
 //
 //   nice -n 5 rm -rf /           options, then the form
 //   timeout -k 5 10 rm -rf /     options, one word (word_before), then the form

@@ -2,8 +2,8 @@
 //
 // A table is written with one row for each thing and with its names as plain texts. The compiler
 // cuts the texts up: what a program has of them is one text of all names without anything between
-// them, and the number of the byte where each begins. An array of std::string_view would weigh three
-// times as much, and each of its pointers would have to be set when a program starts.
+// them, and the number of the byte where each begins. An array of std::string_view would weigh
+// three times as much, and each of its pointers would have to be set when a program starts.
 //
 //   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()

@@ -32,8 +32,8 @@ struct ProgramColumns {
     const char* name;
   };
 
-  // Options that take an argument, as for getopt_long(): "ab" are -a and -b, "all size" are --all and
-  // --size.
+  // Options that take an argument, as for getopt_long(): "ab" are -a and -b, "all size" are --all
+  // and --size.
   static constexpr TableText<letters_column> letters(const char* text) { return {text}; }
   static constexpr TableText<longs_column> longs(const char* text) { return {text}; }
   static constexpr SameAs same_as(const char* name) { return {name}; }

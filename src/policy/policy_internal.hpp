@@ -17,8 +17,8 @@ bool is_pattern(std::string_view text);
 // True if a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name);
 
-// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name, so
-// that --rec is --recursive. A letter is only itself.
+// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name,
+// so that --rec is --recursive. A letter is only itself.
 bool is_option_name(std::string_view option, std::string_view name);
 
 // True if an option is one of these, or abbreviates one.

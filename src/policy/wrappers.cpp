@@ -1,8 +1,8 @@
 // Programs that start another one, such as env, su and watch.
 //
 // A wrapper is peeled off: its own words are skipped, and what follows is a form that is judged as
-// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows need
-// only their options and flags, and peel_plain() reads them all in the same way:
+// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows
+// need only their options and flags, and peel_plain() reads them all in the same way:
 //
 //   nice -n 5 rm -rf /           options, then the form
 //   timeout -k 5 10 rm -rf /     options, one word (word_before), then the form

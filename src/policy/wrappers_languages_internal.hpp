@@ -1,5 +1,5 @@
-// Programs that start another one for what a language of their own says: interpreters, editors, terminals, tools with hooks.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one for what a language of their own says: interpreters, editors,
+// terminals, tools with hooks. wrapper_columns_internal.hpp says how a row is written.
 #pragma once
 
 #include "policy/wrapper_columns_internal.hpp"

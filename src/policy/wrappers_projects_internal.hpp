@@ -1,5 +1,5 @@
-// Programs that start another one with the packages, secrets and variables of a project, or when its files change.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one with the packages, secrets and variables of a project, or when
+// its files change. wrapper_columns_internal.hpp says how a row is written.
 #pragma once
 
 #include "policy/wrapper_columns_internal.hpp"

@@ -1,5 +1,5 @@
-// Programs that start another one on this machine: as another user, with limits, under a tracer, in other namespaces.
-// wrapper_columns_internal.hpp says how a row is written.
+// Programs that start another one on this machine: as another user, with limits, under a tracer, in
+// other namespaces. wrapper_columns_internal.hpp says how a row is written.
 #pragma once
 
 #include "policy/wrapper_columns_internal.hpp"

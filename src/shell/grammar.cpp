@@ -460,7 +460,8 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time", "coproc");
+  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time",
+                "coproc");
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
