@@ -14686,13 +14686,13 @@ constexpr auto packed_files = pack_names<ProgramSource<FileRows>>();
 static_assert(packed_files.is_sorted(), "sort the rows by name, each once");
 
 // What a row says besides its names.
-struct FileEntry {
+struct FileRowEntry {
   FileProgram::Operands operands = FileProgram::Operands::none;
   std::uint16_t row = 0;  // another one for same_as()
 };
-constexpr auto file_entries = entries_of<FileRows, FileEntry>([](const FileRows::Row& row) {
+constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRows::Row& row) {
   const std::string_view name = row.other ? row.other : row.text(0);
-  return FileEntry{row.operands, static_cast<std::uint16_t>(packed_files.table().find(name))};
+  return FileRowEntry{row.operands, static_cast<std::uint16_t>(packed_files.table().find(name))};
 });
 
 constexpr bool file_options_are_known() {
@@ -59660,12 +59660,12 @@ struct SrtKey {
     used,       // settings_of() reads it
     harmless,   // without it nothing is allowed that is denied with it
     allowance,  // allows something that is not granted here
-    refused     // a restriction that is not held here, or something else is meant to hold it
+    not_held    // a restriction that is not held here, or something else is meant to hold it
   } use;
 };
 constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"", "network", SrtKey::used},
-                               {"", "credentials", SrtKey::refused},
+                               {"", "credentials", SrtKey::not_held},
                                {"", "allowAppleEvents", SrtKey::allowance},
                                {"", "allowPty", SrtKey::allowance},
                                {"", "bwrapPath", SrtKey::harmless},
@@ -59684,7 +59684,7 @@ constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"filesystem", "allowWrite", SrtKey::used},
                                {"filesystem", "denyRead", SrtKey::used},
                                {"filesystem", "denyWrite", SrtKey::used},
-                               {"filesystem", "disabled", SrtKey::refused},
+                               {"filesystem", "disabled", SrtKey::not_held},
                                {"network", "allowAllUnixSockets", SrtKey::allowance},
                                {"network", "allowLocalBinding", SrtKey::used},
                                {"network", "allowMachLookup", SrtKey::allowance},
@@ -59692,14 +59692,14 @@ constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"network", "allowedDomains", SrtKey::used},
                                {"network", "deniedDomainReasons", SrtKey::harmless},
                                {"network", "deniedDomains", SrtKey::used},
-                               {"network", "deniedResolvedAddresses", SrtKey::refused},
-                               {"network", "filterRequest", SrtKey::refused},
-                               {"network", "httpProxyPort", SrtKey::refused},
-                               {"network", "mitmProxy", SrtKey::refused},
-                               {"network", "parentProxy", SrtKey::refused},
-                               {"network", "socksProxyPort", SrtKey::refused},
+                               {"network", "deniedResolvedAddresses", SrtKey::not_held},
+                               {"network", "filterRequest", SrtKey::not_held},
+                               {"network", "httpProxyPort", SrtKey::not_held},
+                               {"network", "mitmProxy", SrtKey::not_held},
+                               {"network", "parentProxy", SrtKey::not_held},
+                               {"network", "socksProxyPort", SrtKey::not_held},
                                {"network", "strictAllowlist", SrtKey::harmless},
-                               {"network", "tlsTerminate", SrtKey::refused}};
+                               {"network", "tlsTerminate", SrtKey::not_held}};
 
 // What srt never lets commands write, in every folder that they may write to.
 constexpr const char* always_kept[] = {
@@ -59760,7 +59760,7 @@ Expected<void> check_keys(const Json& object, std::string_view section) {
                         "% is not known here, and may be a protection: leave it out",
                         {in_quotes(shown)});
     if (!is_set(member.value)) continue;
-    if (key->use == SrtKey::refused)
+    if (key->use == SrtKey::not_held)
       return make_error(ErrorCode::unsupported, "% is not held here: leave it out",
                         {in_quotes(shown)});
     if (key->use == SrtKey::allowance)

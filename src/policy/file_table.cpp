@@ -150,13 +150,13 @@ constexpr auto packed_files = pack_names<ProgramSource<FileRows>>();
 static_assert(packed_files.is_sorted(), "sort the rows by name, each once");
 
 // What a row says besides its names.
-struct FileEntry {
+struct FileRowEntry {
   FileProgram::Operands operands = FileProgram::Operands::none;
   std::uint16_t row = 0;  // another one for same_as()
 };
-constexpr auto file_entries = entries_of<FileRows, FileEntry>([](const FileRows::Row& row) {
+constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRows::Row& row) {
   const std::string_view name = row.other ? row.other : row.text(0);
-  return FileEntry{row.operands, static_cast<std::uint16_t>(packed_files.table().find(name))};
+  return FileRowEntry{row.operands, static_cast<std::uint16_t>(packed_files.table().find(name))};
 });
 
 constexpr bool file_options_are_known() {

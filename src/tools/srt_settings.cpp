@@ -31,12 +31,12 @@ struct SrtKey {
     used,       // settings_of() reads it
     harmless,   // without it nothing is allowed that is denied with it
     allowance,  // allows something that is not granted here
-    refused     // a restriction that is not held here, or something else is meant to hold it
+    not_held    // a restriction that is not held here, or something else is meant to hold it
   } use;
 };
 constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"", "network", SrtKey::used},
-                               {"", "credentials", SrtKey::refused},
+                               {"", "credentials", SrtKey::not_held},
                                {"", "allowAppleEvents", SrtKey::allowance},
                                {"", "allowPty", SrtKey::allowance},
                                {"", "bwrapPath", SrtKey::harmless},
@@ -55,7 +55,7 @@ constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"filesystem", "allowWrite", SrtKey::used},
                                {"filesystem", "denyRead", SrtKey::used},
                                {"filesystem", "denyWrite", SrtKey::used},
-                               {"filesystem", "disabled", SrtKey::refused},
+                               {"filesystem", "disabled", SrtKey::not_held},
                                {"network", "allowAllUnixSockets", SrtKey::allowance},
                                {"network", "allowLocalBinding", SrtKey::used},
                                {"network", "allowMachLookup", SrtKey::allowance},
@@ -63,14 +63,14 @@ constexpr SrtKey srt_keys[] = {{"", "filesystem", SrtKey::used},
                                {"network", "allowedDomains", SrtKey::used},
                                {"network", "deniedDomainReasons", SrtKey::harmless},
                                {"network", "deniedDomains", SrtKey::used},
-                               {"network", "deniedResolvedAddresses", SrtKey::refused},
-                               {"network", "filterRequest", SrtKey::refused},
-                               {"network", "httpProxyPort", SrtKey::refused},
-                               {"network", "mitmProxy", SrtKey::refused},
-                               {"network", "parentProxy", SrtKey::refused},
-                               {"network", "socksProxyPort", SrtKey::refused},
+                               {"network", "deniedResolvedAddresses", SrtKey::not_held},
+                               {"network", "filterRequest", SrtKey::not_held},
+                               {"network", "httpProxyPort", SrtKey::not_held},
+                               {"network", "mitmProxy", SrtKey::not_held},
+                               {"network", "parentProxy", SrtKey::not_held},
+                               {"network", "socksProxyPort", SrtKey::not_held},
                                {"network", "strictAllowlist", SrtKey::harmless},
-                               {"network", "tlsTerminate", SrtKey::refused}};
+                               {"network", "tlsTerminate", SrtKey::not_held}};
 
 // What srt never lets commands write, in every folder that they may write to.
 constexpr const char* always_kept[] = {
@@ -131,7 +131,7 @@ Expected<void> check_keys(const Json& object, std::string_view section) {
                         "% is not known here, and may be a protection: leave it out",
                         {in_quotes(shown)});
     if (!is_set(member.value)) continue;
-    if (key->use == SrtKey::refused)
+    if (key->use == SrtKey::not_held)
       return make_error(ErrorCode::unsupported, "% is not held here: leave it out",
                         {in_quotes(shown)});
     if (key->use == SrtKey::allowance)
