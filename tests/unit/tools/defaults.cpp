@@ -119,8 +119,9 @@ TEST_CASE("a folder that is no project is replaced by an empty one") {
       {home, home + " is a home directory, or lies around one"},
       {place / "link", home + " is a home directory, or lies around one"},
       {place / "people", place / "people" + " is a home directory, or lies around one"}};
-  for (const auto& [folder, why] : folders) {
-    CAPTURE(folder);
+  for (const auto& row : folders) {
+    const auto& [folder, why] = row;
+    CAPTURE(row.first);
     const Json result = ran("pwd; ls -A; stat -c %a .", folder, {}, {"HOME=" + home});
     const std::string work_dir = result["work_dir"].as_string();
     CHECK(has(work_dir, "/codeexec-empty-"));

@@ -207,8 +207,9 @@ TEST_CASE("a root that is none is ignored, with a note") {
       {"\"file:///tmp\"", "it is no file: URI"}};
   Rooted client(start, {}, home);
   client.name_roots("");
-  for (const auto& [root, why] : wrong) {
-    CAPTURE(root.substr(0, 200));
+  for (const auto& row : wrong) {
+    const auto& [root, why] = row;
+    CAPTURE(row.first.substr(0, 200));
     client.change_roots(root);
     const Json result = client.server().execute("pwd");
     CHECK(result["stdout"] == Json(start + "\n"));
