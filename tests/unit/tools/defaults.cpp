@@ -21,7 +21,7 @@ using support::TempDir;
 namespace {
 
 // Commands that do no harm where they are not confined.
-const char* const outside = "echo x > ../outside; cat ../secret; ls \"$FOREIGN_HOME\"";
+const char* const reach_outside = "echo x > ../outside; cat ../secret; ls \"$FOREIGN_HOME\"";
 
 Json ran(const std::string& command, const std::string& work_dir, Strings arguments = {},
          const Strings& environment = {}) {
@@ -60,7 +60,7 @@ TEST_CASE("without options commands are confined to the folder that the server w
   place.file("home/.profile", "x");
   if (!has_sandbox(project)) return;
   const Strings environment = {"HOME=" + home};
-  const std::string hidden = "ls " + home + "; " + outside;
+  const std::string hidden = "ls " + home + "; " + reach_outside;
   for (const Strings& arguments :
        {Strings{}, Strings{"--sandbox", "best-effort"}, Strings{"--workspace", project}}) {
     const std::string start =
