@@ -124,8 +124,8 @@ constexpr const char* daily[] = {
     "git gc --auto",
     "git switch -qc second HEAD~1; echo 5 > five; git add five; git commit -qm five",
     "git rebase -q topic",
-    "git switch -q side; git cherry-pick second; test ! -e $(git rev-parse "
-    "--git-dir)/CHERRY_PICK_HEAD",
+    "git switch -q side; git cherry-pick second",
+    "test ! -e $(git rev-parse --git-dir)/CHERRY_PICK_HEAD",
     "git revert --no-edit HEAD; git reset -q --hard HEAD~1",
     "git switch -qc third HEAD~1; echo other > one; git commit -qam conflict; git rebase second",
     "! git merge -q side~1 -m m; git merge --abort 2>/dev/null; git status",

@@ -194,8 +194,9 @@ TEST_CASE("an entry that confines is approved, and one that does not is not") {
       {{"codex", ".codex/config.toml"}, "default_tools_approval_mode = \"approve\""},
       {{"gemini", ".gemini/settings.json"}, "\"trust\": true"},
       {{"qwen", ".qwen/settings.json"}, "\"trust\": true"}};
-  for (const auto& [form, approval] : rows) {
-    CAPTURE(form.client);
+  for (const auto& row : rows) {
+    const auto& [form, approval] = row;
+    CAPTURE(row.first.client);
     const TempDir home;
     CHECK_FALSE(has(text_of(home, form, {"--sandbox", "off"}), approval));
     CHECK(has(text_of(home, form, {}), approval));

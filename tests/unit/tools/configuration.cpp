@@ -27,6 +27,7 @@ using support::Strings;
 using support::TempDir;
 
 TEST_CASE("the reference's other names of keys are accepted, with and without command_line_") {
+  if (!support::confines()) return;
   const TempDir place;
   place.directory("venv/bin");
   const auto run_with = [&](const std::string& config, const std::string& command) {
@@ -159,6 +160,7 @@ TEST_CASE("a blocked pattern that only means a bare command is warned of at the 
 }
 
 TEST_CASE("the command line wins over the configuration file") {
+  if (!support::confines()) return;
   const TempDir place;
   const std::string config = place.file(
       "c.json", R"({"workspace":"/nonexistent","allowed_commands":["echo.*"],"timeout":"bad"})");

@@ -305,6 +305,7 @@ TEST_CASE("no reply is above 8 MiB, and a shortened one says so") {
 }
 
 TEST_CASE("a result tells a model what it does not know, and everything when that is asked for") {
+  if (!support::confines()) return;
   const TempDir place;
   const std::string long_dir = place.directory(std::string(150, 'd') + "/" + std::string(150, 'e'));
   const std::string heredoc = "cat > file <<'E'\n" + std::string(10000, 'x') + "\nE\n";
@@ -352,6 +353,7 @@ TEST_CASE("a result tells a model what it does not know, and everything when tha
 }
 
 TEST_CASE("commands with the same session_id begin where the last one ended") {
+  if (!support::confines()) return;
   const TempDir place;
   place.directory("sub");
   Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});

@@ -87,6 +87,7 @@ TEST_CASE("--help-all has every option in its group, with its default, and the r
 }
 
 TEST_CASE("on a terminal the server says what it is, then serves; on a pipe it says nothing") {
+  if (!support::confines()) return;
   const int leader = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (leader < 0 || ::grantpt(leader) != 0 || ::unlockpt(leader) != 0) {
     MESSAGE("SKIPPED: this system makes no pseudo-terminals");

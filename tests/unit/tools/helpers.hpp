@@ -65,6 +65,14 @@ inline bool enforces(const codeexec::Json& report, const std::string& feature) {
   return false;
 }
 
+// Whether the kernel keeps commands within their folders; says so when not.
+inline bool confines() {
+  const codeexec::ProcessResult r = run_bare({"--sandbox-report"}, "/tmp");
+  if (enforces(parsed(r.out), "filesystem")) return true;
+  MESSAGE("SKIPPED: no sandbox here");
+  return false;
+}
+
 // The options that a configuration file has, too: name and what help calls the value ("" for none).
 inline std::vector<std::pair<std::string, std::string>> options_of_help() {
   const codeexec::ProcessResult help = run_program({"--help-all", "--json"});

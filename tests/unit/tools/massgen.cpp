@@ -88,6 +88,7 @@ Json srt_settings(const MassGen& m) {
 }  // namespace
 
 TEST_CASE("called as fastmcp with MassGen's words, the program is its server") {
+  if (!support::confines()) return;
   const MassGen m;
   Server server(m.server({"--execution-mode", "local", "--timeout", "7"}));
   const Json result = run(server, "pwd; echo made > x.txt; cat x.txt");
@@ -106,6 +107,7 @@ TEST_CASE("called as fastmcp with MassGen's words, the program is its server") {
 }
 
 TEST_CASE("without a path of MassGen's, commands may write where the server was started") {
+  if (!support::confines()) return;
   const MassGen m;
   Server::Options options = m.server({});
   options.arguments = {
@@ -140,6 +142,7 @@ TEST_CASE("what MassGen's lists refuse is refused") {
 }
 
 TEST_CASE("arguments that MassGen's server does not have are errors") {
+  if (!support::confines()) return;
   const MassGen m;
   const std::vector<std::pair<Strings, std::string>> calls = {
       {m.call({"--new-option", "x"}), "'--new-option' is no option of MassGen's"},
@@ -279,6 +282,7 @@ TEST_CASE("--massgen-path makes a folder with the link, and says where") {
 }
 
 TEST_CASE("settings of the sandbox-runtime become a strict sandbox") {
+  if (!support::confines()) return;
   const MassGen m;
   m.place.file("home/secret.txt", "nobody's business");
   m.place.directory("work/space/kept");
