@@ -17515,7 +17515,12 @@ struct CompatRows : RuleColumns {
 
 const RuleTexts& texts_of(Rule rule) { return RuleRows::rows[static_cast<std::size_t>(rule)]; }
 
-CompatRules compat_rules() { return {std::begin(CompatRows::rows), std::end(CompatRows::rows)}; }
+// A row has no members of its own, so rows lie as what they are rows of.
+CompatRules compat_rules() {
+  static_assert(sizeof(RuleColumns::CompatRow) == sizeof(CompatRule), "rows with nothing besides");
+  const CompatRule* const first = CompatRows::rows;
+  return {first, first + std::size(CompatRows::rows)};
+}
 
 // policy/subject.cpp ------------------------------------------------------------------------------
 // A command that is judged: its words, its paths, its forms and its payloads.

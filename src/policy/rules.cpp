@@ -170,7 +170,12 @@ inline namespace inner {
 
 const RuleTexts& texts_of(Rule rule) { return RuleRows::rows[static_cast<std::size_t>(rule)]; }
 
-CompatRules compat_rules() { return {std::begin(CompatRows::rows), std::end(CompatRows::rows)}; }
+// A row has no members of its own, so rows lie as what they are rows of.
+CompatRules compat_rules() {
+  static_assert(sizeof(RuleColumns::CompatRow) == sizeof(CompatRule), "rows with nothing besides");
+  const CompatRule* const first = CompatRows::rows;
+  return {first, first + std::size(CompatRows::rows)};
+}
 
 }  // namespace inner
 
