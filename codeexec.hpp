@@ -3431,6 +3431,12 @@ bool is_one_of(std::string_view text, const Texts& texts) {
   return find_in(texts, text) != std::end(texts);
 }
 
+// The same for a few words that stand in the call.
+template <class... Words>
+bool is_any(std::string_view text, Words... words) {
+  return ((text == std::string_view(words)) || ...);
+}
+
 bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
@@ -4101,6 +4107,206 @@ std::vector<SystemUser> system_users(const char* path) {
     if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
   }
   return users;
+}
+
+// base/names_internal.hpp -------------------------------------------------------------------------
+// Names that stand in tables: sets of them, and rows with several lists.
+//
+// A table is written with one row for each thing and with its names as plain texts. The compiler
+// cuts the texts up: what a program has of them is one text of all names without anything between
+// them, and the number of the byte where each begins. An array of std::string_view would weigh
+// three times as much, and each of its pointers would have to be set when a program starts.
+//
+//   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
+//   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   Names      a list out of one of these, to look names up in
+
+// A list of names; it borrows them from a table.
+class Names {
+ public:
+  class Iterator {
+   public:
+    constexpr Iterator(const Names& names, std::size_t at) : names_(&names), at_(at) {}
+    constexpr std::string_view operator*() const { return (*names_)[at_]; }
+    constexpr Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    constexpr bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+
+   private:
+    const Names* names_;
+    std::size_t at_;
+  };
+
+  constexpr Names() = default;
+  // Name i is the text from begins[i] to begins[i + 1].
+  constexpr Names(const char* text, const std::uint16_t* begins, std::size_t size)
+      : text_(text), begins_(begins), size_(size) {}
+
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr std::string_view operator[](std::size_t at) const {
+    return {text_ + begins_[at], static_cast<std::size_t>(begins_[at + 1] - begins_[at])};
+  }
+  // The first name; empty if there is none.
+  constexpr std::string_view first() const { return empty() ? std::string_view() : (*this)[0]; }
+  constexpr Iterator begin() const { return {*this, 0}; }
+  constexpr Iterator end() const { return {*this, size_}; }
+
+  bool has(std::string_view name) const;
+
+ private:
+  const char* text_ = nullptr;
+  const std::uint16_t* begins_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// The compiler names these functions in its error when a table is wrong: no constant expression
+// may call them.
+inline void names_must_be_sorted() {}
+inline void a_column_is_given_twice() {}
+inline void a_blank_is_too_many() {}
+
+// Names in their order, each once.
+template <std::size_t Count, std::size_t Bytes>
+class NameSet {
+ public:
+  template <std::size_t... Sizes>
+  constexpr NameSet(const char (&... names)[Sizes]) {
+    (append({names, Sizes - 1}), ...);
+    for (std::size_t i = 1; i < Count; ++i)
+      if (!(list()[i - 1] < list()[i])) names_must_be_sorted();
+  }
+  constexpr operator Names() const { return list(); }
+  constexpr Names list() const { return {text_, begins_, Count}; }
+  bool has(std::string_view name) const { return list().has(name); }
+
+ private:
+  constexpr void append(std::string_view name) {
+    std::uint16_t at = begins_[filled_];
+    for (const char c : name) text_[at++] = c;
+    begins_[++filled_] = at;
+  }
+
+  char text_[Bytes] = {};
+  std::uint16_t begins_[Count + 1] = {};
+  std::uint16_t filled_ = 0;
+};
+
+template <std::size_t... Sizes>
+NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
+
+// Rows with a name each, sorted by it, and with lists of names in `columns` columns, of which the
+// first has the row's own name.
+struct NameTable {
+  const char* text = nullptr;
+  const std::uint16_t* begins = nullptr;  // as of Names, for all names of the table
+  const std::uint16_t* cells = nullptr;   // the first name of each cell, row by row
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+
+  constexpr Names at(std::size_t row, std::size_t column) const {
+    const std::uint16_t* const cell = cells + row * columns + column;
+    return {text, begins + cell[0], static_cast<std::size_t>(cell[1] - cell[0])};
+  }
+  constexpr std::string_view name(std::size_t row) const { return at(row, 0)[0]; }
+  // The row of a name; `rows`: there is none.
+  constexpr std::size_t find(std::string_view name_of_row) const {
+    std::size_t low = 0, high = rows;
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      const int order = name(middle).compare(name_of_row);
+      if (order == 0) return middle;
+      if (order < 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return rows;
+  }
+};
+
+// What a NameTable borrows.
+template <std::size_t Rows, std::size_t Columns, std::size_t Count, std::size_t Bytes>
+struct PackedNames {
+  char text[Bytes] = {};
+  std::uint16_t begins[Count + 1] = {};
+  std::uint16_t cells[Rows * Columns + 1] = {};
+
+  constexpr NameTable table() const { return {text, begins, cells, Rows, Columns}; }
+  constexpr bool is_sorted() const {
+    for (std::size_t row = 1; row < Rows; ++row)
+      if (!(table().name(row - 1) < table().name(row))) return false;
+    return true;
+  }
+};
+
+// Calls `take` with each name of a text, which stand with one `separator` between them. Only while
+// the library is compiled: what has names at run time has them in Names.
+template <class Take>
+constexpr void each_name(std::string_view text, char separator, Take&& take) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size() && !text.empty(); ++i) {
+    if (i < text.size() && text[i] != separator) continue;
+    take(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+}
+
+constexpr bool has_name(std::string_view text, std::string_view wanted) {
+  bool found = false;
+  each_name(text, ' ', [&](std::string_view name) { found = found || name == wanted; });
+  return found;
+}
+
+// How much room the names of a table need.
+struct NameCounts {
+  std::size_t names = 0;
+  std::size_t bytes = 0;
+};
+
+template <class Source>
+constexpr NameCounts count_names() {
+  NameCounts counts;
+  for (std::size_t row = 0; row < Source::count; ++row)
+    for (std::size_t column = 0; column < Source::columns; ++column)
+      each_name(Source::text(row, column), Source::separator(column), [&](std::string_view name) {
+        if (name.empty()) a_blank_is_too_many();
+        ++counts.names;
+        counts.bytes += name.size();
+      });
+  return counts;
+}
+
+// Makes the table that `Source` describes: `count` rows of `columns` cells; text(row, column)
+// has the names of one, and separator(column) stands between its names.
+template <class Source>
+constexpr auto pack_names() {
+  constexpr NameCounts counts = count_names<Source>();
+  static_assert(counts.bytes <= 0xffff, "the numbers in a NameTable have 16 bits");
+  PackedNames<Source::count, Source::columns, counts.names, counts.bytes> packed;
+  std::uint16_t names = 0, bytes = 0;
+  for (std::size_t row = 0; row < Source::count; ++row) {
+    for (std::size_t column = 0; column < Source::columns; ++column) {
+      each_name(Source::text(row, column), Source::separator(column), [&](std::string_view name) {
+        for (const char c : name) packed.text[bytes++] = c;
+        packed.begins[++names] = bytes;
+      });
+      packed.cells[row * Source::columns + column + 1] = names;
+    }
+  }
+  return packed;
+}
+
+// base/names.cpp ----------------------------------------------------------------------------------
+// Looking names up in lists.
+
+// From end to end: lists have a few dozen names, most of which differ in size.
+bool Names::has(std::string_view name) const {
+  for (const std::string_view other : *this)
+    if (other == name) return true;
+  return false;
 }
 
 // base/sha256.cpp ---------------------------------------------------------------------------------
@@ -8693,7 +8899,7 @@ bool is_padded(std::string_view text) {
 // shell/builtins_internal.hpp ---------------------------------------------------------------------
 // The commands that the walk knows: builtins, and programs whose output it knows.
 
-// What a command is known as. shell_verb_of() has a line of names for each, in this order.
+// What a command is known as. known_verbs has the names of each.
 enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,
@@ -8823,7 +9029,7 @@ class ShellPrinter : ShellVerbs {
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
 //   name_at()           behind `command -p`, `builtin --`
-//   shell_verb_of()     the verb: a line of names for each
+//   shell_verb_of()     the verb: a row of known_verbs
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
 // A program that is not known changes nothing in the shell, and its output is unknown.
@@ -8862,25 +9068,84 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
 
 namespace {
 
+// A row for each command that the walk knows, sorted by name.
+struct KnownVerb {
+  char name[10];
+  ShellVerb verb;
+};
+constexpr KnownVerb known_verbs[] = {
+    {":", ShellVerb::silent},
+    {"[", ShellVerb::silent},
+    {"alias", ShellVerb::alias},
+    {"basename", ShellVerb::base_name},
+    {"break", ShellVerb::leave},
+    {"cat", ShellVerb::cat},
+    {"cd", ShellVerb::change_directory},
+    {"chdir", ShellVerb::change_directory},
+    {"compgen", ShellVerb::compgen},
+    {"continue", ShellVerb::leave},
+    {"declare", ShellVerb::declare},
+    {"dirname", ShellVerb::directory_name},
+    {"echo", ShellVerb::echo},
+    {"eval", ShellVerb::eval},
+    {"exec", ShellVerb::exec},
+    {"exit", ShellVerb::exit},
+    {"export", ShellVerb::declare},
+    {"false", ShellVerb::silent},
+    {"getopts", ShellVerb::read},
+    {"hash", ShellVerb::hash},
+    {"let", ShellVerb::let},
+    {"local", ShellVerb::declare},
+    {"ls", ShellVerb::ls},
+    {"mapfile", ShellVerb::read},
+    {"popd", ShellVerb::pop_directory},
+    {"printf", ShellVerb::printf},
+    {"pushd", ShellVerb::change_directory},
+    {"pwd", ShellVerb::pwd},
+    {"read", ShellVerb::read},
+    {"readarray", ShellVerb::read},
+    {"readonly", ShellVerb::declare},
+    {"return", ShellVerb::leave},
+    {"set", ShellVerb::set},
+    {"shift", ShellVerb::shift},
+    {"sleep", ShellVerb::silent},
+    {"tee", ShellVerb::tee},
+    {"test", ShellVerb::silent},
+    {"trap", ShellVerb::trap},
+    {"true", ShellVerb::silent},
+    {"typeset", ShellVerb::declare},
+    {"unset", ShellVerb::unset},
+    {"wait", ShellVerb::silent},
+};
+
+constexpr bool verbs_in_order() {
+  for (std::size_t i = 1; i < std::size(known_verbs); ++i)
+    if (!(std::string_view(known_verbs[i - 1].name) < known_verbs[i].name)) return false;
+  return true;
+}
+static_assert(verbs_in_order(), "sort the rows by name, each once");
+
 ShellVerb shell_verb_of(std::string_view name) {
-  // Names for each enumerator of ShellVerb.
-  std::string_view names =
-      "basename|cat|dirname|echo|ls|printf|pwd|tee|alias|cd chdir pushd|compgen|"
-      "declare export local readonly typeset|eval|exec|exit|hash|break continue return|let|popd|"
-      "getopts mapfile read readarray|set|shift|: [ false sleep test true wait|trap|unset";
-  unsigned verb = 0;
-  for (; !names.empty(); ++verb)
-    if (has_entry(take_part(names, '|'), name)) break;
-  return static_cast<ShellVerb>(verb);
+  std::size_t low = 0, high = std::size(known_verbs);
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    const int order = std::string_view(known_verbs[middle].name).compare(name);
+    if (order == 0) return known_verbs[middle].verb;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return ShellVerb::none;
 }
 
 }  // namespace
 
 std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
   std::size_t at = 0;
-  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
+  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin")) {
     ++at;
-    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
+    while (at + 1 < words.size() && is_any(words[at].text, "-p", "--")) ++at;
   }
   return at;
 }
@@ -8894,10 +9159,9 @@ bool ShellBuiltin::looks_up() const {
   if (words_.size() < 2 || words_.size() > 3) return false;
   const shell::Word& name = words_.back();
   const std::string& option = words_[1].text;
-  const bool is = words_.size() == 2
-                      ? words_[0].text == "which"
-                      : (words_[0].text == "command" && option == "-v"sv) ||
-                            (words_[0].text == "type" && has_entry("-P -p"sv, option));
+  const bool is = words_.size() == 2 ? words_[0].text == "which"
+                                     : (words_[0].text == "command" && option == "-v"sv) ||
+                                           (words_[0].text == "type" && is_any(option, "-P", "-p"));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
@@ -9037,7 +9301,7 @@ void ShellBuiltin::run_cd() {
 
 void ShellBuiltin::run_declare() {
   const std::string& builtin = words_[at_].text;
-  const bool local = has_entry("local declare typeset"sv, builtin);
+  const bool local = is_any(builtin, "local", "declare", "typeset");
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -9115,7 +9379,7 @@ void ShellBuiltin::run_set() {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (has_entry("-o +o"sv, word)) {
+    } else if (is_any(word, "-o", "+o")) {
       ++i;
     }
   }
@@ -9222,7 +9486,7 @@ class ShellScanner {
   void take_word() { at_ = word_end_; }
   // True if the word ends a list.
   static bool ends_list(std::string_view word) {
-    return has_entry("then else elif fi do done esac }"sv, word);
+    return is_any(word, "then", "else", "elif", "fi", "do", "done", "esac", "}");
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);
@@ -9966,8 +10230,8 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
     if (last) return;
     // A filter lets through what was written before it.
     const bool filter = producer != nullptr && writer != nullptr && !writer->words.empty() &&
-                        has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
-                                  writer->words[0].text);
+                        is_any(writer->words[0].text, "awk", "cat", "egrep", "fgrep", "grep",
+                               "head", "sed", "sort", "tac", "tail", "tee", "uniq");
     if (!filter) producer = std::move(writer);
     writer.reset();
     inner.place.producer = simple ? producer.get() : nullptr;
@@ -10449,7 +10713,7 @@ bool edit_shell_text(const ShellPart& part, const std::string& operand, ShellBud
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (!has_entry("U L"sv, operand)) return false;
+      if (!is_any(operand, "U", "L")) return false;
       change_case(operand == "U", text.size(), text);
       return true;
     default:
@@ -10460,7 +10724,7 @@ bool edit_shell_text(const ShellPart& part, const std::string& operand, ShellBud
 bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = has_entry("@ *"sv, part.text);
+  const bool positional = is_any(part.text, "@", "*");
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))
@@ -10648,7 +10912,7 @@ void ShellExpander::expand_tilde(const ShellPart& part) {
     if (home.elements.size() == 1) return add_value_text(home.elements[0], true);
     return add_unknown(true);
   }
-  if (has_entry("+ -"sv, part.text)) return add_unknown(true);
+  if (is_any(part.text, "+", "-")) return add_unknown(true);
   ShellText user;
   user.text = concat("~%", {part.text});
   if (!is_name_start(part.text[0])) return add_text(user.text, false);
@@ -11140,10 +11404,10 @@ std::uint32_t ShellParser::parse_command() {
     const std::string_view word = word_here();
     if (word == "{"sv) return parse_group();
     if (word == "if"sv) return parse_if();
-    if (has_entry("while until"sv, word)) return parse_loop(word);
+    if (is_any(word, "while", "until")) return parse_loop(word);
     if (word == "for"sv) return parse_for(word);
     if (word == "case"sv) return parse_case();
-    if (bash() && has_entry("select function coproc [["sv, word)) {
+    if (bash() && is_any(word, "select", "function", "coproc", "[[")) {
       dialect_dependent_ = true;
       if (word == "select"sv) return parse_for(word);
       if (word == "function"sv) return parse_function_keyword();
@@ -11421,7 +11685,8 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return has_entry("if while until for case select function time coproc"sv, word);
+  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time",
+                "coproc");
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -11476,7 +11741,7 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
+    declares = bash() && is_any(name, "declare", "typeset", "local", "export", "readonly");
     if (node.assignments.first == no_index && node.redirections.first == no_index &&
         at_parentheses()) {
       cut(syntax_.pending, from);
@@ -11602,7 +11867,7 @@ std::string decode_ansi_c(std::string_view text) {
 namespace {
 
 // True if the value has no blanks that split it: numbers, and $PWD, which is taken for one path.
-bool is_one_word(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
+bool is_one_word(std::string_view name) { return is_any(name, "PWD", "#", "?", "$", "!", "-"); }
 
 }  // namespace
 
@@ -11830,7 +12095,7 @@ ShellParameter ShellParameters::read(const ShellPart& part) {
   ShellParameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect(part);
-  if (has_entry("@ *"sv, name)) {
+  if (is_any(name, "@", "*")) {
     parameter.many = true;
     parameter.all = name == "@"sv;
     read_elements(walk_.scopes.value_of(positional_key), parameter);
@@ -11911,7 +12176,7 @@ ShellParameter ShellParameters::element(const ShellPart& part) {
   ShellParameter parameter;
   const ShellText subscript = runner_.expand_single(part.subscript);
   const ShellValue& value = walk_.scopes.value_of(part.text);
-  if (has_entry("@ *"sv, subscript.text)) {
+  if (is_any(subscript.text, "@", "*")) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
@@ -12439,11 +12704,10 @@ std::string_view ShellScanner::joined_word_here() {
     else
       joined += text_[end];
   }
-  std::string_view words =
-      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
-      "while";
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
+  static constexpr NameSet words{
+      "!",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi",
+      "for", "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
+  for (const std::string_view word : words.list()) {
     if (word != joined) continue;
     word_end_ = end;
     return word;
@@ -12727,10 +12991,10 @@ void ShellScopes::note_activation(std::size_t level) {
 // The walker: simple commands, their assignments and redirections.
 
 bool is_special_builtin(std::string_view name) {
-  return has_entry(
-      ". : break continue eval exec exit export readonly return set shift source times trap "
-      "unset"sv,
-      name);
+  static constexpr NameSet names{".",      ":",      "break",    "continue", "eval", "exec",
+                                 "exit",   "export", "readonly", "return",   "set",  "shift",
+                                 "source", "times",  "trap",     "unset"};
+  return names.has(name);
 }
 
 void ShellSimple::run() {
@@ -12932,7 +13196,7 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
     input.glob = target.glob;
     input.home = target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (has_entry("/dev/null -"sv, target.text)) {
+  } else if (is_any(target.text, "/dev/null", "-")) {
     input.kind = shell::Input::Kind::known;
   }
 }
@@ -13035,7 +13299,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
-  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+  return is_any(name, "PATH", "BASH_ENV", "ENV", "IFS") || starts_with(name, "LD_"sv) ||
          starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
@@ -13153,7 +13417,7 @@ void ShellRunner::run_subscripts(const shell::Command& command) {
 }
 
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
+  const bool expanded = is_any(name, "PS4", "BASH_ENV", "ENV");
   for (const ShellText& element : value.elements)
     if (expanded || (walk.budget.bash() && has_subscript(element.text)))
       run_substitutions(element.text);
@@ -13525,9 +13789,9 @@ void ShellWordParser::read_extended_glob() {
 }
 
 // policy/rules_internal.hpp -----------------------------------------------------------------------
-// The sanitizer's rules: their order and their words.
+// The sanitizer's rules: their order, and the form of their texts.
 
-// The rules in the order of judgement in strict mode.
+// The rules in the order of judgement in strict mode. Each has its texts in rules.cpp.
 enum class Rule : unsigned char {
   sudo,
   su,
@@ -13550,78 +13814,32 @@ enum class Rule : unsigned char {
   unknown_command,
 };
 
-// Of each rule, in the order of Rule: its RuleInfo (name, message, description), and what to do
-// instead, which is the end of the refusal. Each ends with a NUL byte.
-inline constexpr char rule_texts[] =
-    "sudo\0Use of 'sudo' is not allowed\0refuses sudo, sudoedit, doas and pkexec as commands, not "
-    "as words: `which sudo` passes\0run it without\0"
-    "su\0Use of 'su' is not allowed\0refuses su and runuser as commands; `python su.py` "
-    "passes\0run the command as the user you are\0"
-    "chmod\0A mode that others may write by, with setuid or setgid, or not known, and -R of what "
-    "the system needs, is not allowed\0refuses chmod, install -m, mkdir -m and setfacl with a mode "
-    "by which others may write, that sets setuid or setgid, or is not known before it runs, and "
-    "chmod -R of what rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass\0give only "
-    "what is needed, e.g. chmod u+x FILE\0"
-    "chown\0Use of 'chown' is not allowed\0refuses any chown command; chgrp passes\0leave the "
-    "owner as it is\0"
-    "dd\0Use of 'dd' command is not allowed\0refuses any dd command; `git add dd.txt` passes\0use "
-    "cp, head -c or truncate\0"
-    "mkfs\0Formatting or wiping disks is not allowed\0refuses mkfs, mkfs.*, mke2fs, wipefs and "
-    "shred of a device; of a file they pass\0use an image file in the workspace\0"
-    "disk-tools\0Changing disks, partitions or swap is not allowed\0refuses fdisk, sfdisk, sgdisk, "
-    "parted, mkswap, blkdiscard, cryptsetup, losetup, swapon and swapoff of a device, or of all; "
-    "`sfdisk -l` and image files pass\0use an image file in the workspace\0"
-    "mount\0Mounting and unmounting is not allowed\0refuses mount and umount; `mount` and `mount "
-    "-l`, which list, pass\0use the files where they are\0"
-    "device-write\0Writing to devices is not allowed\0refuses redirections, tee, cp, mv, curl -o "
-    "and the like to a path under /dev; null, zero, full, random, urandom, stdin, stdout, stderr, "
-    "tty, ptmx, fd/*, pts/*, shm/*, tcp/* and udp/* pass\0write to a file\0"
-    "rm-protected\0Removing what the system or its users need is not allowed\0refuses to remove, "
-    "by rm, mv, find -delete, git clean, rsync --delete and others, /, anything directly in it, "
-    "system directories and what they hold, and home directories; `rm -rf /tmp/x` and `rm -rf "
-    "~/project/build` pass\0name only what you made, e.g. ./build\0"
-    "rm-unset-variable\0Removing / by a variable that is empty is not allowed\0refuses `rm -rf "
-    "\"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes\0write ${NAME:?} for "
-    "$NAME\0"
-    "mv-dev-null\0Moving files to /dev/null is not allowed\0refuses mv with the destination "
-    "/dev/null; `mv a b 2> /dev/null` passes\0use rm\0"
-    "fork-bomb\0Fork bombs are not allowed\0refuses the call of a function that starts itself in a "
-    "pipeline or in the background\0start a fixed number of processes\0"
-    "end-machine\0Stopping or restarting the machine is not allowed\0refuses reboot, halt, "
-    "poweroff, shutdown, init 0, telinit, `systemctl reboot` and the like; `shutdown -c` and "
-    "`systemctl status x` pass\0end only what you started, with kill PID\0"
-    "kill-all\0Ending the processes of others is not allowed\0refuses kill of the process 1 or -1, "
-    "killall5, pkill and killall of root's processes or without a name; `kill 1234` and `pkill -f "
-    "server` pass\0name what you started: kill PID\0"
-    "machine-settings\0Changing settings of the kernel or the firewall is not allowed\0refuses "
-    "sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl -a` and `iptables -L` "
-    "pass\0only read them\0"
-    "plant\0Writing what runs later or lets somebody in is not allowed\0refuses to write accounts, "
-    "sudoers, cron, profiles, ssh, pam, udev and systemd files in /etc, ~/.ssh, systemd user units "
-    "and autostart, and crontab, at and batch; `crontab -l` and ~/.ssh/known_hosts pass\0keep "
-    "files in the workspace and run commands now\0"
-    "opaque-shell-input\0Shell input that is not known before it runs is not allowed\0refuses a "
-    "shell, eval or source that reads what the script does not tell: `curl x | sh`, `bash -c "
-    "\"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass\0save it to a file and "
-    "run `sh FILE`\0"
-    "unknown-command\0A command whose name is not known before it runs is not allowed\0refuses "
-    "`$TOOL x` and `$(cat x)`, unless the script sets the variable; `\"$VENV/bin/python\" x` "
-    "passes\0write the program's name out\0";
 inline constexpr std::size_t rule_count = static_cast<std::size_t>(Rule::unknown_command) + 1;
-inline constexpr std::string_view all_rule_texts(rule_texts, sizeof rule_texts - 1);
 
-constexpr std::size_t count_texts(std::string_view texts) {
-  std::size_t count = 0;
-  for (const char c : texts) count += c == '\0' ? 1 : 0;
-  return count;
-}
-static_assert(count_texts(all_rule_texts) == 4 * rule_count, "four texts for each Rule");
-
-// The texts of a rule; those of its RuleInfo come first.
+// What is said of a rule; the rows stand in rules.cpp.
 struct RuleTexts {
-  const char* texts[4] = {};
+  Rule rule;
+  const char* name;         // for options and verdicts
+  const char* message;      // begins the refusal
+  const char* description;  // for a person: what it refuses, and what it lets pass
+  const char* instead;      // ends the refusal: what to do
 };
-RuleTexts texts_of(Rule rule);
+const RuleTexts& texts_of(Rule rule);
+
+// What compat mode refuses a script for: a rule's pattern, with its message, in MassGen's words.
+struct CompatRule {
+  Rule rule;
+  const char* pattern;
+  const char* message;
+};
+// In MassGen's order.
+struct CompatRules {
+  const CompatRule* begin() const { return first; }
+  const CompatRule* end() const { return last; }
+  const CompatRule* first;
+  const CompatRule* last;
+};
+CompatRules compat_rules();
 
 constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
 
@@ -13629,154 +13847,131 @@ constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<
 inline constexpr std::uint32_t lifted_by_sudo =
     bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);
 
-// The rules that have a pattern in compat mode, with it and its message, in MassGen's order and
-// words.
-inline constexpr Rule compat_rules[] = {Rule::rm_protected, Rule::mv_dev_null, Rule::dd,
-                                        Rule::device_write, Rule::fork_bomb,   Rule::sudo,
-                                        Rule::su,           Rule::chown,       Rule::chmod};
-inline constexpr char compat_texts[] = R"(\brm\s+-rf\s+/)"
-                                       "\0"
-                                       "Use of 'rm -rf /' is not allowed\0"
-                                       R"(\bmv\b.*?\s+/dev/null)"
-                                       "\0"
-                                       "Moving files to /dev/null is not allowed\0"
-                                       R"(\bdd\b)"
-                                       "\0"
-                                       "Use of 'dd' command is not allowed\0"
-                                       R"(>\s*/dev/sd[a-z][1-9]?)"
-                                       "\0"
-                                       "Overwriting disk blocks directly is not allowed\0"
-                                       R"(:\(\)\{\s*:\|\:&\s*\};:)"
-                                       "\0"
-                                       "Fork bombs are not allowed\0"
-                                       R"(\bsudo\b)"
-                                       "\0"
-                                       "Use of 'sudo' is not allowed\0"
-                                       R"(\bsu\b)"
-                                       "\0"
-                                       "Use of 'su' is not allowed\0"
-                                       R"(\bchown\b)"
-                                       "\0"
-                                       "Use of 'chown' is not allowed\0"
-                                       R"(\bchmod\b)"
-                                       "\0"
-                                       "Use of 'chmod' is not allowed\0";
-inline constexpr std::string_view all_compat_texts(compat_texts, sizeof compat_texts - 1);
-static_assert(count_texts(all_compat_texts) == 2 * std::size(compat_rules), "two texts for each");
-
 // policy/tables_internal.hpp ----------------------------------------------------------------------
 // What the policy knows of programs: rules, paths, wrappers, interpreters, options.
 
-// Lists of names are texts with blanks between the names: rows of pointers would weigh three times
-// as much.
-
 // Directories that hold the homes of users.
-inline constexpr std::string_view home_parents = "Users home";
+inline constexpr NameSet home_parents{"Users", "home"};
 
 // Directories of / with all that is below. All other names that begin with lib count, too.
-inline constexpr std::string_view protected_trees =
-    "bin boot dev etc lib lib32 lib64 libx32 proc root sbin sys usr";
+inline constexpr NameSet protected_trees{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
+                                         "libx32", "proc", "root", "sbin", "sys", "usr"};
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr std::string_view protected_contents = "Users home media mnt opt run srv var";
+inline constexpr NameSet protected_contents{"Users", "home", "media", "mnt",
+                                            "opt",   "run",  "srv",   "var"};
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr std::string_view harmless_devices =
-    "full null ptmx random stderr stdin stdout tty urandom zero";
-inline constexpr std::string_view harmless_device_directories = "fd pts shm tcp udp";
+inline constexpr NameSet harmless_devices{"full",  "null",   "ptmx", "random",  "stderr",
+                                          "stdin", "stdout", "tty",  "urandom", "zero"};
+inline constexpr NameSet harmless_device_directories{"fd", "pts", "shm", "tcp", "udp"};
 
-// Paths that are not written to, with what is below them. ~ stands for any home directory.
-struct KeptPlace {
-  Rule rule = Rule::plant;
-  const char* paths = "";  // blanks between them; names may be patterns
+// Paths that the rules know. Each stands for what is below it, too.
+enum class PathKind : unsigned char {
+  kept,        // is not written to: the rule refuses it
+  harmless,    // is written to, although it lies in one that is kept
+  removable,   // what lies below it may be removed a file at a time
+  scratch,     // find may remove what is below it by name, path, time or owner
+  connection,  // no file: bash connects to the host and the port that follow
 };
-inline constexpr KeptPlace kept_places[] = {
-    {Rule::end_machine, "/proc/sysrq-trigger"},
-    {Rule::machine_settings, "/proc/sys"},
-    {Rule::plant,
-     "/etc/passwd /etc/shadow /etc/group /etc/gshadow /etc/sudoers* /etc/cron* /etc/profile* "
-     "/etc/environment /etc/bash.bashrc /etc/rc.local /etc/init.d /etc/ld.so.* /etc/ssh /etc/pam.d "
-     "/etc/udev /etc/systemd /var/spool/cron ~/.ssh ~/.config/systemd/user ~/.config/autostart"},
-};
-inline constexpr std::string_view harmless_places = "~/.ssh/known_hosts";
 
-// What lies below these may be removed a file at a time.
-inline constexpr std::string_view removable_places = "/dev/shm/* /opt/* /usr/local/*";
-
-// What find may remove by name, path, time or owner.
-inline constexpr std::string_view scratch_places = "/tmp /var/tmp ~";
-inline constexpr std::string_view find_tests =
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -mtime -mmin "
-    "-atime -amin -ctime -cmin -used -anewer -cnewer -user -uid -nouser -group -gid -nogroup";
+// Tests of find that pick what it finds by name, path, time or owner.
+inline constexpr NameSet find_tests{"-amin",  "-anewer", "-atime",      "-cmin",   "-cnewer",
+                                    "-ctime", "-gid",    "-group",      "-ilname", "-iname",
+                                    "-ipath", "-iregex", "-iwholename", "-lname",  "-mmin",
+                                    "-mtime", "-name",   "-nogroup",    "-nouser", "-path",
+                                    "-regex", "-uid",    "-used",       "-user",   "-wholename"};
 
 // Variables that commands have although no script sets them.
-inline constexpr std::string_view given_variables =
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TERM PWD OLDPWD UID EUID PPID HOSTNAME "
-    "HOSTTYPE RANDOM SECONDS";
+inline constexpr NameSet given_variables{"EUID",     "HOME",    "HOSTNAME", "HOSTTYPE", "LANG",
+                                         "LANGUAGE", "LOGNAME", "OLDPWD",   "PATH",     "PPID",
+                                         "PWD",      "RANDOM",  "SECONDS",  "SHELL",    "TERM",
+                                         "TMPDIR",   "TZ",      "UID",      "USER"};
 
-// The options of a program that take an argument, as getopt_long has them: letters, and long names
-// with blanks between them. Behind a ! stand the long names that take none: all others do.
+// The options of a program that take an argument, as getopt_long has them: letters, and long names.
 struct Syntax {
   std::string_view letters = {};
-  std::string_view longs = {};
-  std::string_view twice = {};  // long names that take two
+  Names longs = {};
+  bool longs_are_switches = false;  // then these take none, and all others do
+  Names twice = {};                 // long names that take two
 };
 
 // Programs that read shell scripts.
-inline constexpr std::string_view shells =
-    "ash bash dash ksh ksh93 mksh oksh posh rbash sh yash zsh";
-inline constexpr Syntax shell_syntax = {"oO", "rcfile init-file"};
+inline constexpr NameSet shells{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
+                                "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
+inline constexpr std::string_view shell_letters = "oO";  // that take an argument
+inline constexpr NameSet shell_longs{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr std::string_view starting_functions =
-    "Popen call check_call check_output create_subprocess_exec create_subprocess_shell exec "
-    "execFile execFileSync execSync execl execle execlp execlpe execute execv execve execvp "
-    "execvpe getoutput getstatusoutput passthru popen proc_open run shell_exec spawn spawnSync "
-    "spawnl spawnlp spawnv spawnvp system";
-inline constexpr std::string_view removing_functions =
-    "removeSync remove_dir_all remove_tree rimraf rm rmSync rm_r rm_rf rmdirSync rmtree";
+inline constexpr NameSet starting_functions{"Popen",
+                                            "call",
+                                            "check_call",
+                                            "check_output",
+                                            "create_subprocess_exec",
+                                            "create_subprocess_shell",
+                                            "exec",
+                                            "execFile",
+                                            "execFileSync",
+                                            "execSync",
+                                            "execl",
+                                            "execle",
+                                            "execlp",
+                                            "execlpe",
+                                            "execute",
+                                            "execv",
+                                            "execve",
+                                            "execvp",
+                                            "execvpe",
+                                            "getoutput",
+                                            "getstatusoutput",
+                                            "passthru",
+                                            "popen",
+                                            "proc_open",
+                                            "run",
+                                            "shell_exec",
+                                            "spawn",
+                                            "spawnSync",
+                                            "spawnl",
+                                            "spawnlp",
+                                            "spawnv",
+                                            "spawnvp",
+                                            "system"};
+inline constexpr NameSet removing_functions{"removeSync", "remove_dir_all", "remove_tree", "rimraf",
+                                            "rm",         "rmSync",         "rm_r",        "rm_rf",
+                                            "rmdirSync",  "rmtree"};
 
-// Tables of programs are texts, too: a program to the line, with | between its columns and blanks
-// between the entries of one. A column at the end may be missing.
+// Programs that are refused for their name, or for what they are asked. The rows stand in
+// refused_table.cpp.
+struct RefusedProgram {
+  // Operands that are refused, besides `words`.
+  enum Operand : unsigned {
+    any_operand = 1,
+    any_assignment = 2,     // NAME=value
+    any_device = 4,         // below /dev
+    all_processes = 8,      // the process 1 or -1, as kill takes it
+    unnamed_processes = 16  // names of processes are missing, or they are those of root
+  };
+  Rule rule = Rule::sudo;
+  unsigned operands = 0;  // bits of Operand
+  Syntax syntax = {};
+  Names options = {};         // are refused
+  Names words = {};           // are refused as the first operand
+  Names excuses = {};         // options that excuse the operands, or the name
+  Names excusing_words = {};  // the same, as one of the first two operands
 
-// Programs that are refused, with the rule, for their name or for what they are asked:
-// name|rule|options with an argument: letters, then long names|options that are refused|
-// operands that are refused|options that excuse the operands, or the name.
-// Operands: a word stands for itself as the first one, * for any, = for an assignment, /dev for a
-// device, @processes for missing names of processes, @kill for the process 1 or -1. Where both
-// columns of what is refused are empty, the name is enough. In the last column, +word is one of
-// the first two operands.
-inline constexpr std::string_view refused_programs =
-    "at|plant|fqt|||l c d r V\nbatch|plant|fq|||V\nblkdiscard|disk-tools|||/dev\n"
-    "chmod|chmod||reference\nchown|chown\ncrontab|plant|u|||l V T help\n"
-    "cryptsetup|disk-tools|||/dev|+status +luksDump +isLuks +luksUUID help\ndd|dd\ndoas|sudo\n"
-    "fdisk|disk-tools|||/dev|l list\nhalt|end-machine||||help\ninit|end-machine|||0 6\n"
-    "ip6tables|machine-settings||F flush\niptables|machine-settings||F flush\n"
-    "kill|kill-all|||@kill\n"
-    "killall|kill-all|suoynZ signal user older-than younger-than ns context||@processes|l list V "
-    "version help\nkillall5|kill-all\n"
-    "losetup|disk-tools||D detach-all d detach|/dev|l list a all j associated show\n"
-    "mke2fs|mkfs|||/dev\nmkfs|mkfs|||/dev\nmkswap|disk-tools|||/dev\n"
-    "mount|mount|tLUT types|a all o options B bind R rbind M move|*|V version help\n"
-    "nft|machine-settings|fDI||flush\nparted|disk-tools|a align||/dev|l list +print\npkexec|sudo\n"
-    "pkill|kill-all|gGPstuUFrO signal pgroup group parent session terminal euid uid pidfile "
-    "ns||@processes|P parent g pgroup s session t terminal F pidfile V version help\n"
-    "poweroff|end-machine||||help\nreboot|end-machine||||help\nrun0|sudo\nrunuser|su\n"
-    "setfacl|chmod||M modify-file set-file restore\n"
-    "sfdisk|disk-tools||delete wipe|/dev|l list d dump s show-size F list-free V verify J json\n"
-    "sgdisk|disk-tools||Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l "
-    "load-backup|/dev|p print i info v verify L list-types\nshred|mkfs|||/dev\n"
-    "shutdown|end-machine||||c help\nsu|su\nsudo|sudo\nsudoedit|sudo\n"
-    "swapoff|disk-tools||a all|/dev\nswapon|disk-tools||a all|/dev|s summary show\n"
-    "sysctl|machine-settings||w write p load system f|=\n"
-    "systemctl|end-machine|HMtpPons host machine type property output signal lines state "
-    "root||reboot poweroff halt kexec rescue emergency isolate|help\ntelinit|end-machine||||help\n"
-    "umount|mount|tO types|a all A all-targets|*|V version help\nwipefs|mkfs|||/dev\n";
+  bool has(Operand operand) const { return (operands & operand) != 0; }
+  // True if the name is enough.
+  bool by_name() const { return operands == 0 && options.empty() && words.empty(); }
+};
 
-// What programs do with the files that are named to them.
+// False: there is no such row. As all find functions here.
+bool find_refused(std::string_view name, RefusedProgram& program);
+NameTable refused_table();
+
+// What programs do with the files that are named to them. The rows stand in file_table.cpp.
 struct FileProgram {
   enum class Operands : unsigned char {
     none,
@@ -13799,82 +13994,39 @@ struct FileProgram {
     patch,      // the first is written
     key_value,  // if=FILE of=FILE
     tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, if an option of the last column is there
+    fetch,      // written in the directory, if an option of `modes` is there
     unpack,     // written in the directory, if none of these options is there
     git,        // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
   Syntax syntax = {};
-  std::string_view reads = {};      // options whose argument is a file that is read
-  std::string_view writes = {};     // options whose argument is a file that is written
-  std::string_view directory = {};  // the option that names where the operands are written to
-  std::string_view modes = {};      // options whose argument is a mode; see fetch and unpack
+  Names reads = {};      // options whose argument is a file that is read
+  Names writes = {};     // options whose argument is a file that is written
+  Names directory = {};  // the option that names where the operands are written to
+  Names modes = {};      // options whose argument is a mode; see fetch and unpack
 };
-inline constexpr std::string_view operand_kinds =
-    "none read write make change chmod acl copy link move sync remove rm pattern sed shred filter "
-    "patch key-value tar fetch unpack git";
 
-// name|operands|options with an argument: letters, then long names|reads|writes|directory|modes;
-// where there are only long names, the letters are a -. name|=other: as the other.
-inline constexpr std::string_view file_programs =
-    "bsdtar|=tar\ncat|read\nchgrp|change|- from reference\nchmod|chmod|- reference\n"
-    "chown|change|- from reference\ncmp|read|in ignore-initial bytes\ncomm|read\n"
-    "cpio|fetch|CDEFHIMORW directory|||D directory|i extract p pass-through\n"
-    "cp|copy|St suffix target-directory|||t target-directory\n"
-    "curl|fetch|AbcCdDeEFHKmoPQrtTuUwxXyYz output data header request user user-agent max-time url "
-    "form cookie cookie-jar config upload-file dump-header output-dir|T upload-file|o output c "
-    "cookie-jar D dump-header output-dir|output-dir|O remote-name remote-name-all J "
-    "remote-header-name\ncut|read|bcdf bytes characters delimiter fields\ndd|key-value\n"
-    "diff|read|ILUxXSW exclude label unified context width\n"
-    "du|read|dBtX max-depth block-size threshold exclude\ned|write|p prompt\n"
-    "egrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
-    "fgrep|pattern|ABCDdefm regexp file max-count context include exclude|f file\n"
-    "file|read|eFfmP|f m\ngit|git\n"
-    "grep|pattern|ABCDdefm regexp file max-count context include exclude exclude-dir after-context "
-    "before-context|f file\ngsed|=sed\ngtar|=tar\nhead|read|cn bytes lines\n"
-    "install|copy|gmoSt group mode owner suffix target-directory|||t target-directory|m mode\n"
-    "less|read|bDhjkoOpPtTxyz\nlink|link\nln|link|St suffix target-directory|||t target-directory\n"
-    "ls|read|ITw ignore hide width tabsize\nmd5sum|read\nmkdir|make|m mode||||m mode\n"
-    "mkfifo|make|m mode\nmore|read|n\nmv|move|St suffix target-directory|||t target-directory\n"
-    "nl|read|bdfhilnsvw\nod|read|AjNStw\n"
-    "patch|patch|BdDFgiopVYzr directory input output strip reject-file|i input|o output r "
-    "reject-file|d directory\nreadlink|read\n"
-    "rg|pattern|ABCdefgEjMmrtT regexp file glob type type-not max-count max-depth replace "
-    "context|f file\nrm|rm\nrmdir|remove\n"
-    "rsync|sync|efBTM rsh filter exclude exclude-from include include-from files-from bwlimit "
-    "log-file temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port "
-    "timeout chmod chown max-size min-size partial-dir out-format rsync-path block-size "
-    "max-delete||log-file\nscp|copy|cDFiJloPSX\nsed|sed|efl expression file line-length|f file\n"
-    "setfacl|acl|mxMXns modify remove set modify-file set-file restore||||m modify s set\n"
-    "sha1sum|read\nsha256sum|read\nshred|shred|ns iterations size random-source\n"
-    "sort|read|koStT key output buffer-size field-separator temporary-directory||o output\n"
-    "sponge|write\nstat|read|ct format printf\nstrings|read|ntTe\ntac|read|s separator\n"
-    "tail|read|cns bytes lines sleep-interval pid\n"
-    "tar|tar|fCTXbgHIKLNV file directory files-from exclude exclude-from use-compress-program "
-    "transform owner group mode mtime to-command checkpoint-action strip-components|||C directory\n"
-    "tee|write\ntouch|write|drt date reference time\ntree|read|LPIoHT||o\n"
-    "truncate|write|rs reference size\nuniq|filter|fsw skip-fields skip-chars check-chars\n"
-    "unlink|remove\nunzip|unpack|dPx||d|d|l t p Z v\nwc|read|- files0-from\n"
-    "wget|unpack|aeioOPQtTUwABDIlRX output-document output-file directory-prefix input-file header "
-    "user-agent timeout tries|i input-file|O output-document o output-file a P directory-prefix|P "
-    "directory-prefix|O output-document spider\nxxd|filter|cglosR\nzcat|read\n";
+bool find_file_program(std::string_view name, FileProgram& program);
+NameTable file_table();
 
-// What PolicyOptions::allow_usual allows: names|options that are refused; an entry with a dash is a
-// whole word. Options that write to a file are refused as well: file_programs knows them. Some
-// shells read words of `[` and others in its row as arithmetic, which may run commands: a[$(x)].
-inline constexpr std::string_view usual_programs =
-    "basename cat cd cksum cmp comm cut df diff dirname du echo egrep expand expr false fgrep fold "
-    "grep groups head id join ls md5sum nl nproc od paste printenv pwd readlink realpath rev seq "
-    "sha1sum sha256sum sleep stat tac tail tr true type uname uniq wc which whoami :\n"
-    "[ break continue exit printf test|v R\n"
-    "find|-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls\n"
-    "rg|pre hostname-bin z search-zip\n"
-    "sort|T temporary-directory compress-program\n"
-    "tree|R\n";
+// A command that PolicyOptions::allow_usual allows. The rows stand in usual_table.cpp.
+struct UsualProgram {
+  // Some shells read its words as arithmetic, which may run commands: a[$(x)].
+  bool counts = false;
+  // Options that are refused; a name with a dash is a whole word. Options that write to a file are
+  // refused as well: FileProgram knows them.
+  Names refused = {};
+};
+
+bool find_usual(std::string_view name, UsualProgram& program);
+
+// All their names, for a model to read.
+std::string usual_commands();
 
 // The words that a shell takes for its own grammar where a command may begin.
-inline constexpr std::string_view reserved_words =
-    "case coproc do done elif else esac fi for function if in select then time until while";
+inline constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
+                                        "esac",   "fi",     "for",  "function", "if",   "in",
+                                        "select", "then",   "time", "until",    "while"};
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
@@ -13893,13 +14045,16 @@ bool is_pattern(std::string_view text);
 // True if a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name);
 
-// True if a list of names with blanks between them has `name`, or one that it abbreviates.
-bool lists_option(std::string_view list, std::string_view name);
+// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name,
+// so that --rec is --recursive. A letter is only itself.
+bool is_option_name(std::string_view option, std::string_view name);
 
-// What PolicyOptions::allow_usual allows, for a model to read.
-std::string usual_commands();
-
-bool find_file_program(std::string_view name, FileProgram& program);
+// True if an option is one of these, or abbreviates one.
+bool lists_option(const Names& names, std::string_view option);
+template <class... Options>
+bool abbreviates(std::string_view option, Options... names) {
+  return (is_option_name(option, names) || ...);
+}
 
 // True if a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
 // so, as it is not known.
@@ -13944,8 +14099,12 @@ bool is_device(const PathText& path, bool glob);
 
 bool is_dev_null(const PathText& path);
 
-// True if a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
-bool in_places(const PathText& path, std::string_view list, bool glob);
+// True if a path is one of this kind, or is below one.
+bool is_known_path(const PathText& path, PathKind kind);
+
+// Calls `take` with the rule of each path that is kept and that this is, or is below. `glob`: its
+// names are patterns.
+void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take);
 
 // One of the forms of a command: the words of a program and its arguments.
 struct Form {
@@ -14006,9 +14165,16 @@ class Arguments {
   bool next();
   // The word to go on with.
   std::size_t at() const { return at_; }
-  // True if this is an option of the list, by lists_option(). has() knows no abbreviations.
-  bool is(std::string_view list) const { return is_option && lists_option(list, option); }
-  bool has(std::string_view list) const { return is_option && has_entry(list, option); }
+  // True if this is one of these options, or abbreviates one. has() knows no abbreviations.
+  bool is(const Names& names) const { return is_option && lists_option(names, option); }
+  template <class... Options>
+  bool is(Options... names) const {
+    return is_option && abbreviates(option, names...);
+  }
+  template <class... Options>
+  bool has(Options... names) const {
+    return is_option && is_any(option, names...);
+  }
   // Reads all that is left; gives at().
   std::size_t skip() {
     while (next()) continue;
@@ -14189,15 +14355,6 @@ class UnsetVariables {
 // policy/case.cpp ---------------------------------------------------------------------------------
 // The verdict of a case, and variables that its script never sets.
 
-RuleTexts texts_of(Rule rule) {
-  RuleTexts result;
-  std::string_view rest = all_rule_texts;
-  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
-    take_part(rest, '\0');
-  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
-  return result;
-}
-
 std::size_t Case::rank_of(Rule rule) const {
   const bool asks = (terms.ask_rules & bit(rule)) != 0;
   if (!asks && (terms.rules & bit(rule))) return static_cast<std::size_t>(rule);
@@ -14211,10 +14368,10 @@ std::size_t Case::rank_of(Rule rule) const {
 
 void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
                   std::string_view detail) {
-  const RuleTexts row = texts_of(rule);
-  refuse_as(new_rank, row.texts[0],
+  const RuleTexts& texts = texts_of(rule);
+  refuse_as(new_rank, texts.name,
             concat("Potentially dangerous command detected: % (%); %",
-                   {row.texts[1], detail, row.texts[3]}),
+                   {texts.message, detail, texts.instead}),
             begin, end);
 }
 
@@ -14243,9 +14400,9 @@ void UnsetVariables::note(const shell::Command& command) {
     names_.push_back(hash_of_name(assignment.name));
   if (command.words.empty()) return;
   const std::string_view name = command.words[0].text;
-  const bool tests = has_entry("[ [[ test"sv, name);
+  const bool tests = is_any(name, "[", "[[", "test");
   trapped_ |= name == "trap"sv;
-  if (has_entry("source ."sv, name)) trust_all();
+  if (is_any(name, "source", ".")) trust_all();
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
     if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
@@ -14277,8 +14434,8 @@ void UnsetVariables::check_removal(const Case& judged, const shell::Command& com
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
   if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
   if (is_set(word.unset)) return;
-  for (std::string_view names = given_variables; !names.empty();)
-    if (hash_of_name(take_part(names, ' ')) == word.unset) return;
+  for (const std::string_view name : given_variables.list())
+    if (hash_of_name(name) == word.unset) return;
   removals_.push_back({word.unset, word.begin, word.end,
                        concat("% is % then", {shown(judged.written(word)), text_of(path)})});
 }
@@ -14289,265 +14446,390 @@ void UnsetVariables::finish(Case& judged) const {
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
 }
 
-// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
-// Programs that start another one, or hand a script to a shell.
+// policy/columns_internal.hpp ---------------------------------------------------------------------
+// What the rows of the tables of programs are written with.
+//
+//   {"docker exec", word_before, elsewhere, letters("euw"), longs("env user workdir")},
+//
+// First the name. Behind it stand, in any order, what a program is (enumerators) and its columns:
+// functions of the table, each with its names in a text, with one blank between them. A column that
+// is left out is empty. That a column is given twice, or is none of this table, does not compile.
 
-// A row of the table below.
-struct Wrapper {
-  std::string_view name = {};
-  std::string_view flags = {};
-  Syntax syntax = {};
-  std::string_view scripts = {};   // options whose argument is a script
-  std::string_view programs = {};  // options whose argument is the program; of t: switches
-  bool has(char flag) const { return flags.find(flag) != std::string_view::npos; }
+// The columns that each table of programs has.
+struct ProgramColumns {
+  static constexpr std::size_t name_column = 0;
+  static constexpr std::size_t letters_column = 1;
+  static constexpr std::size_t longs_column = 2;
+
+  // The text of one column.
+  template <std::size_t Column>
+  struct TableText {
+    const char* text;
+  };
+  // The row of another program holds for this one, too.
+  struct SameAs {
+    const char* name;
+  };
+
+  // Options that take an argument, as for getopt_long(): "ab" are -a and -b, "all size" are --all
+  // and --size.
+  static constexpr TableText<letters_column> letters(const char* text) { return {text}; }
+  static constexpr TableText<longs_column> longs(const char* text) { return {text}; }
+  static constexpr SameAs same_as(const char* name) { return {name}; }
 };
 
-// A row for each program, sorted by name, and one for each command of a program that has some:
-//
-//   name;flags;letters;longs;scripts;programs;longs with two arguments
-//
-// The options are those of Syntax and Wrapper. Most rows mean: options, and then the command.
-// Flags:
-//   1    a word stands between the options and the command
-//   d    the command stands behind a word --, if there is one
-//   a    NAME=value words stand before the command
-//   h    its scripts may be known in part: what is unknown in them is no reason to refuse
-//   e    as h; the command runs on another machine, in a container or in another terminal
-//   i    without a command, the script is read from standard input
-//   j    the words of the command are joined to a script
-//   t    a switch of the sixth field turns j into no j, and no j into j
-//   L    a switch of the sixth field says that nothing runs
-//   o    options may stand anywhere, and no command follows; but see d
-//   p    of o: each operand is a script
-//   r    more options may follow the words before the command
-//   v    a command of its own follows: the row to go on with is "name command"
-//   Y    an interpreter, named without its version; a digit follows, the number of its Language;
-//        with f, the first operand is its code if no option of the fifth field gives any
-//   q    as v; a word ; begins the next command
-//   =x   the row x says how
-//   s    of C: its scripts are for a shell
-//   G    the options -c and --config hold a setting of git
-// The other capitals are kinds of programs with a function of their own: peel() calls it.
-inline constexpr std::string_view wrapper_table =
-    "R;Y1;ef;;e\nRscript;Y1;e;;e\naa-exec;;pn\naarch64\nadb;v;sHPt\nadb shell;ej\n"
-    "alacritty;=xterm\n"
-    "ansible;oe;aimufMtTCK;args module-name inventory user extra-vars limit;a args\napptainer;v\n"
-    "apptainer exec;1e;BH;!cleanenv contain containall fakeroot nv writable writable-tmpfs "
-    "no-home\nasdf;=pyenv\nat;I\nautossh;1eijr;BbcDEeFIiJLlMmOoPpQRSWw;;o\n"
-    "awk;Y0f;FvfieE;field-separator assign file include source exec;e source\naws-okta;=aws-vault\n"
-    "aws-vault;v;;backend prompt keychain\naws-vault exec;1d;dnt;duration region mfa-token\n"
-    "batch;I\nbazel;v\nbazel run;oh;;run_under;run_under\nbazel test;=bazel run\nbazelisk;=bazel\n"
-    "bsdtar;=tar\nbuildah;v\nbuildah run;1er;v;volume mount user workingdir\nbuiltin\n"
-    "bun;Y2;er;eval require;e eval\nbun exec;jh\nbun x;=npm exec\nbundle;v\nbundle exec\nbunx\n"
-    "busybox\n"
-    "bwrap;;;args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
-    "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd perms "
-    "size lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 pidns "
-    "argv0;;;bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file bind-data "
-    "ro-bind-data chmod\ncabal;v\ncabal exec\ncaffeinate;;tw\ncapsh;H\ncargo;v\n"
-    "cargo watch;doh;xswi;shell exec;s shell\ncatatonit\ncatchsegv\ncgexec;;g\nchamber;v\n"
-    "chamber exec;do\nchokidar;oh;cdtp;command;c command\nchoom;;np;adjust pid\n"
-    "chpst;;ueUbmdofpxnr/\nchronic\nchroot;1;;groups userspec\n"
-    "chrt;1;TPD;sched-runtime sched-period sched-deadline\nchruby-exec;do\ncmake;v;SBDGTAUCP\n"
-    "cmake env;a\ncmake time\ncolima;v;p\ncolima ssh;doe\ncommand;Lt;;;;v V\n"
-    "concurrently;poh;ncplm;names prefix prefix-colors kill-others max-processes\nconda;v\n"
-    "conda run;;np;name prefix cwd\ncpulimit;;lpec;limit pid exe cpu\ncrictl;v;r\ncrictl exec;1e\n"
-    "cross-env;a\ncross-env-shell;aj\ncrun;=runc\ncsh;=fish\ndaemonize;;acepoluE\ndagger;v\n"
-    "dagger run\ndapr;v\ndapr run;do\ndbus-launch\ndbus-run-session;;;config-file dbus-daemon\n"
-    "deno;v\ndeno eval;Y2f\ndevbox;v\ndevbox run;jh;cE;config env env-file environment\n"
-    "devcontainer;v\n"
-    "devcontainer exec;e;;workspace-folder container-id config id-label remote-env docker-path\n"
-    "direnv;v\ndirenv exec;1\ndistrobox;v\ndistrobox enter;doe\ndistrobox-enter;=distrobox enter\n"
-    "doas;a;aCu\n"
-    "docker;v;cHl;config context host log-level tlscacert tlscert tlskey connection identity root "
-    "runroot storage-driver url\n"
-    "docker compose;v;fp;file profile project-name project-directory env-file ansi parallel "
-    "progress\ndocker compose exec;1e;euw;env index user workdir\n"
-    "docker compose run;1e;eluvwp;env env-from-file label name publish user volume workdir "
-    "entrypoint cap-add cap-drop;;entrypoint\ndocker container;=docker\ndocker create;=docker run\n"
-    "docker exec;1e;euw;env env-file user workdir detach-keys\n"
-    "docker run;1e;acehlmpuvw;!detach help init interactive no-healthcheck oom-kill-disable "
-    "privileged publish-all quiet read-only replace rm rmi sig-proxy tty "
-    "disable-content-trust;;entrypoint\ndocker-compose;=docker compose\ndoppler;v\n"
-    "doppler run;doh;pc;command project config;command\ndotenv;d;efvp\ndotenvx;v\n"
-    "dotenvx run;doh;f\ndumb-init;;r\neatmydata\nentr;t;;;;s\nenv;E;uCS;unset chdir split-string\n"
-    "env-cmd;;fre;file rc-file environments\nenvchain;1\nenvdir;1\nex;=vim\nexec;;a\n"
-    "expect;oh;c;;c\nfakechroot\nfakeroot;;lsib;lib faked\nfaketime;1\n"
-    "fd;C;;;;x exec X exec-batch\nfdfind;=fd\nfind;F\nfirejail\nfish;oh;c;command;c command\n"
-    "flatpak-spawn\nflock;1r;wEc;timeout wait conflict-exit-code command;c command\nfly;v\n"
-    "fly ssh;v\nfly ssh console;oe;Cas;command app;C command\nflyctl;=fly\nfnm;v\n"
-    "fnm exec;;;using\nfzf;oh;;preview;preview\ngawk;=awk\ngcloud;v;;project zone\n"
-    "gcloud compute;v\ngcloud compute ssh;oe;;command zone project;command\n"
-    "gdb;C;;;ex iex eval-command init-eval-command;args\ngfind;=find\n"
-    "git;vG;Cc;git-dir work-tree namespace exec-path super-prefix config-env\n"
-    "git archive;oh;o;remote exec format prefix output;exec\ngit bisect;v\ngit bisect run\n"
-    "git clone;oGh;bcojuC;upload-pack config branch origin depth reference template;u upload-pack\n"
-    "git config;K;ft;file type default comment value\ngit difftool;oh;tx;extcmd tool;x extcmd\n"
-    "git fetch;oh;ojo;upload-pack depth;upload-pack\n"
-    "git filter-branch;oh;d;setup subdirectory-filter env-filter tree-filter index-filter "
-    "parent-filter msg-filter commit-filter tag-name-filter;env-filter tree-filter index-filter "
-    "parent-filter msg-filter commit-filter tag-name-filter setup\n"
-    "git grep;oh;efABCmO;;O open-files-in-pager\ngit ls-remote;=git fetch\ngit pull;=git fetch\n"
-    "git push;oh;o;receive-pack exec push-option;receive-pack exec\n"
-    "git rebase;oh;xsXC;exec onto strategy strategy-option whitespace;x exec\ngit submodule;v\n"
-    "git submodule foreach;jh\ngmake;=make\ngo;v;C\ngo build;=go test\ngo run;=go test\n"
-    "go test;Csh;;;exec toolexec\ngoenv;=pyenv\ngosu;1\ngsed;=sed\ngtar;=tar\ngtimeout;=timeout\n"
-    "guix;v\nguix environment;=guix shell\nguix shell;do\ngvim;=vim\ngxargs;=xargs\n"
-    "hatch;v;ecd;env config data-dir\nhatch env;v\nhatch env run;;eif\nhatch run\nheroku;v;a\n"
-    "heroku run;ej;a;app\n"
-    "hyperfine;poh;wmrMPDLsScCnNu;warmup min-runs max-runs runs setup prepare conclude cleanup "
-    "parameter-list parameter-scan export-json export-markdown export-csv style shell command-name "
-    "time-unit output;setup prepare conclude cleanup s p c\ni386\ni686\nifne;;n\nincus;=lxc\n"
-    "infisical;v\ninfisical run;doh;c;command;command\nionice;;cnpPu;class classdata pid pgid uid\n"
-    "ip;v;n;netns\nip netns;v\nip netns exec;1\njenv;=pyenv\n"
-    "julia;Y3;eEpJLt;eval project;e E eval\njust;C;;;;c command\nk3s;v\nk3s kubectl;=kubectl\n"
-    "konsole;=xterm\n"
-    "kubectl;v;ns;!help warnings-as-errors insecure-skip-tls-verify match-server-version\n"
-    "kubectl debug;=kubectl run\nkubectl exec;1er;cfn;!stdin tty quiet help\n"
-    "kubectl run;1er;nlfoc;!command stdin tty rm attach quiet privileged expose help "
-    "leave-stdin-open;;\n"
-    "ld.so;Lt;;library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend "
-    "glibc-hwcaps-mask;;list verify help\nlerna;v\nlerna exec;jh;;scope ignore\nless;C\nlima;e\n"
-    "limactl;v\nlimactl shell;1er;;workdir shell\nlinux32\nlinux64\nlogsave;1\n"
-    "ltrace;;aADeFlnopsuwxX;output library indent\nlua;Y1;el;;e\nlxc;v\n"
-    "lxc exec;1er;;env user group cwd\nmachinectl;v\nmachinectl shell;1e;E;uid setenv\n"
-    "make;M;CfIloWE;directory file makefile include-dir old-file what-if new-file assume-old "
-    "assume-new eval\nmamba;=conda\nman;oh;PCRLmMSsepEr;pager config-file locale manpath;P pager\n"
-    "mawk;=awk\nmeson;v\nmeson devenv;;Cw\nmicrok8s;=k3s\nmicromamba;=conda\nminikube;v;p;profile\n"
-    "minikube ssh;ej;n;node\nmise;v;CEj;cd env jobs\nmise exec;doh;cCj;command cd jobs;c command\n"
-    "mise x;=mise exec\nmispipe;po\nmosh;1er;p;ssh port;ssh\nmultipass;v\nmultipass exec;1er\n"
-    "mysql;C;;;e execute\nnawk;=awk\nnc;oh;ceGgiIoPpqsTVwWXx;exec sh-exec;e c exec sh-exec\n"
-    "ncat;=nc\nnerdctl;=docker\nnice;;n;adjustment\nnix;C;;;;c command\n"
-    "nix-shell;oh;pAIiE;run command attr packages expr;run command\nnocache;;n\n"
-    "node;Y2;erC;eval require import loader conditions;e eval\nnodejs;=node\n"
-    "nodemon;oh;xwei;exec watch ext ignore;x exec\nnodenv;=pyenv\nnohup\nnomad;v\nnomad alloc;v\n"
-    "nomad alloc exec;1er;ie;task job\nnpm;v;Cw;prefix workspace loglevel cache\n"
-    "npm exec;h;pcw;package call workspace;c call\nnpm explore;1r\nnpm x;=npm exec\nnpx;=npm exec\n"
-    "nsenter;;tSGW;target setuid setgid wdns\nnu;=fish\n"
-    "numactl;;imNCpPw;interleave membind cpunodebind physcpubind\nnvim;=vim\nnvm;v\nnvm exec;1\n"
-    "nx;v\nnx exec\noc;=kubectl\nonchange;do\nop;v\nop run;doh\nopam;v\nopam exec;;;switch\n"
-    "parallel;P;jINLndaSEPs;jobs max-procs max-args max-lines max-replace-args delimiter arg-file "
-    "sshlogin colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
-    "seqreplace recstart recend block\npdm;v;pc;project config\npdm run;;p;project\npee;po\n"
-    "perf;v\nperf record;;eopCFctGu\nperf stat;;eopCrGxI\nperf trace;=perf record\n"
-    "perl;Y3;eEMmIxF;;e E\nphp;Y4;rfdBREFcTz;run define;r run B E R\npipenv;=poetry\npipx;v\n"
-    "pipx run;;;spec python pip-args index-url\npixi;v\npixi exec;;sc;spec channel\n"
-    "pixi run;;em;environment manifest-path\npixi x;=pixi exec\npkexec;;;user\npkgx\npm2;v\n"
-    "pm2 start;poh;ni;name instances interpreter cwd log output error\npnpm;v;CF;dir filter\n"
-    "pnpm dlx;th;;package;;c shell-mode\npnpm exec;=pnpm dlx\npodman;=docker\n"
-    "podman-compose;=docker compose\npoetry;v;CP;directory project\npoetry run\n"
-    "prlimit;;po;pid output\n"
-    "proot;;rbqwvkmRS;rootfs bind qemu cwd verbose kernel-release mount pwd\nproxychains;;f\n"
-    "proxychains4;;f\npsql;C;;;c command\nptw;oh;;runner;runner\npwsh;Csh;;;c Command command\n"
-    "pyenv;v\npyenv exec\npypy;=python\npython;Y5;cmWXQ;;c\nrails;v\n"
-    "rails runner;Y6f;e;environment\nrailway;v\nrailway run;;se;service environment\nrbenv;=pyenv\n"
-    "reflex;do\nretry;;tdmnis\n"
-    "rg;oh;ABCdefgEjMmrtT;pre regexp file glob type type-not max-count max-depth replace "
-    "context;pre\nrlwrap;;bCDfgHlMOPqsStwz\n"
-    "rsync;oh;efTBM;rsh rsync-path filter include exclude include-from exclude-from files-from "
-    "partial-dir temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file "
-    "password-file bwlimit max-size min-size timeout port chmod chown info debug out-format;e rsh "
-    "rsync-path\nrtx;=mise\nruby;Y6;eIrCEF;;e\nrunc;v\n"
-    "runc exec;1er;eupd;cwd env user pid-file process\nruncon;;turlc\n"
-    "runuser;R;csgGwu;command session-command shell group supp-group whitelist-environment user\n"
-    "rustup;v\nrustup run;1\nrvim;=vim\nrye;=poetry\ns6-envdir;1\ns6-setuidgid;1\nsalloc;=srun\n"
-    "saml2aws;v;a\nsaml2aws exec;do\nsbatch;oh;ApJtNncCoeDw;wrap;wrap\nscp;oh;cDFiJloPSX;;o S\n"
-    "screen;Ne;cehpsSTt\n"
-    "script;W;cEIOBTmo;command echo log-in log-out log-io log-timing logging-format output-limit\n"
-    "sed;D;efl;expression file line-length\n"
-    "setarch\n"  // the name of the architecture is a wrapper itself
-    "setlock;1\n"
-    "setpriv;;;ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set "
-    "securebits pdeathsig selinux-label apparmor-profile landlock-access landlock-rule\nsetsid\n"
-    "setuidgid;1\nsftp;oh;BbcDFiJloPRsSX;;o S s\nsg;1jr;c;;c\nsingularity;=apptainer\nsk;=fzf\n"
-    "socat;po;bdtTuUL\nsocksify\nsoftlimit;;madfcrlpsot\nsops;v\nsops exec-env;1jh\n"
-    "sops exec-file;=sops exec-env\nsort;oh;koStT;compress-program;compress-program\nspawn\n"
-    "split;oh;abClnt;filter;filter\n"
-    "srun;;ApJtNncCoeDwGqiK;account partition job-name time nodes ntasks cpus-per-task mem gres "
-    "output error\nssh;1eijr;BbcDEeFIiJLlmOoPpQRSWw;;o\nssh-agent;;aEtPO\nsshpass;;pfdP\nstack;v\n"
-    "stack exec;;;stack-yaml resolver package\n"
-    "start-stop-daemon;;axpunscgrPINdO;!start stop status test oknodo quiet background no-close "
-    "make-pidfile remove-pidfile notify-await verbose help;;x exec a startas\n"
-    "stdbuf;;ioe;input output error\n"
-    "strace;;abeEIoOpPsSuUX;attach output expr env string-limit user summary-sort-by trace-path\n"
-    "su;U;csgGw;command session-command shell group supp-group whitelist-environment\nsu-exec;1\n"
-    "sudo;a;aCcDgphRrTtUu;close-from chdir group host prompt chroot role command-timeout type "
-    "other-user user\nsystemd-cat;;tp;identifier priority\nsystemd-inhibit;;;what who why mode\n"
-    "systemd-nspawn;e;DiMuUxEp;directory image machine user bind bind-ro setenv property\n"
-    "systemd-run;;puEHM;unit property description slice uid gid nice working-directory setenv "
-    "service-type host machine on-active on-boot on-startup on-unit-active on-calendar "
-    "timer-property\ntailscale;v\ntailscale ssh;=ssh\n"
-    "tar;Th;fCbFgHIKLNTVX;file directory use-compress-program to-command checkpoint-action exclude "
-    "transform owner group mode mtime files-from exclude-from format info-script new-volume-script "
-    "rsh-command rmt-command strip-components xform;I F use-compress-program to-command "
-    "checkpoint-action info-script new-volume-script rsh-command rmt-command\ntaskset;1\n"
-    "tcsh;=fish\nteller;v\nteller run;do\ntime;;fo;format output\ntimelimit;;tTsS\n"
-    "timeout;1;ks;kill-after signal\ntini;;pe\ntmux;q;cfLST;;c\ntmux bind;=tmux bind-key\n"
-    "tmux bind-key;Ze\ntmux command-prompt;Ze\ntmux display-popup;ej;bcdehsStTwxy\n"
-    "tmux if;=tmux if-shell\ntmux if-shell;Ze\ntmux new;=tmux new-session\n"
-    "tmux new-session;ej;cefFnstxy\ntmux new-window;ej;ceFnt\ntmux neww;=tmux new-window\n"
-    "tmux pipe-pane;ej;t\ntmux popup;=tmux display-popup\ntmux respawn-pane;ej;cet\n"
-    "tmux respawn-window;ej;cet\ntmux run;=tmux run-shell\ntmux run-shell;ej;cdt\n"
-    "tmux send;=tmux send-keys\ntmux send-keys;Se;cNt\ntmux set;=tmux set-option\n"
-    "tmux set-hook;Ze\ntmux set-option;Ke;t\ntmux set-window-option;=tmux set-option\n"
-    "tmux setw;=tmux set-option\ntmux split-window;ej;ceFlpt\ntmux splitw;=tmux split-window\n"
-    "toolbox;v\ntoolbox run;;cdr;container distro release\ntorify\n"
-    "torsocks;;uPap;user pass address port\ntox;v;ec\ntox exec;do\ntoybox\ntrickle;;dulwts\ntsh;v\n"
-    "tsh ssh;=ssh\ntsocks\nuname26\nunbuffer\n"
-    "unshare;;RwSGl;root wd setuid setgid map-users map-groups propagation setgroups load-interp\n"
-    "uv;v;;directory project config-file cache-dir color python-preference\n"
-    "uv run;;pwfiPCm;!isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
-    "no-default-groups no-editable inexact exact no-env-file verbose quiet offline native-tls "
-    "no-progress no-cache no-config refresh reinstall upgrade no-build no-binary no-sources "
-    "no-index script gui-script managed-python no-managed-python no-python-downloads all-packages "
-    "compile-bytecode dev help\nuv tool;v\nuv tool run;=uv run\nuvx;=uv run\nvagrant;v\n"
-    "vagrant ssh;oe;c;command;c command\nvalgrind\nvi;=vim\nviddy;=watch\nview;=vim\n"
-    "vim;C;;;c cmd\nvimdiff;=vim\nvolta;v\nvolta run;;;node npm yarn pnpm\nwait-for;=wait-for-it\n"
-    "wait-for-it;do\nwait-for-it.sh;=wait-for-it\nwatch;jt;nq;interval equexit;;x exec\n"
-    "watchexec;jh;wefiEdsr;watch exts filter ignore env debounce signal shell\nwatchmedo;v\n"
-    "watchmedo auto-restart;do\nwatchmedo shell-command;oh;cp;command patterns;c command\n"
-    "wsl;e;du;distribution user cd\nx-terminal-emulator;=xterm\nx86_64\n"
-    "xargs;X;aEIdLnPs;arg-file delimiter max-args max-procs max-chars process-slot-var\n"
-    "xterm;C;;;;e\n"
-    "xvfb-run;;efnpsw;error-file auth-file server-num xauth-protocol server-args wait\n"
-    "yarn;v;;cwd\nyarn dlx;;p;package\nyarn exec;jh\nyarn workspace;1v\n"
-    "yarn workspace exec;=yarn exec\nyarn workspaces;v\nyarn workspaces foreach;v;jp\n"
-    "yarn workspaces foreach exec;=yarn exec\nyt-dlp;oh;;exec;exec\nzellij;v\nzellij run;de;dn\n"
-    "zip;Csh;;;TT unzip-command\n";
+// A row as it is written.
+template <std::size_t Columns>
+struct ProgramRow {
+  const char* texts[Columns] = {};  // null: the column is left out
+  const char* other = nullptr;      // of same_as()
 
-// The name of the row that begins at `at`.
-constexpr std::string_view name_of_row(std::size_t at) {
-  const std::string_view rest = wrapper_table.substr(at);
-  return rest.substr(0, rest.find_first_of(";\n"));
+  constexpr explicit ProgramRow(const char* name) { texts[ProgramColumns::name_column] = name; }
+
+  template <std::size_t Column>
+  constexpr void add(ProgramColumns::TableText<Column> column) {
+    static_assert(Column < Columns, "no column of this table");
+    if (texts[Column]) a_column_is_given_twice();
+    texts[Column] = column.text;
+  }
+  constexpr void add(ProgramColumns::SameAs column) {
+    if (other) a_column_is_given_twice();
+    other = column.name;
+  }
+
+  constexpr std::string_view text(std::size_t column) const {
+    return texts[column] ? texts[column] : std::string_view();
+  }
+  // True if the program takes this as an option with an argument.
+  constexpr bool has_option(std::string_view option) const {
+    if (option.size() != 1) return has_name(text(ProgramColumns::longs_column), option);
+    return text(ProgramColumns::letters_column).find(option) != std::string_view::npos;
+  }
+  // True if these are all such options.
+  constexpr bool has_options(std::string_view options) const {
+    bool all = true;
+    each_name(options, ' ', [&](std::string_view option) { all = all && has_option(option); });
+    return all;
+  }
+};
+
+// A table of such rows, for pack_names(). The name of a program may have blanks: "docker exec".
+template <class Table>
+struct ProgramSource {
+  static constexpr std::size_t count = std::size(Table::rows);
+  static constexpr std::size_t columns = std::size(Table::rows[0].texts);
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return Table::rows[row].text(column);
+  }
+  static constexpr char separator(std::size_t column) { return column == 0 ? '\0' : ' '; }
+};
+
+// What a table keeps of its rows besides their names, made by entry(row).
+template <class Table, class Entry, class Make>
+constexpr auto entries_of(Make entry) {
+  std::array<Entry, std::size(Table::rows)> entries = {};
+  for (std::size_t row = 0; row < entries.size(); ++row) entries[row] = entry(Table::rows[row]);
+  return entries;
 }
 
-// find_wrapper() searches by halves, so the rows are sorted.
-constexpr bool wrappers_in_order() {
-  std::string_view before;
-  for (std::size_t at = 0; at < wrapper_table.size(); at = wrapper_table.find('\n', at) + 1) {
-    const std::string_view name = name_of_row(at);
-    if (!(before < name)) return false;
-    before = name;
+// The options of a row in a packed table.
+inline Syntax syntax_at(const NameTable& table, std::size_t row) {
+  Syntax syntax;
+  syntax.letters = table.at(row, ProgramColumns::letters_column).first();
+  syntax.longs = table.at(row, ProgramColumns::longs_column);
+  return syntax;
+}
+
+// policy/file_table.cpp ---------------------------------------------------------------------------
+// What programs do with the files that are named to them: a row for each.
+//
+//   {"cp", Operands::copy, letters("St"), longs("suffix target-directory"),
+//    directory("t target-directory")},
+//
+// What its operands are, then the options that take an argument, and of these again such as name
+//   reads, writes     a file that is read, or written
+//   directory         where the operands are written to
+//   modes             a mode, as that of mkdir
+// and options without an argument:
+//   fetches           of Operands::fetch: with one of these it writes files
+//   only_prints       of Operands::unpack: with one of these it writes none
+
+struct FileColumns : ProgramColumns {
+  using Operands = FileProgram::Operands;
+
+  enum : std::size_t { reads_column = 3, writes_column, directory_column, modes_column, columns };
+  static constexpr TableText<reads_column> reads(const char* text) { return {text}; }
+  static constexpr TableText<writes_column> writes(const char* text) { return {text}; }
+  static constexpr TableText<directory_column> directory(const char* text) { return {text}; }
+  static constexpr TableText<modes_column> modes(const char* text) { return {text}; }
+  // One column has these three, as no program has two of them.
+  static constexpr TableText<modes_column> fetches(const char* text) { return {text}; }
+  static constexpr TableText<modes_column> only_prints(const char* text) { return {text}; }
+
+  struct Row : ProgramRow<columns> {
+    using ProgramRow<columns>::add;
+    template <class... More>
+    constexpr Row(const char* name, More... more) : ProgramRow<columns>(name) {
+      (add(more), ...);
+    }
+    constexpr void add(Operands kind) { operands = kind; }
+
+    Operands operands = Operands::none;
+  };
+};
+
+struct FileRows : FileColumns {
+  static constexpr Row rows[] = {
+      {"bsdtar", same_as("tar")},
+      {"cat", Operands::read},
+      {"chgrp", Operands::change, longs("from reference")},
+      {"chmod", Operands::chmod, longs("reference")},
+      {"chown", Operands::change, longs("from reference")},
+      {"cmp", Operands::read, letters("in"), longs("ignore-initial bytes")},
+      {"comm", Operands::read},
+      {"cp", Operands::copy, letters("St"), longs("suffix target-directory"),
+       directory("t target-directory")},
+      {"cpio", Operands::fetch, letters("CDEFHIMORW"), longs("directory"), directory("D directory"),
+       fetches("i extract p pass-through")},
+      {"curl", Operands::fetch, letters("AbcCdDeEFHKmoPQrtTuUwxXyYz"),
+       longs("output data header request user user-agent max-time url form cookie cookie-jar "
+             "config upload-file dump-header output-dir"),
+       reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
+       directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
+      {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},
+      {"dd", Operands::key_value},
+      {"diff", Operands::read, letters("ILUxXSW"), longs("exclude label unified context width")},
+      {"du", Operands::read, letters("dBtX"), longs("max-depth block-size threshold exclude")},
+      {"ed", Operands::write, letters("p"), longs("prompt")},
+      {"egrep", Operands::pattern, letters("ABCDdefm"),
+       longs("regexp file max-count context include exclude"), reads("f file")},
+      {"fgrep", Operands::pattern, letters("ABCDdefm"),
+       longs("regexp file max-count context include exclude"), reads("f file")},
+      {"file", Operands::read, letters("eFfmP"), reads("f m")},
+      {"git", Operands::git},
+      {"grep", Operands::pattern, letters("ABCDdefm"),
+       longs("regexp file max-count context include exclude exclude-dir after-context "
+             "before-context"),
+       reads("f file")},
+      {"gsed", same_as("sed")},
+      {"gtar", same_as("tar")},
+      {"head", Operands::read, letters("cn"), longs("bytes lines")},
+      {"install", Operands::copy, letters("gmoSt"),
+       longs("group mode owner suffix target-directory"), directory("t target-directory"),
+       modes("m mode")},
+      {"less", Operands::read, letters("bDhjkoOpPtTxyz")},
+      {"link", Operands::link},
+      {"ln", Operands::link, letters("St"), longs("suffix target-directory"),
+       directory("t target-directory")},
+      {"ls", Operands::read, letters("ITw"), longs("ignore hide width tabsize")},
+      {"md5sum", Operands::read},
+      {"mkdir", Operands::make, letters("m"), longs("mode"), modes("m mode")},
+      {"mkfifo", Operands::make, letters("m"), longs("mode")},
+      {"more", Operands::read, letters("n")},
+      {"mv", Operands::move, letters("St"), longs("suffix target-directory"),
+       directory("t target-directory")},
+      {"nl", Operands::read, letters("bdfhilnsvw")},
+      {"od", Operands::read, letters("AjNStw")},
+      {"patch", Operands::patch, letters("BdDFgiopVYzr"),
+       longs("directory input output strip reject-file"), reads("i input"),
+       writes("o output r reject-file"), directory("d directory")},
+      {"readlink", Operands::read},
+      {"rg", Operands::pattern, letters("ABCdefgEjMmrtT"),
+       longs("regexp file glob type type-not max-count max-depth replace context"),
+       reads("f file")},
+      {"rm", Operands::rm},
+      {"rmdir", Operands::remove},
+      {"rsync", Operands::sync, letters("efBTM"),
+       longs(
+           "rsh filter exclude exclude-from include include-from files-from bwlimit log-file "
+           "temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port timeout "
+           "chmod chown max-size min-size partial-dir out-format rsync-path block-size max-delete"),
+       writes("log-file")},
+      {"scp", Operands::copy, letters("cDFiJloPSX")},
+      {"sed", Operands::sed, letters("efl"), longs("expression file line-length"), reads("f file")},
+      {"setfacl", Operands::acl, letters("mxMXns"),
+       longs("modify remove set modify-file set-file restore"), modes("m modify s set")},
+      {"sha1sum", Operands::read},
+      {"sha256sum", Operands::read},
+      {"shred", Operands::shred, letters("ns"), longs("iterations size random-source")},
+      {"sort", Operands::read, letters("koStT"),
+       longs("key output buffer-size field-separator temporary-directory"), writes("o output")},
+      {"sponge", Operands::write},
+      {"stat", Operands::read, letters("ct"), longs("format printf")},
+      {"strings", Operands::read, letters("ntTe")},
+      {"tac", Operands::read, letters("s"), longs("separator")},
+      {"tail", Operands::read, letters("cns"), longs("bytes lines sleep-interval pid")},
+      {"tar", Operands::tar, letters("fCTXbgHIKLNV"),
+       longs("file directory files-from exclude exclude-from use-compress-program transform owner "
+             "group mode mtime to-command checkpoint-action strip-components"),
+       directory("C directory")},
+      {"tee", Operands::write},
+      {"touch", Operands::write, letters("drt"), longs("date reference time")},
+      {"tree", Operands::read, letters("LPIoHT"), writes("o")},
+      {"truncate", Operands::write, letters("rs"), longs("reference size")},
+      {"uniq", Operands::filter, letters("fsw"), longs("skip-fields skip-chars check-chars")},
+      {"unlink", Operands::remove},
+      {"unzip", Operands::unpack, letters("dPx"), writes("d"), directory("d"),
+       only_prints("l t p Z v")},
+      {"wc", Operands::read, longs("files0-from")},
+      {"wget", Operands::unpack, letters("aeioOPQtTUwABDIlRX"),
+       longs("output-document output-file directory-prefix input-file header user-agent timeout "
+             "tries"),
+       reads("i input-file"), writes("O output-document o output-file a P directory-prefix"),
+       directory("P directory-prefix"), only_prints("O output-document spider")},
+      {"xxd", Operands::filter, letters("cglosR")},
+      {"zcat", Operands::read},
+  };
+};
+
+constexpr auto packed_files = pack_names<ProgramSource<FileRows>>();
+static_assert(packed_files.is_sorted(), "sort the rows by name, each once");
+
+// What a row says besides its names.
+struct FileRowEntry {
+  FileProgram::Operands operands = FileProgram::Operands::none;
+  std::uint16_t row = 0;  // another one for same_as()
+};
+constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRows::Row& row) {
+  const std::string_view name = row.other ? row.other : row.text(0);
+  return FileRowEntry{row.operands, static_cast<std::uint16_t>(packed_files.table().find(name))};
+});
+
+constexpr bool file_options_are_known() {
+  using Columns = FileColumns;
+  for (const Columns::Row& row : FileRows::rows) {
+    const bool takes_modes =
+        row.operands != Columns::Operands::fetch && row.operands != Columns::Operands::unpack;
+    for (const std::size_t column : {Columns::reads_column, Columns::writes_column,
+                                     Columns::directory_column, Columns::modes_column})
+      if ((column != Columns::modes_column || takes_modes) && !row.has_options(row.text(column)))
+        return false;
   }
   return true;
 }
-static_assert(wrappers_in_order(), "sort the rows by name");
+static_assert(file_options_are_known(), "an option with a file is in letters() or longs(), too");
 
-// The row of a name. False: there is none.
+NameTable file_table() { return packed_files.table(); }
+
+bool find_file_program(std::string_view name, FileProgram& program) {
+  using Columns = FileColumns;
+  const NameTable table = file_table();
+  std::size_t row = table.find(name);
+  if (row == table.rows) return false;
+  row = file_entries[row].row;
+  program.operands = file_entries[row].operands;
+  program.syntax = syntax_at(table, row);
+  program.reads = table.at(row, Columns::reads_column);
+  program.writes = table.at(row, Columns::writes_column);
+  program.directory = table.at(row, Columns::directory_column);
+  program.modes = table.at(row, Columns::modes_column);
+  return true;
+}
+
+// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
+// Programs that start another one, or hand a script to a shell: what the rows say of them.
+
+// What the rows say besides names of options. The rows stand in wrappers_*_internal.hpp.
+struct WrapperTerms {
+  // How a program is peeled off. Most are plain: options, and then the command. Each of the others
+  // has a function of its own, which peel() calls.
+  enum class Kind : unsigned char {
+    plain,
+    capsh,
+    console,  // editors and the like: options have commands of its own language
+    env,
+    find,
+    git_config,
+    input_only,   // what it does, it reads from standard input
+    interpreter,  // of a Language, which its row has
+    keys,         // its words are typed into another terminal
+    make,
+    nested,  // commands of tmux that have commands of tmux
+    parallel,
+    runuser,
+    screen,
+    script,
+    sed,
+    su,
+    tar,
+    xargs,
+  };
+  enum Flag : std::uint32_t {
+    // What stands before the command.
+    word_before = 1u << 0,         // a word, between the options and the command
+    options_again = 1u << 1,       // behind that word, more options
+    assignments_before = 1u << 2,  // NAME=value words
+    behind_dashes = 1u << 3,       // a word --, if there is one
+    // What follows its options.
+    has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
+    command_list = 1u << 5,  // the same, and a word ; begins the next one
+    joins_words = 1u << 6,   // the words of the command are joined to a script
+    no_command = 1u << 7,    // none; its options may stand anywhere; but see behind_dashes
+    operands_are_scripts = 1u << 8,  // of no_command: each of them
+    reads_input = 1u << 9,           // if nothing follows, the script is standard input
+    operand_is_code = 1u << 10,      // of an interpreter: the first, if no option gives code
+    // How its scripts are read.
+    known_in_part = 1u << 11,  // what is unknown in them is no reason to refuse
+    elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
+    for_shell = 1u << 13,     // of a console: they are those of a shell
+    git_settings = 1u << 14,  // its options -c and --config hold a setting of git
+    // What options of Wrapper::programs do.
+    toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
+    shows = 1u << 16,            // and where they turn it on, nothing runs
+    // Of the row alone.
+    optional_arguments = 1u << 17,  // a script may be there only in the same word: --option=SCRIPT
+    longs_are_switches = 1u << 18,  // see Syntax
+  };
+};
+
+struct Wrapper : WrapperTerms {
+  std::string_view name = {};  // of the row; that of another program after same_as()
+  Kind kind = Kind::plain;
+  Language language = Language::awk;
+  std::uint32_t flags = 0;  // bits of Flag
+  Syntax syntax = {};
+  Names scripts = {};   // options whose argument is a script
+  Names programs = {};  // options whose argument is the program, or switches: see Flag
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+// The row of a name: of a program, or "program command" for one of its commands. False: there is
+// none.
 bool find_wrapper(std::string_view name, Wrapper& wrapper);
+NameTable wrapper_table();
 
 // Variables whose value is a command.
-inline constexpr std::string_view command_variables =
-    "GIT_SSH_COMMAND GIT_SSH GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF "
-    "GIT_ASKPASS GIT_PROXY_COMMAND SSH_ASKPASS SUDO_ASKPASS PAGER EDITOR VISUAL FCEDIT MANPAGER "
-    "BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND PS4 RSYNC_RSH";
+inline constexpr NameSet command_variables{"BROWSER",
+                                           "EDITOR",
+                                           "FCEDIT",
+                                           "GIT_ASKPASS",
+                                           "GIT_EDITOR",
+                                           "GIT_EXTERNAL_DIFF",
+                                           "GIT_PAGER",
+                                           "GIT_PROXY_COMMAND",
+                                           "GIT_SEQUENCE_EDITOR",
+                                           "GIT_SSH",
+                                           "GIT_SSH_COMMAND",
+                                           "LESSCLOSE",
+                                           "LESSOPEN",
+                                           "MANPAGER",
+                                           "PAGER",
+                                           "PROMPT_COMMAND",
+                                           "PS4",
+                                           "RSYNC_RSH",
+                                           "SSH_ASKPASS",
+                                           "SUDO_ASKPASS",
+                                           "VISUAL"};
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr std::string_view command_settings =
-    "pager sshcommand fsmonitor editor helper external askpass gitproxy program packobjectshook "
-    "difffilter command textconv driver cmd clean smudge process update uploadpack receivepack "
-    "default-command default-shell lock-command copy-command";
+inline constexpr NameSet command_settings{
+    "askpass",         "clean",         "cmd",        "command", "copy-command",
+    "default-command", "default-shell", "difffilter", "driver",  "editor",
+    "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
+    "packobjectshook", "pager",         "process",    "program", "receivepack",
+    "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
 
 // policy/subject_internal.hpp ---------------------------------------------------------------------
 // The subject: one simple command of a script, while it is judged; and what judges it.
@@ -14820,7 +15102,7 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   if (subject.command.widened && recursive && is_unknown(part.text.substr(0, 1)))
     judged.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
+  if (is_known_path(path, PathKind::connection)) return;
   check_use(subject, use, part, path, recursive, form);
   // What runs elsewhere has files of its own.
   if (judged.collected && !form.holes && !subject.command.holes)
@@ -14828,18 +15110,19 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
 }
 
 void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form) {
-  if (in_places(path, harmless_places, false)) return;
-  for (const KeptPlace& place : kept_places)
-    if (subject.judged.wants(place.rule) && in_places(path, place.paths, part.glob()))
-      subject.judged.refuse(place.rule, part.word->begin, part.word->end, shown_write(path, form));
+  if (is_known_path(path, PathKind::harmless)) return;
+  each_keeper(path, part.glob(), [&](Rule rule) {
+    if (subject.judged.wants(rule))
+      subject.judged.refuse(rule, part.word->begin, part.word->end, shown_write(path, form));
+  });
 }
 
 void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
                    const Form& form) {
   if (!subject.judged.wants(Rule::rm_protected) || !subject.removal_is_protected(part, path))
     return;
-  if (!tree && in_places(path, removable_places, false)) return;
-  if (form.tested && in_places(path, scratch_places, false)) return;
+  if (!tree && is_known_path(path, PathKind::removable)) return;
+  if (form.tested && is_known_path(path, PathKind::scratch)) return;
   subject.refuse(Rule::rm_protected, *part.word, form,
                  concat(" removes %", {shown(text_of(path))}));
 }
@@ -14860,7 +15143,7 @@ FindRoots roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (!has_entry("-H -L -P --"sv, text) && !starts_with(text, "-O"sv))
+    else if (!is_any(text, "-H", "-L", "-P", "--") && !starts_with(text, "-O"sv))
       break;
     ++roots.first;
   }
@@ -14868,7 +15151,7 @@ FindRoots roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-"sv) || has_entry("( ! ) ,"sv, text)) break;
+    if (starts_with(text, "-"sv) || is_any(text, "(", "!", ")", ",")) break;
     ++roots.last;
   }
   return roots;
@@ -14877,8 +15160,7 @@ FindRoots roots_of(const Form& form) {
 bool has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"sv))
+    if ((find_tests.has(text) && !sweeps(form.words[i + 1].text)) || starts_with(text, "-newer"sv))
       return true;
   }
   return false;
@@ -14982,7 +15264,7 @@ void FindCommand::judge_actions(std::size_t i) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < starts_.size; ++root)
         use_file(subject_, Use::remove, part_of(starts_.words[root]), true, found_);
-    } else if (has_entry("-exec -execdir -ok -okdir"sv, text)) {
+    } else if (is_any(text, "-exec", "-execdir", "-ok", "-okdir")) {
       const std::size_t end = end_of_exec(i + 1);
       add_exec(i + 1, end);
       i = end;
@@ -15019,7 +15301,7 @@ void FindCommand::add_exec(std::size_t first, std::size_t last) {
   }
   subject_.add_form(command, std::move(words));
   // In a script, what is found may be the name of a command.
-  if (!has_entry(shells, base_name(command.words[0].text))) return;
+  if (!shells.has(base_name(command.words[0].text))) return;
   add_found(command, word_like(*worst_, "*"));
   for (const shell::Word& place : *found_.roots)
     if (place.process) add_found(command, place);
@@ -15222,8 +15504,8 @@ class CodeReader {
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
     const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
-    const bool starts = called && has_entry(starting_functions, name);
-    if (!called || (!starts && !has_entry(removing_functions, name))) {
+    const bool starts = called && starting_functions.has(name);
+    if (!called || (!starts && !removing_functions.has(name))) {
       at_ = after;
       return;
     }
@@ -15330,7 +15612,7 @@ class CodeReader {
 // interpreters ------------------------------------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  const auto language = static_cast<Language>(wrapper.flags[1] - '0');
+  const Language language = wrapper.language;
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
@@ -15340,9 +15622,9 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       has_code = true;
       read_code(subject, language, each.part.text, form, *each.part.word);
     }
-    from_file |= each.has("m f file"sv);
-    prints |= each.has("p print"sv);
-    in_place |= each.has("i"sv);
+    from_file |= each.has("m", "f", "file");
+    prints |= each.has("p", "print");
+    in_place |= each.has("i");
   }
   std::size_t i = each.at();
   if (has_code || from_file) {
@@ -15351,7 +15633,8 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       use_file(subject, Use::write, part_of(form.words[i]), false, form);
     return;
   }
-  const bool operand_is_code = wrapper.has('f') || (prints && language == Language::node);
+  const bool operand_is_code =
+      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
   if (operand_is_code) {
     if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
   } else if (i < form.size && form.words[i].text != "-") {
@@ -15431,7 +15714,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   check_refused(subject, form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(subject, program, form);
-  if (has_entry("export declare typeset readonly"sv, name)) {
+  if (is_any(name, "export", "declare", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
       const std::string_view variable = take_part(value, '=');
@@ -15441,10 +15724,11 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(subject, wrapper, form);
-  if (has_entry(shells, name)) return judge_shell(subject, form);
+  if (shells.has(name)) return judge_shell(subject, form);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
-  if (language.size() < name.size() && find_wrapper(language, wrapper) && wrapper.has('Y'))
+  if (language.size() < name.size() && find_wrapper(language, wrapper) &&
+      wrapper.kind == Wrapper::Kind::interpreter)
     return peel(subject, wrapper, form);
   judge_builtin(subject, form, name);
 }
@@ -15461,17 +15745,9 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
     matched = true;
     if (judged.charge_words(form.size)) judge_program(subject, form, name);
   };
-  for (std::string_view table : {refused_programs, file_programs}) {
-    while (!table.empty()) {
-      std::string_view line = take_part(table, '\n');
-      try_name(take_part(line, '|'));
-    }
-  }
-  for (std::string_view table = wrapper_table; !table.empty();) {
-    std::string_view line = take_part(table, '\n');
-    try_name(take_part(line, ';'));
-  }
-  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
+  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
+    for (std::size_t row = 0; row < table.rows; ++row) try_name(table.name(row));
+  for (const std::string_view name : shells.list()) try_name(name);
   const bool blocking = !judged.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     return subject.refuse_unknown(form);
@@ -15511,7 +15787,7 @@ void Judge::visit(const shell::Visit& visit) {
   Subject subject(case_, variables_, visit);
   variables_.note(command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
-      has_entry("[[ (("sv, command.words[0].text))
+      is_any(command.words[0].text, "[[", "(("))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command.begin), static_cast<std::uint32_t>(command.end)});
   if (case_.collected && !command.compound)
@@ -15604,7 +15880,7 @@ void check_list(Subject& subject, bool asks, const Form& form) {
     return;
   // Options may stand between the name and the command.
   Wrapper wrapper;
-  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
+  if (!find_wrapper(name, wrapper) || !wrapper.has(Wrapper::has_commands)) return;
   const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   if (i == 1 || i >= form.size) return;
   refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
@@ -15614,18 +15890,13 @@ void check_list(Subject& subject, bool asks, const Form& form) {
 bool is_usual(const Form& form, const shell::Command& command) {
   if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
   const std::string_view name = form.words[0].text;
-  std::string_view names, refused;
-  for (std::string_view table = usual_programs; !has_entry(names, name);) {
-    if (table.empty()) return false;
-    refused = take_part(table, '\n');
-    names = take_part(refused, '|');
-  }
+  UsualProgram usual;
+  if (!find_usual(name, usual)) return false;
   FileProgram program;
   find_file_program(name, program);
-  const bool counts = has_entry(names, "["sv);  // its words may be arithmetic, which runs a[$(x)]
   const bool filters = program.operands == FileProgram::Operands::filter;
   // Some options are refused: then no word may become one in a run.
-  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
   bool harmless = true, options = true;
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
@@ -15633,13 +15904,13 @@ bool is_usual(const Form& form, const shell::Command& command) {
     options = options && text != "--"sv;
     // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
     if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
-        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
-        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
+        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
       harmless = false;
   }
   std::size_t operands = 0;
   for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
-    if (each.is(refused) || each.is(program.writes)) harmless = false;
+    if (each.is(usual.refused) || each.is(program.writes)) harmless = false;
     operands += !each.is_option;
   }
   return harmless && (!filters || operands < 2);
@@ -15692,15 +15963,6 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
   while (!guesses.empty()) texts.push_back(text_with(command, take_part(guesses, '|'), false));
   if (may_vanish) texts.push_back(text_with(command, {}, true));
   return true;
-}
-
-std::string usual_commands() {
-  std::string text;
-  for (std::string_view table = usual_programs; !table.empty();) {
-    std::string_view row = take_part(table, '\n');
-    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
-  }
-  return text;
 }
 
 const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-commands"; }
@@ -15858,7 +16120,7 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
+      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv)))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(subject, form, text);
   run_string(subject, form, {text, part.word});
@@ -15898,7 +16160,7 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
 // A script that is named. True: it is what comes in on standard input, or what <( ) prints.
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
-  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
+  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
   if (word.printed) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
@@ -15915,7 +16177,7 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
 bool is_followed(const shell::Command& command, const Form& form) {
   const std::vector<shell::Word>& words = command.words;
   std::size_t i = 0;
-  while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
+  while (i < words.size() && is_any(words[i].text, "command", "builtin")) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
@@ -15969,7 +16231,7 @@ void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view w
     call.has_command |= letter == 'c' && on;
     call.from_input |= letter == 's' && on;
     if (letter == 'u' && on) variables.trust_all();
-    call.operand += shell_syntax.letters.find(letter) != std::string_view::npos;
+    call.operand += shell_letters.find(letter) != std::string_view::npos;
   }
 }
 
@@ -15979,16 +16241,16 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
-    if (has_entry("- --"sv, text)) {
+    if (is_any(text, "-", "--")) {
       ++i;
       break;
     }
     if (starts_with(text, "--"sv)) {
-      if (has_entry("--version --help"sv, text)) {
+      if (is_any(text, "--version", "--help")) {
         call.runs = false;
         return call;
       }
-      if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
+      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size &&
           check_script_file(subject, form, form.words[i]))
         read_input(subject, form, i, false);
       continue;
@@ -16016,7 +16278,7 @@ void judge_shell(Subject& subject, const Form& form) {
 
 void judge_builtin(Subject& subject, const Form& form, std::string_view name) {
   if (name == "eval"sv) return judge_eval(subject, form);
-  if (has_entry("source ."sv, name)) return judge_source(subject, form);
+  if (is_any(name, "source", ".")) return judge_source(subject, form);
   if (name == "trap"sv) return judge_trap(subject, form);
   if (name == "alias"sv) return judge_alias(subject, form);
 }
@@ -16118,22 +16380,22 @@ void OperandReader::use_argument(std::string_view name, const Part& argument) {
 
 void OperandReader::note_option(std::string_view name, const Part& argument) {
   if (lists_option(program_.directory, name)) given_.directory = argument;
-  given_.tree |= lists_option("R a r recursive"sv, name);
-  given_.in_place |= lists_option("i in-place"sv, name);
-  given_.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
-  given_.only_shows |= lists_option("n dry-run"sv, name);
+  given_.tree |= abbreviates(name, "R", "a", "r", "recursive");
+  given_.in_place |= abbreviates(name, "i", "in-place");
+  given_.has_pattern |= abbreviates(name, "e", "f", "regexp", "expression", "file", "reference");
+  given_.only_shows |= abbreviates(name, "n", "dry-run");
   switch (program_.operands) {
     case Operands::shred:
-      given_.removes |= lists_option("u remove"sv, name);
+      given_.removes |= abbreviates(name, "u", "remove");
       return;
     case Operands::sync:
       given_.removes |= starts_with(name, "del"sv);
       return;
     case Operands::tar:
       note_letters(name.size() == 1 ? name : std::string_view());
-      given_.packs |= lists_option("create append update catenate concatenate"sv, name);
-      given_.unpacks |= lists_option("extract get"sv, name);
-      if (lists_option("f file"sv, name)) given_.archive = argument;
+      given_.packs |= abbreviates(name, "create", "append", "update", "catenate", "concatenate");
+      given_.unpacks |= abbreviates(name, "extract", "get");
+      if (abbreviates(name, "f", "file")) given_.archive = argument;
       return;
     case Operands::fetch:
     case Operands::unpack:
@@ -16315,14 +16577,15 @@ void check_clean(Subject& subject, const Form& form) {
   find_wrapper("git"sv, git);
   Arguments before(form, git.syntax, Order::stop_at_operand);
   while (before.next())
-    if (before.part.word && before.is("C work-tree"sv))
+    if (before.part.word && before.is("C", "work-tree"))
       enter(path, before.part.text, before.part.home());
   const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  Arguments each(form.from(i), {"e", "exclude"}, Order::options_anywhere);
+  static constexpr NameSet longs{"exclude"};
+  Arguments each(form.from(i), {"e", longs}, Order::options_anywhere);
   while (each.next())
-    if (each.is("n dry-run h help"sv)) return;
+    if (each.is("n", "dry-run", "h", "help")) return;
   if (!subject.is_kept(path, true, false)) return;
   subject.refuse(Rule::rm_protected, form.words[0], form,
                  concat(" removes what is in %", {shown(text_of(path))}));
@@ -16447,18 +16710,17 @@ struct Policy::Compiled {
     return verdict ? check_list(script, false, starts_blocked) : verdict;
   }
   Verdict check_sanitizer(std::string_view script, Verdict& question) const {
-    std::string_view texts = all_compat_texts;
     auto regex = sanitizer.begin();
-    for (const Rule rule : compat_rules) {
-      take_part(texts, '\0');
-      const std::string_view message = take_part(texts, '\0');
+    for (const CompatRule& compat_rule : compat_rules()) {
+      const Rule rule = compat_rule.rule;
       if (!(rules & bit(rule))) continue;
       const auto found = regex++->find(script);
       if (!found) continue;
       const std::size_t begin = static_cast<std::size_t>(found->data() - script.data());
-      Verdict verdict = refusal(texts_of(rule).texts[0],
-                                concat("Potentially dangerous command detected: %", {message}),
-                                begin, begin + found->size());
+      Verdict verdict =
+          refusal(texts_of(rule).name,
+                  concat("Potentially dangerous command detected: %", {compat_rule.message}), begin,
+                  begin + found->size());
       verdict.must_ask = (ask_rules & bit(rule)) != 0;
       if (!verdict.must_ask) return verdict;
       if (question) question = std::move(verdict);
@@ -16563,12 +16825,9 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   compiled->rules = ~bits_of(options.disabled_rules);
   if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
   compiled->rules |= compiled->ask_rules;
-  std::string_view texts = all_compat_texts;
-  for (const Rule rule : compat_rules) {
-    const std::string_view pattern = take_part(texts, '\0');
-    take_part(texts, '\0');
-    if (!compat || !(compiled->rules & bit(rule))) continue;
-    Expected<Regex> regex = Regex::compile(pattern);
+  for (const CompatRule& rule : compat_rules()) {
+    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
+    Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
     compiled->sanitizer.push_back(*std::move(regex));
   }
@@ -16619,11 +16878,11 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 std::vector<RuleInfo> Policy::rules() {
   std::vector<RuleInfo> infos(rule_count);
   std::uint32_t compat = 0;
-  for (const Rule rule : compat_rules) compat |= bit(rule);
+  for (const CompatRule& rule : compat_rules()) compat |= bit(rule.rule);
   for (std::size_t i = 0; i < rule_count; ++i) {
     const auto rule = static_cast<Rule>(i);
-    const RuleTexts row = texts_of(rule);
-    infos[i] = {row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0};
+    const RuleTexts& texts = texts_of(rule);
+    infos[i] = {texts.name, texts.message, texts.description, (compat & bit(rule)) != 0};
   }
   return infos;
 }
@@ -16631,49 +16890,15 @@ std::vector<RuleInfo> Policy::rules() {
 // policy/programs.cpp -----------------------------------------------------------------------------
 // Programs that are refused for their name, or for what they are asked.
 //
-// refused_programs has a row for each. A program is refused when it gets an option that the row
+// refused_table.cpp has a row for each. A program is refused when it gets an option that the row
 // lists, or an operand that it lists and no excuse: `swapon -s /dev/sda1` only shows something.
 
 namespace {
 
-Syntax syntax_of(std::string_view column) {
-  Syntax syntax;
-  syntax.letters = take_part(column, ' ');
-  syntax.longs = column;
-  return syntax;
-}
-
-// The number of an entry in a list with blanks between them; npos: none.
-std::size_t index_of(std::string_view list, std::string_view entry) {
-  for (std::size_t i = 0; !list.empty(); ++i)
-    if (take_part(list, ' ') == entry) return i;
-  return std::string_view::npos;
-}
-
-// The columns of a program in a table that is a text; empty: it is not there.
-std::string_view row_of(std::string_view table, std::string_view name) {
-  while (!table.empty()) {
-    const std::string_view line = take_part(table, '\n');
-    if (line.size() > name.size() && line[name.size()] == '|' && starts_with(line, name))
-      return line.substr(name.size() + 1);
-  }
-  return {};
-}
-
-// The number of the rule with a name; rule_count: none.
-std::size_t rule_called(std::string_view name) {
-  std::string_view rest = all_rule_texts;
-  for (std::size_t i = 0; i < rule_count; ++i) {
-    if (take_part(rest, '\0') == name) return i;
-    for (int others = 0; others < 3; ++others) take_part(rest, '\0');
-  }
-  return rule_count;
-}
-
 bool is_root_among(std::string_view users) {
   while (!users.empty()) {
     const std::string_view user = take_part(users, ',');
-    if (has_entry("root 0"sv, user)) return true;
+    if (is_any(user, "root", "0")) return true;
   }
   return false;
 }
@@ -16687,34 +16912,28 @@ bool kills_all(const Form& form) {
     const std::string_view text = form.words[i].text;
     const bool option = !has_signal && text.size() > 1 && text[0] == '-';
     has_signal = true;
-    if (has_entry("-l -L"sv, text) || starts_with(text, "--list"sv)) return false;
-    if (has_entry("-s -n --signal"sv, text)) {
+    if (is_any(text, "-l", "-L") || starts_with(text, "--list"sv)) return false;
+    if (is_any(text, "-s", "-n", "--signal")) {
       if (++i < form.size && form.words[i].text == "0"sv) return false;
     } else if (option) {
-      if (has_entry("-0 --signal=0"sv, text)) return false;
-    } else if (has_entry("1 -1"sv, text)) {
+      if (is_any(text, "-0", "--signal=0")) return false;
+    } else if (is_any(text, "1", "-1")) {
       return true;
     }
   }
   return false;
 }
 
-// Compares what a program is asked to do with its row in refused_programs. The row's columns are
-// read by the constructor, the arguments of the program by is_refused().
+// Compares what a program is asked to do with its row.
 class Request {
  public:
-  Request(Subject& subject, const Form& form, std::string_view row)
-      : subject_(subject),
-        form_(form),
-        syntax_(syntax_of(take_part(row, '|'))),
-        options_(take_part(row, '|')),
-        words_(take_part(row, '|')),
-        excuses_(row) {}
+  Request(Subject& subject, const Form& form, const RefusedProgram& program)
+      : subject_(subject), form_(form), program_(program) {}
 
   bool is_refused() {
-    if (words_ == "@kill"sv) refused_ = kills_all(form_);
-    if (options_.empty() && words_.empty()) refused_ = true;
-    for (Arguments each(form_, syntax_, Order::options_anywhere); each.next();) {
+    refused_ =
+        program_.by_name() || (program_.has(RefusedProgram::all_processes) && kills_all(form_));
+    for (Arguments each(form_, program_.syntax, Order::options_anywhere); each.next();) {
       if (each.is_option)
         take_option(each.option, each.part);
       else
@@ -16725,42 +16944,34 @@ class Request {
   }
 
  private:
-  bool ends_processes() const { return words_ == "@processes"sv; }
+  bool ends_processes() const { return program_.has(RefusedProgram::unnamed_processes); }
   void take_option(std::string_view option, const Part& argument) {
-    surely_ |= lists_option(options_, option) ||
-               (ends_processes() && lists_option("u U euid uid user"sv, option) &&
+    surely_ |= lists_option(program_.options, option) ||
+               (ends_processes() && abbreviates(option, "u", "U", "euid", "uid", "user") &&
                 is_root_among(argument.text));
-    excused_ |= lists_option(excuses_, option);
+    excused_ |= lists_option(program_.excuses, option);
   }
   void take_operand(const Part& operand) {
     refused_ |= is_refused_operand(operand);
-    excused_ |= operands_ < 2 && has_entry(excuses_, concat("+%", {operand.text}));
+    excused_ |= operands_ < 2 && program_.excusing_words.has(operand.text);
     // A pattern for everything names nothing.
     named_ |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
     ++operands_;
   }
   bool is_refused_operand(const Part& operand) {
-    const std::string_view first_word = operand.text.substr(0, operand.text.find(' '));
-    for (std::string_view words = words_; !words.empty();) {
-      const std::string_view word = take_part(words, ' ');
-      if (word == "/dev"sv) {
-        if (is_device(subject_.path_of(operand), operand.glob())) return true;
-      } else if (word == "="sv) {
-        if (operand.text.find('=') != std::string_view::npos) return true;
-      } else if (word == "*"sv || (operands_ == 0 && word == first_word)) {
-        return true;
-      }
-    }
-    return false;
+    if (program_.has(RefusedProgram::any_operand)) return true;
+    if (program_.has(RefusedProgram::any_assignment) &&
+        operand.text.find('=') != std::string_view::npos)
+      return true;
+    if (program_.has(RefusedProgram::any_device) &&
+        is_device(subject_.path_of(operand), operand.glob()))
+      return true;
+    return operands_ == 0 && program_.words.has(operand.text.substr(0, operand.text.find(' ')));
   }
 
   Subject& subject_;
   const Form& form_;
-  // The columns of the row.
-  const Syntax syntax_;
-  const std::string_view options_;
-  const std::string_view words_;
-  const std::string_view excuses_;
+  const RefusedProgram& program_;
 
   bool refused_ = false;  // but it may be excused
   bool surely_ = false;   // whatever else it is asked
@@ -16769,28 +16980,12 @@ class Request {
   std::size_t operands_ = 0;
 };
 
-bool find_file_program(std::string_view name, FileProgram& program) {
-  std::string_view row = row_of(file_programs, name);
-  if (starts_with(row, "="sv)) row = row_of(file_programs, row.substr(1));
-  if (row.empty()) return false;
-  const std::size_t kind = index_of(operand_kinds, take_part(row, '|'));
-  if (kind == std::string_view::npos) return false;
-  program.operands = static_cast<FileProgram::Operands>(kind);
-  program.syntax = syntax_of(take_part(row, '|'));
-  program.reads = take_part(row, '|');
-  program.writes = take_part(row, '|');
-  program.directory = take_part(row, '|');
-  program.modes = row;
-  return true;
-}
-
 void check_refused(Subject& subject, const Form& form, std::string_view name) {
-  std::string_view row = row_of(refused_programs, starts_with(name, "mkfs"sv) ? "mkfs" : name);
-  if (row.empty()) return;
-  const std::size_t number = rule_called(take_part(row, '|'));
-  const auto rule = static_cast<Rule>(number);
-  if (number == rule_count || !subject.judged.wants(rule)) return;
-  if (Request(subject, form, row).is_refused()) subject.refuse(rule, form.words[0], form);
+  RefusedProgram program;
+  if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
+  if (!subject.judged.wants(program.rule)) return;
+  if (Request(subject, form, program).is_refused())
+    subject.refuse(program.rule, form.words[0], form);
 }
 
 // policy/protected_paths.cpp ----------------------------------------------------------------------
@@ -16859,12 +17054,10 @@ std::string text_of(const PathText& path) {
 }
 
 // True if a list has a name, or, with `glob`, one that the name is a pattern for.
-bool has_match(std::string_view list, std::string_view name, bool glob) {
-  glob = glob && is_pattern(name);
-  while (!list.empty()) {
-    const std::string_view entry = take_part(list, ' ');
-    if (entry == name || (glob && glob_matches(name, entry))) return true;
-  }
+bool has_match(const Names& list, std::string_view name, bool glob) {
+  if (!glob || !is_pattern(name)) return list.has(name);
+  for (const std::string_view entry : list)
+    if (entry == name || glob_matches(name, entry)) return true;
   return false;
 }
 
@@ -16873,7 +17066,7 @@ std::size_t names_of_home(const PathText& path) {
   if (path.root == PathText::Root::home) return 0;
   if (path.root != PathText::Root::slash || path.names.empty()) return std::string_view::npos;
   if (path.names[0] == "root"sv) return 1;
-  return has_entry(home_parents, path.names[0]) ? 2 : std::string_view::npos;
+  return home_parents.has(path.names[0]) ? 2 : std::string_view::npos;
 }
 
 bool is_protected(const PathText& path, bool contents, bool glob) {
@@ -16903,7 +17096,7 @@ bool is_workspace(const PathText& path) {
   const std::size_t count = path.names.size();
   const std::string_view top = path.names[0];
   if (top == "root"sv) return count >= 2;
-  return top == "usr"sv && count >= 3 && has_entry("src local"sv, path.names[1]);
+  return top == "usr"sv && count >= 3 && is_any(path.names[1], "src", "local");
 }
 
 bool is_device(const PathText& path, bool glob) {
@@ -16911,33 +17104,422 @@ bool is_device(const PathText& path, bool glob) {
   const std::string_view top = path.names[0];
   if (top != "dev"sv && !(glob && is_pattern(top) && glob_matches(top, "dev"sv))) return false;
   const std::size_t count = path.names.size();
-  if (count >= 2 && has_entry(harmless_device_directories, path.names[1])) return false;
-  return count != 2 || !has_entry(harmless_devices, path.names[1]);
-}
-
-bool in_places(const PathText& path, std::string_view list, bool glob) {
-  while (!list.empty()) {
-    std::string_view place = take_part(list, ' ');
-    const bool home = take_part(place, '/') == "~";
-    std::size_t i = home ? names_of_home(path) : 0;
-    if (i > path.names.size() || (!home && path.root != PathText::Root::slash)) continue;
-    while (!place.empty() && i < path.names.size()) {
-      std::string_view rest = place;
-      const std::string_view name = take_part(rest, '/');
-      const std::string_view found = path.names[i];
-      if (name != found && !glob_matches(name, found) && !(glob && glob_matches(found, name)))
-        break;
-      place = rest;
-      ++i;
-    }
-    if (place.empty()) return true;
-  }
-  return false;
+  if (count >= 2 && harmless_device_directories.has(path.names[1])) return false;
+  return count != 2 || !harmless_devices.has(path.names[1]);
 }
 
 bool is_dev_null(const PathText& path) {
   return path.root == PathText::Root::slash && path.names.size() == 2 && path.names[0] == "dev"sv &&
          path.names[1] == "null"sv;
+}
+
+// paths that the rules know -----------------------------------------------------------------------
+
+struct KnownPath {
+  constexpr KnownPath(const char* path, PathKind of_path) : text(path), kind(of_path) {}
+  // Is not written to.
+  constexpr KnownPath(const char* path, Rule refuses) : text(path), rule(refuses) {}
+
+  const char* text;
+  PathKind kind = PathKind::kept;
+  Rule rule = Rule::plant;  // of what is kept
+};
+
+// A row for each path, which stands for what is below it, too. Names may be patterns; ~ is any home
+// directory.
+constexpr KnownPath known_paths[] = {
+    {"/proc/sysrq-trigger", Rule::end_machine},
+    {"/proc/sys", Rule::machine_settings},
+    // Accounts, and who may become another user.
+    {"/etc/passwd", Rule::plant},
+    {"/etc/shadow", Rule::plant},
+    {"/etc/group", Rule::plant},
+    {"/etc/gshadow", Rule::plant},
+    {"/etc/sudoers*", Rule::plant},
+    {"/etc/pam.d", Rule::plant},
+    {"/etc/ssh", Rule::plant},
+    {"~/.ssh", Rule::plant},
+    {"~/.ssh/known_hosts", PathKind::harmless},
+    // What runs later, or in each program.
+    {"/etc/cron*", Rule::plant},
+    {"/var/spool/cron", Rule::plant},
+    {"/etc/profile*", Rule::plant},
+    {"/etc/environment", Rule::plant},
+    {"/etc/bash.bashrc", Rule::plant},
+    {"/etc/rc.local", Rule::plant},
+    {"/etc/init.d", Rule::plant},
+    {"/etc/ld.so.*", Rule::plant},
+    {"/etc/udev", Rule::plant},
+    {"/etc/systemd", Rule::plant},
+    {"~/.config/systemd/user", Rule::plant},
+    {"~/.config/autostart", Rule::plant},
+
+    {"/dev/shm/*", PathKind::removable},
+    {"/opt/*", PathKind::removable},
+    {"/usr/local/*", PathKind::removable},
+
+    {"/tmp", PathKind::scratch},
+    {"/var/tmp", PathKind::scratch},
+    {"~", PathKind::scratch},
+
+    {"/dev/tcp", PathKind::connection},
+    {"/dev/udp", PathKind::connection},
+};
+
+// A path as a list of its names; of one in a home directory, the first is ~.
+struct PathSource {
+  static constexpr std::size_t count = std::size(known_paths);
+  static constexpr std::size_t columns = 1;
+  static constexpr std::string_view text(std::size_t row, std::size_t) {
+    const std::string_view path = known_paths[row].text;
+    return path.substr(path[0] == '/' ? 1 : 0);
+  }
+  static constexpr char separator(std::size_t) { return '/'; }
+};
+constexpr auto packed_paths = pack_names<PathSource>();
+
+bool is_below(const PathText& path, const Names& known, bool glob) {
+  const bool home = known[0] == "~"sv;
+  std::size_t i = home ? names_of_home(path) : 0;
+  if (i > path.names.size() || (!home && path.root != PathText::Root::slash)) return false;
+  std::size_t matched = home ? 1 : 0;
+  for (; matched < known.size() && i < path.names.size(); ++matched, ++i) {
+    const std::string_view name = known[matched];
+    const std::string_view found = path.names[i];
+    if (name != found && !glob_matches(name, found) && !(glob && glob_matches(found, name)))
+      return false;
+  }
+  return matched == known.size();
+}
+
+bool is_known_path(const PathText& path, PathKind kind) {
+  for (std::size_t row = 0; row < std::size(known_paths); ++row)
+    if (known_paths[row].kind == kind && is_below(path, packed_paths.table().at(row, 0), false))
+      return true;
+  return false;
+}
+
+void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take) {
+  for (std::size_t row = 0; row < std::size(known_paths); ++row)
+    if (known_paths[row].kind == PathKind::kept &&
+        is_below(path, packed_paths.table().at(row, 0), glob))
+      take(known_paths[row].rule);
+}
+
+// policy/refused_table.cpp ------------------------------------------------------------------------
+// Programs that are refused for their name, or for what they are asked: a row for each.
+//
+//   {"swapoff", Rule::disk_tools, any_device, options("a all")},
+//
+// The rule, then what is refused:
+//   options           these options, whatever else is asked
+//   words             these as the first operand
+//   any_device ...    operands of a kind: RefusedProgram::Operand
+// Without these three, the name is enough. And what excuses operands, or the name:
+//   excuses           these options
+//   excusing_words    these as one of the first two operands
+// letters() and longs() name the options that take an argument, so that it is no operand.
+
+struct RefusedColumns : ProgramColumns {
+  using Operand = RefusedProgram::Operand;
+  static constexpr Operand any_operand = Operand::any_operand;
+  static constexpr Operand any_assignment = Operand::any_assignment;
+  static constexpr Operand any_device = Operand::any_device;
+  static constexpr Operand all_processes = Operand::all_processes;
+  static constexpr Operand unnamed_processes = Operand::unnamed_processes;
+
+  enum : std::size_t {
+    options_column = 3,
+    words_column,
+    excuses_column,
+    excusing_words_column,
+    columns
+  };
+  static constexpr TableText<options_column> options(const char* text) { return {text}; }
+  static constexpr TableText<words_column> words(const char* text) { return {text}; }
+  static constexpr TableText<excuses_column> excuses(const char* text) { return {text}; }
+  static constexpr TableText<excusing_words_column> excusing_words(const char* text) {
+    return {text};
+  }
+
+  struct Row : ProgramRow<columns> {
+    using ProgramRow<columns>::add;
+    template <class... More>
+    constexpr Row(const char* name, Rule refused_by, More... more)
+        : ProgramRow<columns>(name), rule(refused_by) {
+      (add(more), ...);
+    }
+    constexpr void add(Operand operand) { operands |= operand; }
+
+    Rule rule;
+    unsigned operands = 0;
+  };
+};
+
+struct RefusedRows : RefusedColumns {
+  static constexpr Row rows[] = {
+      {"at", Rule::plant, letters("fqt"), excuses("l c d r V")},
+      {"batch", Rule::plant, letters("fq"), excuses("V")},
+      {"blkdiscard", Rule::disk_tools, any_device},
+      // Its modes are judged as those of file_table.cpp.
+      {"chmod", Rule::chmod, options("reference")},
+      {"chown", Rule::chown},
+      {"crontab", Rule::plant, letters("u"), excuses("l V T help")},
+      {"cryptsetup", Rule::disk_tools, any_device, excuses("help"),
+       excusing_words("status luksDump isLuks luksUUID")},
+      {"dd", Rule::dd},
+      {"doas", Rule::sudo},
+      {"fdisk", Rule::disk_tools, any_device, excuses("l list")},
+      {"halt", Rule::end_machine, excuses("help")},
+      // Its words are runlevels: to halt, and to reboot.
+      {"init", Rule::end_machine, words("0 6")},
+      {"ip6tables", Rule::machine_settings, options("F flush")},
+      {"iptables", Rule::machine_settings, options("F flush")},
+      {"kill", Rule::kill_all, all_processes},
+      {"killall", Rule::kill_all, unnamed_processes, letters("suoynZ"),
+       longs("signal user older-than younger-than ns context"), excuses("l list V version help")},
+      {"killall5", Rule::kill_all},
+      {"losetup", Rule::disk_tools, any_device, options("D detach-all d detach"),
+       excuses("l list a all j associated show")},
+      {"mke2fs", Rule::mkfs, any_device},
+      // mkfs.ext4 and its like, too.
+      {"mkfs", Rule::mkfs, any_device},
+      {"mkswap", Rule::disk_tools, any_device},
+      {"mount", Rule::mount, any_operand, letters("tLUT"), longs("types"),
+       options("a all o options B bind R rbind M move"), excuses("V version help")},
+      {"nft", Rule::machine_settings, letters("fDI"), words("flush")},
+      {"parted", Rule::disk_tools, any_device, letters("a"), longs("align"), excuses("l list"),
+       excusing_words("print")},
+      {"pkexec", Rule::sudo},
+      {"pkill", Rule::kill_all, unnamed_processes, letters("gGPstuUFrO"),
+       longs("signal pgroup group parent session terminal euid uid pidfile ns"),
+       excuses("P parent g pgroup s session t terminal F pidfile V version help")},
+      {"poweroff", Rule::end_machine, excuses("help")},
+      {"reboot", Rule::end_machine, excuses("help")},
+      {"run0", Rule::sudo},
+      {"runuser", Rule::su},
+      // The entries in a file are not known; those of -m are judged as modes.
+      {"setfacl", Rule::chmod, options("M modify-file set-file restore")},
+      {"sfdisk", Rule::disk_tools, any_device, options("delete wipe"),
+       excuses("l list d dump s show-size F list-free V verify J json")},
+      {"sgdisk", Rule::disk_tools, any_device,
+       options("Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l load-backup"),
+       excuses("p print i info v verify L list-types")},
+      {"shred", Rule::mkfs, any_device},
+      {"shutdown", Rule::end_machine, excuses("c help")},
+      {"su", Rule::su},
+      {"sudo", Rule::sudo},
+      {"sudoedit", Rule::sudo},
+      {"swapoff", Rule::disk_tools, any_device, options("a all")},
+      {"swapon", Rule::disk_tools, any_device, options("a all"), excuses("s summary show")},
+      {"sysctl", Rule::machine_settings, any_assignment, options("w write p load system f")},
+      {"systemctl", Rule::end_machine, letters("HMtpPons"),
+       longs("host machine type property output signal lines state root"),
+       words("reboot poweroff halt kexec rescue emergency isolate"), excuses("help")},
+      {"telinit", Rule::end_machine, excuses("help")},
+      {"umount", Rule::mount, any_operand, letters("tO"), longs("types"),
+       options("a all A all-targets"), excuses("V version help")},
+      {"wipefs", Rule::mkfs, any_device},
+  };
+};
+
+constexpr auto packed_refused = pack_names<ProgramSource<RefusedRows>>();
+static_assert(packed_refused.is_sorted(), "sort the rows by name, each once");
+
+// What a row says besides its names.
+struct RefusedEntry {
+  Rule rule = Rule::sudo;
+  unsigned char operands = 0;
+};
+constexpr auto refused_entries =
+    entries_of<RefusedRows, RefusedEntry>([](const RefusedRows::Row& row) {
+      return RefusedEntry{row.rule, static_cast<unsigned char>(row.operands)};
+    });
+
+NameTable refused_table() { return packed_refused.table(); }
+
+bool find_refused(std::string_view name, RefusedProgram& program) {
+  using Columns = RefusedColumns;
+  const NameTable table = refused_table();
+  const std::size_t row = table.find(name);
+  if (row == table.rows) return false;
+  program.rule = refused_entries[row].rule;
+  program.operands = refused_entries[row].operands;
+  program.syntax = syntax_at(table, row);
+  program.options = table.at(row, Columns::options_column);
+  program.words = table.at(row, Columns::words_column);
+  program.excuses = table.at(row, Columns::excuses_column);
+  program.excusing_words = table.at(row, Columns::excusing_words_column);
+  return true;
+}
+
+// policy/rules.cpp --------------------------------------------------------------------------------
+// The texts of the sanitizer's rules: a row for each, in the order of Rule.
+//
+//   {Rule::x, name("x"), message("..."), description("..."), instead("...")},
+//
+// A refusal reads "... detected: MESSAGE (the command); INSTEAD". The description is for a person:
+// what the rule refuses, and what it lets pass.
+
+// The columns of a row. Each has a type of its own, so that no text can stand in another's place.
+struct RuleColumns {
+  struct Name {
+    const char* text;
+  };
+  struct Message {
+    const char* text;
+  };
+  struct Description {
+    const char* text;
+  };
+  struct Instead {
+    const char* text;
+  };
+  struct Pattern {
+    const char* text;
+  };
+  static constexpr Name name(const char* text) { return {text}; }
+  static constexpr Message message(const char* text) { return {text}; }
+  static constexpr Description description(const char* text) { return {text}; }
+  static constexpr Instead instead(const char* text) { return {text}; }
+  static constexpr Pattern pattern(const char* text) { return {text}; }
+
+  struct Row : RuleTexts {
+    constexpr Row(Rule of, Name given, Message says, Description explains, Instead advises)
+        : RuleTexts{of, given.text, says.text, explains.text, advises.text} {}
+  };
+  struct CompatRow : CompatRule {
+    constexpr CompatRow(Rule of, Pattern matches, Message says)
+        : CompatRule{of, matches.text, says.text} {}
+  };
+};
+
+struct RuleRows : RuleColumns {
+  static constexpr Row rows[] = {
+      {Rule::sudo, name("sudo"), message("Use of 'sudo' is not allowed"),
+       description("refuses sudo, sudoedit, doas and pkexec as commands, not as words: `which "
+                   "sudo` passes"),
+       instead("run it without")},
+      {Rule::su, name("su"), message("Use of 'su' is not allowed"),
+       description("refuses su and runuser as commands; `python su.py` passes"),
+       instead("run the command as the user you are")},
+      {Rule::chmod, name("chmod"),
+       message("A mode that others may write by, with setuid or setgid, or not known, and -R of "
+               "what the system needs, is not allowed"),
+       description(
+           "refuses chmod, install -m, mkdir -m and setfacl with a mode by which others may write, "
+           "that sets setuid or setgid, or is not known before it runs, and chmod -R of what "
+           "rm-protected protects; `chmod +x a.sh` and `chmod 1777 d` pass"),
+       instead("give only what is needed, e.g. chmod u+x FILE")},
+      {Rule::chown, name("chown"), message("Use of 'chown' is not allowed"),
+       description("refuses any chown command; chgrp passes"), instead("leave the owner as it is")},
+      {Rule::dd, name("dd"), message("Use of 'dd' command is not allowed"),
+       description("refuses any dd command; `git add dd.txt` passes"),
+       instead("use cp, head -c or truncate")},
+      {Rule::mkfs, name("mkfs"), message("Formatting or wiping disks is not allowed"),
+       description(
+           "refuses mkfs, mkfs.*, mke2fs, wipefs and shred of a device; of a file they pass"),
+       instead("use an image file in the workspace")},
+      {Rule::disk_tools, name("disk-tools"),
+       message("Changing disks, partitions or swap is not allowed"),
+       description(
+           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon "
+           "and swapoff of a device, or of all; `sfdisk -l` and image files pass"),
+       instead("use an image file in the workspace")},
+      {Rule::mount, name("mount"), message("Mounting and unmounting is not allowed"),
+       description("refuses mount and umount; `mount` and `mount -l`, which list, pass"),
+       instead("use the files where they are")},
+      {Rule::device_write, name("device-write"), message("Writing to devices is not allowed"),
+       description("refuses redirections, tee, cp, mv, curl -o and the like to a path under /dev; "
+                   "null, zero, full, random, urandom, stdin, stdout, stderr, tty, ptmx, fd/*, "
+                   "pts/*, shm/*, tcp/* and udp/* pass"),
+       instead("write to a file")},
+      {Rule::rm_protected, name("rm-protected"),
+       message("Removing what the system or its users need is not allowed"),
+       description("refuses to remove, by rm, mv, find -delete, git clean, rsync --delete and "
+                   "others, /, anything directly in it, system directories and what they hold, and "
+                   "home directories; `rm -rf /tmp/x` and `rm -rf ~/project/build` pass"),
+       instead("name only what you made, e.g. ./build")},
+      {Rule::rm_unset_variable, name("rm-unset-variable"),
+       message("Removing / by a variable that is empty is not allowed"),
+       description(
+           "refuses `rm -rf \"$x\"/*` where the script sets no x; `rm -rf \"${x:?}\"/*` passes"),
+       instead("write ${NAME:?} for $NAME")},
+      {Rule::mv_dev_null, name("mv-dev-null"), message("Moving files to /dev/null is not allowed"),
+       description("refuses mv with the destination /dev/null; `mv a b 2> /dev/null` passes"),
+       instead("use rm")},
+      {Rule::fork_bomb, name("fork-bomb"), message("Fork bombs are not allowed"),
+       description(
+           "refuses the call of a function that starts itself in a pipeline or in the background"),
+       instead("start a fixed number of processes")},
+      {Rule::end_machine, name("end-machine"),
+       message("Stopping or restarting the machine is not allowed"),
+       description("refuses reboot, halt, poweroff, shutdown, init 0, telinit, `systemctl reboot` "
+                   "and the like; `shutdown -c` and `systemctl status x` pass"),
+       instead("end only what you started, with kill PID")},
+      {Rule::kill_all, name("kill-all"), message("Ending the processes of others is not allowed"),
+       description("refuses kill of the process 1 or -1, killall5, pkill and killall of root's "
+                   "processes or without a name; `kill 1234` and `pkill -f server` pass"),
+       instead("name what you started: kill PID")},
+      {Rule::machine_settings, name("machine-settings"),
+       message("Changing settings of the kernel or the firewall is not allowed"),
+       description("refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl "
+                   "-a` and `iptables -L` pass"),
+       instead("only read them")},
+      {Rule::plant, name("plant"),
+       message("Writing what runs later or lets somebody in is not allowed"),
+       description("refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd "
+                   "files in /etc, ~/.ssh, systemd user units and autostart, and crontab, at and "
+                   "batch; `crontab -l` and ~/.ssh/known_hosts pass"),
+       instead("keep files in the workspace and run commands now")},
+      {Rule::opaque_shell_input, name("opaque-shell-input"),
+       message("Shell input that is not known before it runs is not allowed"),
+       description(
+           "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
+           "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass"),
+       instead("save it to a file and run `sh FILE`")},
+      {Rule::unknown_command, name("unknown-command"),
+       message("A command whose name is not known before it runs is not allowed"),
+       description("refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
+                   "`\"$VENV/bin/python\" x` passes"),
+       instead("write the program's name out")},
+  };
+};
+
+// Each row stands at the place of its rule.
+constexpr bool rules_in_order() {
+  std::size_t place = 0;
+  for (const RuleTexts& row : RuleRows::rows)
+    if (static_cast<std::size_t>(row.rule) != place++) return false;
+  return place == rule_count;
+}
+static_assert(rules_in_order(), "a row for each Rule, in the order of the enumerators");
+
+struct CompatRows : RuleColumns {
+  static constexpr CompatRow rows[] = {
+      {Rule::rm_protected, pattern(R"(\brm\s+-rf\s+/)"),
+       message("Use of 'rm -rf /' is not allowed")},
+      {Rule::mv_dev_null, pattern(R"(\bmv\b.*?\s+/dev/null)"),
+       message("Moving files to /dev/null is not allowed")},
+      {Rule::dd, pattern(R"(\bdd\b)"), message("Use of 'dd' command is not allowed")},
+      {Rule::device_write, pattern(R"(>\s*/dev/sd[a-z][1-9]?)"),
+       message("Overwriting disk blocks directly is not allowed")},
+      {Rule::fork_bomb, pattern(R"(:\(\)\{\s*:\|\:&\s*\};:)"),
+       message("Fork bombs are not allowed")},
+      {Rule::sudo, pattern(R"(\bsudo\b)"), message("Use of 'sudo' is not allowed")},
+      {Rule::su, pattern(R"(\bsu\b)"), message("Use of 'su' is not allowed")},
+      {Rule::chown, pattern(R"(\bchown\b)"), message("Use of 'chown' is not allowed")},
+      {Rule::chmod, pattern(R"(\bchmod\b)"), message("Use of 'chmod' is not allowed")},
+  };
+};
+
+const RuleTexts& texts_of(Rule rule) { return RuleRows::rows[static_cast<std::size_t>(rule)]; }
+
+// A row has no members of its own, so rows lie as what they are rows of.
+CompatRules compat_rules() {
+  static_assert(sizeof(RuleColumns::CompatRow) == sizeof(CompatRule), "rows with nothing besides");
+  const CompatRule* const first = CompatRows::rows;
+  return {first, first + std::size(CompatRows::rows)};
 }
 
 // policy/subject.cpp ------------------------------------------------------------------------------
@@ -17107,6 +17689,122 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
   subject.add_form(form, std::move(words));
 }
 
+// policy/usual_table.cpp --------------------------------------------------------------------------
+// What PolicyOptions::allow_usual allows: a row for each command, in the order in which a refusal
+// names them.
+//
+//   refuses    options that are refused; a name with a dash is a whole word
+//   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
+//
+// Options that write to a file are refused as well: file_table.cpp knows them.
+
+struct UsualColumns {
+  struct Arithmetic {};
+  static constexpr Arithmetic counts = {};
+  enum : std::size_t { name_column = 0, refused_column, columns };
+  static constexpr ProgramColumns::TableText<refused_column> refuses(const char* text) {
+    return {text};
+  }
+
+  struct Row : ProgramRow<columns> {
+    using ProgramRow<columns>::add;
+    template <class... More>
+    constexpr Row(const char* name, More... more) : ProgramRow<columns>(name) {
+      (add(more), ...);
+    }
+    constexpr void add(Arithmetic) { is_arithmetic = true; }
+
+    bool is_arithmetic = false;
+  };
+};
+
+struct UsualRows : UsualColumns {
+  static constexpr Row rows[] = {
+      {"basename"},
+      {"cat"},
+      {"cd"},
+      {"cksum"},
+      {"cmp"},
+      {"comm"},
+      {"cut"},
+      {"df"},
+      {"diff"},
+      {"dirname"},
+      {"du"},
+      {"echo"},
+      {"egrep"},
+      {"expand"},
+      {"expr"},
+      {"false"},
+      {"fgrep"},
+      {"fold"},
+      {"grep"},
+      {"groups"},
+      {"head"},
+      {"id"},
+      {"join"},
+      {"ls"},
+      {"md5sum"},
+      {"nl"},
+      {"nproc"},
+      {"od"},
+      {"paste"},
+      {"printenv"},
+      {"pwd"},
+      {"readlink"},
+      {"realpath"},
+      {"rev"},
+      {"seq"},
+      {"sha1sum"},
+      {"sha256sum"},
+      {"sleep"},
+      {"stat"},
+      {"tac"},
+      {"tail"},
+      {"tr"},
+      {"true"},
+      {"type"},
+      {"uname"},
+      {"uniq"},
+      {"wc"},
+      {"which"},
+      {"whoami"},
+      {":"},
+      {"[", counts, refuses("v R")},
+      {"break", counts, refuses("v R")},
+      {"continue", counts, refuses("v R")},
+      {"exit", counts, refuses("v R")},
+      {"printf", counts, refuses("v R")},
+      {"test", counts, refuses("v R")},
+      {"find", refuses("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls")},
+      {"rg", refuses("pre hostname-bin z search-zip")},
+      {"sort", refuses("T temporary-directory compress-program")},
+      {"tree", refuses("R")},
+  };
+};
+
+constexpr auto packed_usual = pack_names<ProgramSource<UsualRows>>();
+constexpr auto usual_entries =
+    entries_of<UsualRows, bool>([](const UsualRows::Row& row) { return row.is_arithmetic; });
+
+bool find_usual(std::string_view name, UsualProgram& program) {
+  const NameTable table = packed_usual.table();
+  std::size_t row = 0;
+  while (row < table.rows && table.name(row) != name) ++row;
+  if (row == table.rows) return false;
+  program.counts = usual_entries[row];
+  program.refused = table.at(row, UsualColumns::refused_column);
+  return true;
+}
+
+std::string usual_commands() {
+  std::string text;
+  const NameTable table = packed_usual.table();
+  for (std::size_t row = 0; row < table.rows; ++row)
+    append_all(text, {row ? " " : "", table.name(row)});
+  return text;
+}
+
 // policy/words.cpp --------------------------------------------------------------------------------
 // Words of a command: patterns, options, and words put together again as a script.
 
@@ -17133,13 +17831,13 @@ bool sweeps(std::string_view name) {
   return true;
 }
 
-// getopt_long takes any beginning of a long name: --rec is --recursive. A letter is only itself.
-bool lists_option(std::string_view list, std::string_view name) {
-  while (!list.empty()) {
-    const std::string_view entry = take_part(list, ' ');
-    if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
-      return true;
-  }
+bool is_option_name(std::string_view option, std::string_view name) {
+  return option == name || (option.size() > 1 && name.size() > 1 && starts_with(name, option));
+}
+
+bool lists_option(const Names& names, std::string_view option) {
+  for (const std::string_view name : names)
+    if (is_option_name(option, name)) return true;
   return false;
 }
 
@@ -17173,7 +17871,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
       append_all(script, "'%'", {argv[i]});
     else
       append_quoted(script, argv[i]);
@@ -17194,8 +17892,7 @@ std::string join(const Form& form) {
 
 // True if a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
-  return !has_entry(syntax.longs.substr(1), name);
+  return syntax.longs_are_switches ? !syntax.longs.has(name) : lists_option(syntax.longs, name);
 }
 
 bool Arguments::next() {
@@ -17256,7 +17953,7 @@ void Arguments::read_long(std::string_view text) {
 
 // True if the file that an option names is standard input, and known.
 bool is_input(Subject& subject, const Part& file, const Form& form) {
-  const bool input = has_entry("- /dev/stdin"sv, file.text);
+  const bool input = is_any(file.text, "-", "/dev/stdin");
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
     subject.refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
@@ -17271,7 +17968,7 @@ void judge_console(Subject& subject, const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
+  if (is_any(take_part(rest, ' '), "shell", "pipe", "system", "terminal", "term"))
     return run_guess(subject, form, rest);
   // :call system('...'), python os.system("...")
   read_code(subject, Language::lua, text, form, *command.word);
@@ -17459,9 +18156,8 @@ void judge_setting(Subject& subject, const Form& form, std::string_view name,
   const std::string_view section = std::string_view(key).substr(0, key.find('.'));
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
-  const bool script = section == "alias"sv
-                          ? starts_with(value, "!"sv)
-                          : section == "pager"sv || has_entry(command_settings, last);
+  const bool script = section == "alias"sv ? starts_with(value, "!"sv)
+                                           : section == "pager"sv || command_settings.has(last);
   if (script) run_guess(subject, form, value);
 }
 
@@ -17476,7 +18172,7 @@ void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form)
 
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto take = [&](const Part& script) {
-    if (wrapper.has('s')) return run_option(subject, form, script);
+    if (wrapper.has(Wrapper::for_shell)) return run_option(subject, form, script);
     judge_console(subject, form, script);
   };
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -17485,12 +18181,12 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
-    if (has_entry(wrapper.programs, name)) return subject.add_form(form.from(i + 1));
-    if (!value.empty() && has_entry(wrapper.scripts, name))
+    if (wrapper.programs.has(name)) return subject.add_form(form.from(i + 1));
+    if (!value.empty() && wrapper.scripts.has(name))
       take({value, &form.words[i]});
-    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
+    else if (wrapper.scripts.has(name) && i + 1 < form.size)
       take(part_of(form.words[++i]));
-    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
+    else if (wrapper.scripts.has(text.substr(1, 1)))
       take({text.substr(2), &form.words[i]});
   }
 }
@@ -17499,8 +18195,8 @@ void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
     const Part& part = each.part;
     if (!part.word) continue;
-    if (each.has("eval E"sv)) judge_makefile(subject, form, part.text);
-    if (each.is("f file makefile"sv) && is_input(subject, part, form))
+    if (each.has("eval", "E")) judge_makefile(subject, form, part.text);
+    if (each.is("f", "file", "makefile") && is_input(subject, part, form))
       judge_makefile(subject, form, form.input->text);
     if (!each.is_option && starts_with(part.text, "SHELL="sv))
       run_guess(subject, form, part.text.substr(6));
@@ -17513,9 +18209,9 @@ void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
     const Part& part = each.part;
     if (!each.is_option && !first.word) first = part;
-    given = given || each.is("e f expression file"sv);
-    if (part.word && each.is("e expression"sv)) SedReader(subject, form, part).read();
-    if (part.word && each.is("f file"sv) && is_input(subject, part, form))
+    given = given || each.is("e", "f", "expression", "file");
+    if (part.word && each.is("e", "expression")) SedReader(subject, form, part).read();
+    if (part.word && each.is("f", "file") && is_input(subject, part, form))
       SedReader(subject, form, {form.input->text, part.word}).read();
   }
   if (!given && first.word) SedReader(subject, form, first).read();
@@ -17539,15 +18235,15 @@ void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
-    commands |= each.has("X"sv);
-    attaches |= each.has("r R x"sv);
+    commands |= each.has("X");
+    attaches |= each.has("r", "R", "x");
   }
   if (attaches) return;
   const Form rest = form.from(each.at());
   if (!commands) return subject.add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(subject, wrapper, rest);
-  if (has_entry("exec screen"sv, rest.words[0].text)) subject.add_form(rest.from(1));
+  if (is_any(rest.words[0].text, "exec", "screen")) subject.add_form(rest.from(1));
 }
 
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -17555,7 +18251,7 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const std::size_t first = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";
+    if (is_any(word, "Enter", "KPEnter", "C-m", "C-j")) word = "^M";
     if (word == "Space"sv) word = " ";
     while (!word.empty()) {
       std::size_t size = 0;
@@ -17568,53 +18264,857 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   if (first < form.size) run_string(subject, form, {text, &form.words[first]});
 }
 
+// policy/wrapper_columns_internal.hpp -------------------------------------------------------------
+// How a row of the tables of wrappers is written.
+//
+//   {"docker exec", word_before, elsewhere, letters("euw"), longs("env env-file user workdir")},
+//
+// The name of a program, or of a program and a command of its own, then in any order:
+//   Kind::x, Language::x    a program with a function of its own, or an interpreter
+//   word_before ...         flags, see WrapperTerms
+//   letters, longs          options that take an argument
+//   switches                instead of longs(): long options that take none, where most others do
+//   longs_with_two          long options that take two arguments
+//   scripts                 of these options: those whose argument is a script
+//   programs                those whose argument is the program that is started
+//   switches_joining        options without an argument: with one, joins_words is the other way
+//   only_shows              with one of these options, nothing runs
+//   same_as                 the row of that name holds for this one, too
+// Each file has its rows in the order of their names. The compiler checks what it can: see
+// wrapper_table.cpp.
+
+struct WrapperColumns : ProgramColumns, WrapperTerms {
+  enum : std::size_t { longs_with_two_column = 3, scripts_column, programs_column, columns };
+
+  // Columns that are those of others with a flag.
+  template <std::size_t Column>
+  struct FlaggedText {
+    TableText<Column> column;
+    std::uint32_t flags;
+  };
+
+  static constexpr TableText<longs_with_two_column> longs_with_two(const char* text) {
+    return {text};
+  }
+  static constexpr TableText<scripts_column> scripts(const char* text) { return {text}; }
+  static constexpr TableText<programs_column> programs(const char* text) { return {text}; }
+  static constexpr FlaggedText<longs_column> switches(const char* text) {
+    return {{text}, longs_are_switches};
+  }
+  static constexpr FlaggedText<programs_column> switches_joining(const char* text) {
+    return {{text}, toggles_joining};
+  }
+  static constexpr FlaggedText<programs_column> only_shows(const char* text) {
+    return {{text}, toggles_joining | shows};
+  }
+};
+
+struct WrapperRow : ProgramRow<WrapperColumns::columns> {
+  using ProgramRow<WrapperColumns::columns>::add;
+  template <class... Columns>
+  constexpr WrapperRow(const char* name, Columns... more)
+      : ProgramRow<WrapperColumns::columns>(name) {
+    (add(more), ...);
+  }
+  constexpr void add(WrapperTerms::Flag flag) { flags |= flag; }
+  constexpr void add(WrapperTerms::Kind of_program) { kind = of_program; }
+  constexpr void add(Language of_code) {
+    kind = WrapperTerms::Kind::interpreter;
+    language = of_code;
+  }
+  template <std::size_t Column>
+  constexpr void add(WrapperColumns::FlaggedText<Column> flagged) {
+    add(flagged.column);
+    flags |= flagged.flags;
+  }
+
+  constexpr bool has(WrapperTerms::Flag flag) const { return (flags & flag) != 0; }
+  // True if the options of a column take an argument.
+  constexpr bool take_arguments(std::size_t column) const {
+    bool all = true;
+    each_name(text(column), ' ', [&](std::string_view option) {
+      const bool is_long = option.size() > 1;
+      all = all && has_option(option) != (is_long && has(WrapperTerms::longs_are_switches));
+    });
+    return all;
+  }
+
+  WrapperTerms::Kind kind = WrapperTerms::Kind::plain;
+  Language language = Language::awk;
+  std::uint32_t flags = 0;
+};
+
+// policy/wrappers_elsewhere_internal.hpp ----------------------------------------------------------
+// Programs that start another one in a container, on another machine or on a cluster.
+// wrapper_columns_internal.hpp says how a row is written.
+
+struct ElsewhereRows : WrapperColumns {
+  static constexpr WrapperRow rows[] = {
+      {"adb", has_commands, letters("sHPt")},
+      {"adb shell", elsewhere, joins_words},
+      {"ansible", no_command, elsewhere, letters("aimufMtTCK"),
+       longs("args module-name inventory user extra-vars limit"), scripts("a args")},
+      {"apptainer", has_commands},
+      {"apptainer exec", word_before, elsewhere, letters("BH"),
+       switches("cleanenv contain containall fakeroot nv writable writable-tmpfs no-home")},
+      {"autossh", word_before, elsewhere, reads_input, joins_words, options_again,
+       letters("BbcDEeFIiJLlMmOoPpQRSWw"), scripts("o")},
+      {"buildah", has_commands},
+      {"buildah run", word_before, elsewhere, options_again, letters("v"),
+       longs("volume mount user workingdir")},
+      {"bwrap",
+       longs("args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
+             "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd "
+             "perms size lock-file remount-ro overlay-src tmp-overlay ro-overlay userns userns2 "
+             "pidns argv0"),
+       longs_with_two("bind bind-try dev-bind dev-bind-try ro-bind ro-bind-try setenv symlink file "
+                      "bind-data ro-bind-data chmod")},
+      {"colima", has_commands, letters("p")},
+      {"colima ssh", behind_dashes, no_command, elsewhere},
+      {"crictl", has_commands, letters("r")},
+      {"crictl exec", word_before, elsewhere},
+      {"crun", same_as("runc")},
+      {"dagger", has_commands},
+      {"dagger run"},
+      {"dapr", has_commands},
+      {"dapr run", behind_dashes, no_command},
+      {"devcontainer", has_commands},
+      {"devcontainer exec", elsewhere,
+       longs("workspace-folder container-id config id-label remote-env docker-path")},
+      {"distrobox", has_commands},
+      {"distrobox enter", behind_dashes, no_command, elsewhere},
+      {"distrobox-enter", same_as("distrobox enter")},
+      {"docker", has_commands, letters("cHl"),
+       longs("config context host log-level tlscacert tlscert tlskey connection identity root "
+             "runroot storage-driver url")},
+      {"docker compose", has_commands, letters("fp"),
+       longs("file profile project-name project-directory env-file ansi parallel progress")},
+      {"docker compose exec", word_before, elsewhere, letters("euw"),
+       longs("env index user workdir")},
+      {"docker compose run", word_before, elsewhere, letters("eluvwp"),
+       longs(
+           "env env-from-file label name publish user volume workdir entrypoint cap-add cap-drop"),
+       programs("entrypoint")},
+      {"docker container", same_as("docker")},
+      {"docker create", same_as("docker run")},
+      {"docker exec", word_before, elsewhere, letters("euw"),
+       longs("env env-file user workdir detach-keys")},
+      // Most of its options take an argument, so that the others are named here.
+      {"docker run", word_before, elsewhere, letters("acehlmpuvw"),
+       switches("detach help init interactive no-healthcheck oom-kill-disable privileged "
+                "publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust"),
+       programs("entrypoint")},
+      {"docker-compose", same_as("docker compose")},
+      {"flatpak-spawn"},
+      {"fly", has_commands},
+      {"fly ssh", has_commands},
+      {"fly ssh console", no_command, elsewhere, letters("Cas"), longs("command app"),
+       scripts("C command")},
+      {"flyctl", same_as("fly")},
+      {"gcloud", has_commands, longs("project zone")},
+      {"gcloud compute", has_commands},
+      {"gcloud compute ssh", no_command, elsewhere, longs("command zone project"),
+       scripts("command")},
+      {"heroku", has_commands, letters("a")},
+      {"heroku run", elsewhere, joins_words, letters("a"), longs("app")},
+      {"incus", same_as("lxc")},
+      {"k3s", has_commands},
+      {"k3s kubectl", same_as("kubectl")},
+      {"kubectl", has_commands, letters("ns"),
+       switches("help warnings-as-errors insecure-skip-tls-verify match-server-version")},
+      {"kubectl debug", same_as("kubectl run")},
+      {"kubectl exec", word_before, elsewhere, options_again, letters("cfn"),
+       switches("stdin tty quiet help")},
+      {"kubectl run", word_before, elsewhere, options_again, letters("nlfoc"),
+       switches("command stdin tty rm attach quiet privileged expose help leave-stdin-open")},
+      {"lima", elsewhere},
+      {"limactl", has_commands},
+      {"limactl shell", word_before, elsewhere, options_again, longs("workdir shell")},
+      {"lxc", has_commands},
+      {"lxc exec", word_before, elsewhere, options_again, longs("env user group cwd")},
+      {"machinectl", has_commands},
+      {"machinectl shell", word_before, elsewhere, letters("E"), longs("uid setenv")},
+      {"microk8s", same_as("k3s")},
+      {"minikube", has_commands, letters("p"), longs("profile")},
+      {"minikube ssh", elsewhere, joins_words, letters("n"), longs("node")},
+      {"mosh", word_before, elsewhere, options_again, letters("p"), longs("ssh port"),
+       scripts("ssh")},
+      {"multipass", has_commands},
+      {"multipass exec", word_before, elsewhere, options_again},
+      {"nerdctl", same_as("docker")},
+      {"nomad", has_commands},
+      {"nomad alloc", has_commands},
+      {"nomad alloc exec", word_before, elsewhere, options_again, letters("ie"), longs("task job")},
+      {"oc", same_as("kubectl")},
+      {"podman", same_as("docker")},
+      {"podman-compose", same_as("docker compose")},
+      {"railway", has_commands},
+      {"railway run", letters("se"), longs("service environment")},
+      {"rsync", no_command, known_in_part, letters("efTBM"),
+       longs(
+           "rsh rsync-path filter include exclude include-from exclude-from files-from partial-dir "
+           "temp-dir backup-dir suffix compare-dest copy-dest link-dest log-file password-file "
+           "bwlimit max-size min-size timeout port chmod chown info debug out-format"),
+       scripts("e rsh rsync-path")},
+      {"runc", has_commands},
+      {"runc exec", word_before, elsewhere, options_again, letters("eupd"),
+       longs("cwd env user pid-file process")},
+      {"salloc", same_as("srun")},
+      // Without --wrap it reads a file.
+      {"sbatch", no_command, known_in_part, letters("ApJtNncCoeDw"), longs("wrap"),
+       scripts("wrap")},
+      {"scp", no_command, known_in_part, letters("cDFiJloPSX"), scripts("o S")},
+      {"sftp", no_command, known_in_part, letters("BbcDFiJloPRsSX"), scripts("o S s")},
+      {"singularity", same_as("apptainer")},
+      {"srun", letters("ApJtNncCoeDwGqiK"),
+       longs("account partition job-name time nodes ntasks cpus-per-task mem gres output error")},
+      {"ssh", word_before, elsewhere, reads_input, joins_words, options_again,
+       letters("BbcDEeFIiJLlmOoPpQRSWw"), scripts("o")},
+      {"systemd-nspawn", elsewhere, letters("DiMuUxEp"),
+       longs("directory image machine user bind bind-ro setenv property")},
+      {"tailscale", has_commands},
+      {"tailscale ssh", same_as("ssh")},
+      {"toolbox", has_commands},
+      {"toolbox run", letters("cdr"), longs("container distro release")},
+      {"tsh", has_commands},
+      {"tsh ssh", same_as("ssh")},
+      {"vagrant", has_commands},
+      {"vagrant ssh", no_command, elsewhere, letters("c"), longs("command"), scripts("c command")},
+      {"wsl", elsewhere, letters("du"), longs("distribution user cd")},
+  };
+};
+
+// policy/wrappers_languages_internal.hpp ----------------------------------------------------------
+// Programs that start another one for what a language of their own says: interpreters, editors,
+// terminals, tools with hooks. wrapper_columns_internal.hpp says how a row is written.
+
+struct LanguageRows : WrapperColumns {
+  static constexpr WrapperRow rows[] = {
+      // Its code reads like that of Lua, as far as calls and strings go.
+      {"R", Language::lua, letters("ef"), scripts("e")},
+      {"Rscript", Language::lua, letters("e"), scripts("e")},
+      {"alacritty", same_as("xterm")},
+      // What it reads runs later; refused_table.cpp has it, too.
+      {"at", Kind::input_only},
+      {"awk", Language::awk, operand_is_code, letters("FvfieE"),
+       longs("field-separator assign file include source exec"), scripts("e source")},
+      {"batch", Kind::input_only},
+      {"bsdtar", same_as("tar")},
+      {"bun", Language::node, letters("er"), longs("eval require"), scripts("e eval")},
+      {"bun exec", joins_words, known_in_part},
+      {"bun x", same_as("npm exec")},
+      {"csh", same_as("fish")},
+      {"deno", has_commands},
+      {"deno eval", Language::node, operand_is_code},
+      // With -s the words are a script.
+      {"entr", switches_joining("s")},
+      {"ex", same_as("vim")},
+      {"expect", no_command, known_in_part, letters("c"), scripts("c")},
+      {"fd", Kind::console, programs("x exec X exec-batch")},
+      {"fdfind", same_as("fd")},
+      {"find", Kind::find},
+      // Its grammar is not read; the scripts of -c are judged as far as they are those of sh.
+      {"fish", no_command, known_in_part, letters("c"), longs("command"), scripts("c command")},
+      {"fzf", no_command, known_in_part, longs("preview"), scripts("preview")},
+      {"gawk", same_as("awk")},
+      {"gdb", Kind::console, scripts("ex iex eval-command init-eval-command"), programs("args")},
+      {"gfind", same_as("find")},
+      {"git", has_commands, git_settings, letters("Cc"),
+       longs("git-dir work-tree namespace exec-path super-prefix config-env")},
+      {"git archive", no_command, known_in_part, letters("o"),
+       longs("remote exec format prefix output"), scripts("exec")},
+      {"git bisect", has_commands},
+      {"git bisect run"},
+      {"git clone", no_command, git_settings, known_in_part, letters("bcojuC"),
+       longs("upload-pack config branch origin depth reference template"),
+       scripts("u upload-pack")},
+      {"git config", Kind::git_config, letters("ft"), longs("file type default comment value")},
+      {"git difftool", no_command, known_in_part, letters("tx"), longs("extcmd tool"),
+       scripts("x extcmd")},
+      {"git fetch", no_command, known_in_part, letters("ojo"), longs("upload-pack depth"),
+       scripts("upload-pack")},
+      {"git filter-branch", no_command, known_in_part, letters("d"),
+       longs("setup subdirectory-filter env-filter tree-filter index-filter parent-filter "
+             "msg-filter commit-filter tag-name-filter"),
+       scripts("env-filter tree-filter index-filter parent-filter msg-filter commit-filter "
+               "tag-name-filter setup")},
+      // -O has its argument in the same word, --open-files-in-pager behind a =.
+      {"git grep", no_command, known_in_part, optional_arguments, letters("efABCmO"),
+       scripts("O open-files-in-pager")},
+      {"git ls-remote", same_as("git fetch")},
+      {"git pull", same_as("git fetch")},
+      {"git push", no_command, known_in_part, letters("o"), longs("receive-pack exec push-option"),
+       scripts("receive-pack exec")},
+      {"git rebase", no_command, known_in_part, letters("xsXC"),
+       longs("exec onto strategy strategy-option whitespace"), scripts("x exec")},
+      {"git submodule", has_commands},
+      {"git submodule foreach", joins_words, known_in_part},
+      {"gmake", same_as("make")},
+      {"go", has_commands, letters("C")},
+      {"go build", same_as("go test")},
+      {"go run", same_as("go test")},
+      {"go test", Kind::console, for_shell, known_in_part, scripts("exec toolexec")},
+      {"gsed", same_as("sed")},
+      {"gtar", same_as("tar")},
+      {"gvim", same_as("vim")},
+      {"gxargs", same_as("xargs")},
+      // Its strings have $x in them, as those of Perl.
+      {"julia", Language::perl, letters("eEpJLt"), longs("eval project"), scripts("e E eval")},
+      {"just", Kind::console, programs("c command")},
+      {"konsole", same_as("xterm")},
+      {"less", Kind::console},
+      {"lua", Language::lua, letters("el"), scripts("e")},
+      {"make", Kind::make, letters("CfIloWE"),
+       longs("directory file makefile include-dir old-file what-if new-file assume-old assume-new "
+             "eval")},
+      {"man", no_command, known_in_part, letters("PCRLmMSsepEr"),
+       longs("pager config-file locale manpath"), scripts("P pager")},
+      {"mawk", same_as("awk")},
+      {"mispipe", operands_are_scripts, no_command},
+      {"mysql", Kind::console, scripts("e execute")},
+      {"nawk", same_as("awk")},
+      {"nc", no_command, known_in_part, letters("ceGgiIoPpqsTVwWXx"), longs("exec sh-exec"),
+       scripts("e c exec sh-exec")},
+      {"ncat", same_as("nc")},
+      {"nix", Kind::console, programs("c command")},
+      {"node", Language::node, letters("erC"), longs("eval require import loader conditions"),
+       scripts("e eval")},
+      {"nodejs", same_as("node")},
+      {"nu", same_as("fish")},
+      {"nvim", same_as("vim")},
+      {"parallel", Kind::parallel, letters("jINLndaSEPs"),
+       longs("jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin "
+             "colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
+             "seqreplace recstart recend block")},
+      {"pee", operands_are_scripts, no_command},
+      {"perl", Language::perl, letters("eEMmIxF"), scripts("e E")},
+      {"php", Language::php, letters("rfdBREFcTz"), longs("run define"), scripts("r run B E R")},
+      {"psql", Kind::console, scripts("c command")},
+      {"pwsh", Kind::console, for_shell, known_in_part, scripts("c Command command")},
+      {"pypy", same_as("python")},
+      {"python", Language::python, letters("cmWXQ"), scripts("c")},
+      {"rails", has_commands},
+      {"rails runner", Language::ruby, operand_is_code, letters("e"), longs("environment")},
+      {"rg", no_command, known_in_part, letters("ABCdefgEjMmrtT"),
+       longs("pre regexp file glob type type-not max-count max-depth replace context"),
+       scripts("pre")},
+      {"ruby", Language::ruby, letters("eIrCEF"), scripts("e")},
+      {"rvim", same_as("vim")},
+      {"screen", Kind::screen, elsewhere, letters("cehpsSTt")},
+      {"sed", Kind::sed, letters("efl"), longs("expression file line-length")},
+      {"sk", same_as("fzf")},
+      {"socat", operands_are_scripts, no_command, letters("bdtTuUL")},
+      {"sort", no_command, known_in_part, letters("koStT"), longs("compress-program"),
+       scripts("compress-program")},
+      {"split", no_command, known_in_part, letters("abClnt"), longs("filter"), scripts("filter")},
+      {"tar", Kind::tar, known_in_part, letters("fCbFgHIKLNTVX"),
+       longs("file directory use-compress-program to-command checkpoint-action exclude transform "
+             "owner group mode mtime files-from exclude-from format info-script new-volume-script "
+             "rsh-command rmt-command strip-components xform"),
+       scripts("I F use-compress-program to-command checkpoint-action info-script "
+               "new-volume-script rsh-command rmt-command")},
+      {"tcsh", same_as("fish")},
+      {"tmux", command_list, letters("cfLST"), scripts("c")},
+      {"tmux bind", same_as("tmux bind-key")},
+      {"tmux bind-key", Kind::nested, elsewhere},
+      {"tmux command-prompt", Kind::nested, elsewhere},
+      {"tmux display-popup", elsewhere, joins_words, letters("bcdehsStTwxy")},
+      {"tmux if", same_as("tmux if-shell")},
+      {"tmux if-shell", Kind::nested, elsewhere},
+      {"tmux new", same_as("tmux new-session")},
+      {"tmux new-session", elsewhere, joins_words, letters("cefFnstxy")},
+      {"tmux new-window", elsewhere, joins_words, letters("ceFnt")},
+      {"tmux neww", same_as("tmux new-window")},
+      {"tmux pipe-pane", elsewhere, joins_words, letters("t")},
+      {"tmux popup", same_as("tmux display-popup")},
+      {"tmux respawn-pane", elsewhere, joins_words, letters("cet")},
+      {"tmux respawn-window", elsewhere, joins_words, letters("cet")},
+      {"tmux run", same_as("tmux run-shell")},
+      {"tmux run-shell", elsewhere, joins_words, letters("cdt")},
+      {"tmux send", same_as("tmux send-keys")},
+      {"tmux send-keys", Kind::keys, elsewhere, letters("cNt")},
+      {"tmux set", same_as("tmux set-option")},
+      {"tmux set-hook", Kind::nested, elsewhere},
+      {"tmux set-option", Kind::git_config, elsewhere, letters("t")},
+      {"tmux set-window-option", same_as("tmux set-option")},
+      {"tmux setw", same_as("tmux set-option")},
+      {"tmux split-window", elsewhere, joins_words, letters("ceFlpt")},
+      {"tmux splitw", same_as("tmux split-window")},
+      {"vi", same_as("vim")},
+      {"view", same_as("vim")},
+      {"vim", Kind::console, scripts("c cmd")},
+      {"vimdiff", same_as("vim")},
+      {"x-terminal-emulator", same_as("xterm")},
+      {"xargs", Kind::xargs, letters("aEIdLnPs"),
+       longs("arg-file delimiter max-args max-procs max-chars process-slot-var")},
+      {"xterm", Kind::console, programs("e")},
+      {"yt-dlp", no_command, known_in_part, longs("exec"), scripts("exec")},
+      {"zellij", has_commands},
+      {"zellij run", behind_dashes, elsewhere, letters("dn")},
+      {"zip", Kind::console, for_shell, known_in_part, scripts("TT unzip-command")},
+  };
+};
+
+// policy/wrappers_projects_internal.hpp -----------------------------------------------------------
+// Programs that start another one with the packages, secrets and variables of a project, or when
+// its files change. wrapper_columns_internal.hpp says how a row is written.
+
+struct ProjectRows : WrapperColumns {
+  static constexpr WrapperRow rows[] = {
+      {"asdf", same_as("pyenv")},
+      {"aws-okta", same_as("aws-vault")},
+      {"aws-vault", has_commands, longs("backend prompt keychain")},
+      {"aws-vault exec", word_before, behind_dashes, letters("dnt"),
+       longs("duration region mfa-token")},
+      {"bazel", has_commands},
+      {"bazel run", no_command, known_in_part, longs("run_under"), scripts("run_under")},
+      {"bazel test", same_as("bazel run")},
+      {"bazelisk", same_as("bazel")},
+      {"bundle", has_commands},
+      {"bundle exec"},
+      {"bunx"},
+      {"cabal", has_commands},
+      {"cabal exec"},
+      {"cargo", has_commands},
+      {"cargo watch", behind_dashes, no_command, known_in_part, letters("xswi"),
+       longs("shell exec"), scripts("s shell")},
+      {"chamber", has_commands},
+      {"chamber exec", behind_dashes, no_command},
+      {"chokidar", no_command, known_in_part, letters("cdtp"), longs("command"),
+       scripts("c command")},
+      {"chruby-exec", behind_dashes, no_command},
+      {"cmake", has_commands, letters("SBDGTAUCP")},
+      {"cmake env", assignments_before},
+      {"cmake time"},
+      {"concurrently", operands_are_scripts, no_command, known_in_part, letters("ncplm"),
+       longs("names prefix prefix-colors kill-others max-processes")},
+      {"conda", has_commands},
+      {"conda run", letters("np"), longs("name prefix cwd")},
+      {"cross-env", assignments_before},
+      {"cross-env-shell", assignments_before, joins_words},
+      {"devbox", has_commands},
+      {"devbox run", joins_words, known_in_part, letters("cE"),
+       longs("config env env-file environment")},
+      {"direnv", has_commands},
+      {"direnv exec", word_before},
+      {"doppler", has_commands},
+      {"doppler run", behind_dashes, no_command, known_in_part, letters("pc"),
+       longs("command project config"), scripts("command")},
+      {"dotenv", behind_dashes, letters("efvp")},
+      {"dotenvx", has_commands},
+      {"dotenvx run", behind_dashes, no_command, known_in_part, letters("f")},
+      {"env-cmd", letters("fre"), longs("file rc-file environments")},
+      {"envchain", word_before},
+      {"fnm", has_commands},
+      {"fnm exec", longs("using")},
+      {"goenv", same_as("pyenv")},
+      {"guix", has_commands},
+      {"guix environment", same_as("guix shell")},
+      {"guix shell", behind_dashes, no_command},
+      {"hatch", has_commands, letters("ecd"), longs("env config data-dir")},
+      {"hatch env", has_commands},
+      {"hatch env run", letters("eif")},
+      {"hatch run"},
+      {"hyperfine", operands_are_scripts, no_command, known_in_part, letters("wmrMPDLsScCnNu"),
+       longs("warmup min-runs max-runs runs setup prepare conclude cleanup parameter-list "
+             "parameter-scan export-json export-markdown export-csv style shell command-name "
+             "time-unit output"),
+       scripts("setup prepare conclude cleanup s c")},
+      {"infisical", has_commands},
+      {"infisical run", behind_dashes, no_command, known_in_part, letters("c"), longs("command"),
+       scripts("command")},
+      {"jenv", same_as("pyenv")},
+      {"lerna", has_commands},
+      {"lerna exec", joins_words, known_in_part, longs("scope ignore")},
+      {"mamba", same_as("conda")},
+      {"meson", has_commands},
+      {"meson devenv", letters("Cw")},
+      {"micromamba", same_as("conda")},
+      {"mise", has_commands, letters("CEj"), longs("cd env jobs")},
+      {"mise exec", behind_dashes, no_command, known_in_part, letters("cCj"),
+       longs("command cd jobs"), scripts("c command")},
+      {"mise x", same_as("mise exec")},
+      {"nix-shell", no_command, known_in_part, letters("pAIiE"),
+       longs("run command attr packages expr"), scripts("run command")},
+      {"nodemon", no_command, known_in_part, letters("xwei"), longs("exec watch ext ignore"),
+       scripts("x exec")},
+      {"nodenv", same_as("pyenv")},
+      {"npm", has_commands, letters("Cw"), longs("prefix workspace loglevel cache")},
+      {"npm exec", known_in_part, letters("pcw"), longs("package call workspace"),
+       scripts("c call")},
+      {"npm explore", word_before, options_again},
+      {"npm x", same_as("npm exec")},
+      {"npx", same_as("npm exec")},
+      {"nvm", has_commands},
+      {"nvm exec", word_before},
+      {"nx", has_commands},
+      {"nx exec"},
+      {"onchange", behind_dashes, no_command},
+      {"op", has_commands},
+      {"op run", behind_dashes, no_command, known_in_part},
+      {"opam", has_commands},
+      {"opam exec", longs("switch")},
+      {"pdm", has_commands, letters("pc"), longs("project config")},
+      {"pdm run", letters("p"), longs("project")},
+      {"pipenv", same_as("poetry")},
+      {"pipx", has_commands},
+      {"pipx run", longs("spec python pip-args index-url")},
+      {"pixi", has_commands},
+      {"pixi exec", letters("sc"), longs("spec channel")},
+      {"pixi run", letters("em"), longs("environment manifest-path")},
+      {"pixi x", same_as("pixi exec")},
+      {"pkgx"},
+      {"pm2", has_commands},
+      {"pm2 start", operands_are_scripts, no_command, known_in_part, letters("ni"),
+       longs("name instances interpreter cwd log output error")},
+      {"pnpm", has_commands, letters("CF"), longs("dir filter")},
+      {"pnpm dlx", known_in_part, longs("package"), switches_joining("c shell-mode")},
+      {"pnpm exec", same_as("pnpm dlx")},
+      {"poetry", has_commands, letters("CP"), longs("directory project")},
+      {"poetry run"},
+      {"ptw", no_command, known_in_part, longs("runner"), scripts("runner")},
+      {"pyenv", has_commands},
+      {"pyenv exec"},
+      {"rbenv", same_as("pyenv")},
+      {"reflex", behind_dashes, no_command},
+      {"retry", letters("tdmnis")},
+      {"rtx", same_as("mise")},
+      {"rustup", has_commands},
+      // The word before the command is a toolchain.
+      {"rustup run", word_before},
+      {"rye", same_as("poetry")},
+      {"saml2aws", has_commands, letters("a")},
+      {"saml2aws exec", behind_dashes, no_command},
+      {"sops", has_commands},
+      {"sops exec-env", word_before, joins_words, known_in_part},
+      {"sops exec-file", same_as("sops exec-env")},
+      {"stack", has_commands},
+      {"stack exec", longs("stack-yaml resolver package")},
+      {"teller", has_commands},
+      {"teller run", behind_dashes, no_command},
+      {"tox", has_commands, letters("ec")},
+      {"tox exec", behind_dashes, no_command},
+      {"uv", has_commands,
+       longs("directory project config-file cache-dir color python-preference")},
+      {"uv run", letters("pwfiPCm"),
+       switches("isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
+                "no-default-groups no-editable inexact exact no-env-file verbose quiet offline "
+                "native-tls no-progress no-cache no-config refresh reinstall upgrade no-build "
+                "no-binary no-sources no-index script gui-script managed-python no-managed-python "
+                "no-python-downloads all-packages compile-bytecode dev help")},
+      {"uv tool", has_commands},
+      {"uv tool run", same_as("uv run")},
+      {"uvx", same_as("uv run")},
+      {"viddy", same_as("watch")},
+      {"volta", has_commands},
+      {"volta run", longs("node npm yarn pnpm")},
+      {"wait-for", same_as("wait-for-it")},
+      {"wait-for-it", behind_dashes, no_command},
+      {"wait-for-it.sh", same_as("wait-for-it")},
+      // With -x the words are no script.
+      {"watch", joins_words, letters("nq"), longs("interval equexit"), switches_joining("x exec")},
+      {"watchexec", joins_words, known_in_part, letters("wefiEdsr"),
+       longs("watch exts filter ignore env debounce signal shell")},
+      {"watchmedo", has_commands},
+      {"watchmedo auto-restart", behind_dashes, no_command},
+      {"watchmedo shell-command", no_command, known_in_part, letters("cp"),
+       longs("command patterns"), scripts("c command")},
+      {"yarn", has_commands, longs("cwd")},
+      {"yarn dlx", letters("p"), longs("package")},
+      {"yarn exec", joins_words, known_in_part},
+      {"yarn workspace", word_before, has_commands},
+      {"yarn workspace exec", same_as("yarn exec")},
+      {"yarn workspaces", has_commands},
+      {"yarn workspaces foreach", has_commands, letters("jp")},
+      {"yarn workspaces foreach exec", same_as("yarn exec")},
+  };
+};
+
+// policy/wrappers_system_internal.hpp -------------------------------------------------------------
+// Programs that start another one on this machine: as another user, with limits, under a tracer, in
+// other namespaces. wrapper_columns_internal.hpp says how a row is written.
+
+struct SystemRows : WrapperColumns {
+  static constexpr WrapperRow rows[] = {
+      {"aa-exec", letters("pn")},
+      {"aarch64"},
+      {"builtin"},
+      {"busybox"},
+      {"caffeinate", letters("tw")},
+      {"capsh", Kind::capsh},
+      {"catatonit"},
+      {"catchsegv"},
+      {"cgexec", letters("g")},
+      {"choom", letters("np"), longs("adjust pid")},
+      {"chpst", letters("ueUbmdofpxnr/")},
+      {"chronic"},
+      {"chroot", word_before, longs("groups userspec")},
+      {"chrt", word_before, letters("TPD"), longs("sched-runtime sched-period sched-deadline")},
+      // With -v it shows what a name is.
+      {"command", only_shows("v V")},
+      {"cpulimit", letters("lpec"), longs("limit pid exe cpu")},
+      {"daemonize", letters("acepoluE")},
+      {"dbus-launch"},
+      {"dbus-run-session", longs("config-file dbus-daemon")},
+      {"doas", assignments_before, letters("aCu")},
+      {"dumb-init", letters("r")},
+      {"eatmydata"},
+      {"env", Kind::env, letters("uCS"), longs("unset chdir split-string")},
+      {"envdir", word_before},
+      {"exec", letters("a")},
+      {"fakechroot"},
+      {"fakeroot", letters("lsib"), longs("lib faked")},
+      {"faketime", word_before},
+      {"firejail"},
+      {"flock", word_before, options_again, letters("wEc"),
+       longs("timeout wait conflict-exit-code command"), scripts("c command")},
+      {"gosu", word_before},
+      {"gtimeout", same_as("timeout")},
+      {"i386"},
+      {"i686"},
+      {"ifne", letters("n")},
+      {"ionice", letters("cnpPu"), longs("class classdata pid pgid uid")},
+      {"ip", has_commands, letters("n"), longs("netns")},
+      {"ip netns", has_commands},
+      {"ip netns exec", word_before},
+      // The loader of programs, under any of its names: ld-linux-x86-64.so.2. With --list it shows.
+      {"ld.so",
+       longs(
+           "library-path preload audit argv0 inhibit-rpath glibc-hwcaps-prepend glibc-hwcaps-mask"),
+       only_shows("list verify help")},
+      {"linux32"},
+      {"linux64"},
+      {"logsave", word_before},
+      {"ltrace", letters("aADeFlnopsuwxX"), longs("output library indent")},
+      {"nice", letters("n"), longs("adjustment")},
+      {"nocache", letters("n")},
+      {"nohup"},
+      {"nsenter", letters("tSGW"), longs("target setuid setgid wdns")},
+      {"numactl", letters("imNCpPw"), longs("interleave membind cpunodebind physcpubind")},
+      {"perf", has_commands},
+      {"perf record", letters("eopCFctGu")},
+      {"perf stat", letters("eopCrGxI")},
+      {"perf trace", same_as("perf record")},
+      {"pkexec", longs("user")},
+      {"prlimit", letters("po"), longs("pid output")},
+      {"proot", letters("rbqwvkmRS"),
+       longs("rootfs bind qemu cwd verbose kernel-release mount pwd")},
+      {"proxychains", letters("f")},
+      {"proxychains4", letters("f")},
+      {"rlwrap", letters("bCDfgHlMOPqsStwz")},
+      {"runcon", letters("turlc")},
+      {"runuser", Kind::runuser, letters("csgGwu"),
+       longs("command session-command shell group supp-group whitelist-environment user")},
+      {"s6-envdir", word_before},
+      {"s6-setuidgid", word_before},
+      {"script", Kind::script, letters("cEIOBTmo"),
+       longs("command echo log-in log-out log-io log-timing logging-format output-limit")},
+      // The name of the architecture, which follows, is a wrapper itself.
+      {"setarch"},
+      {"setlock", word_before},
+      {"setpriv",
+       longs("ruid euid reuid rgid egid regid groups inh-caps ambient-caps bounding-set securebits "
+             "pdeathsig selinux-label apparmor-profile landlock-access landlock-rule")},
+      {"setsid"},
+      {"setuidgid", word_before},
+      {"sg", word_before, joins_words, options_again, letters("c"), scripts("c")},
+      {"socksify"},
+      {"softlimit", letters("madfcrlpsot")},
+      {"spawn"},
+      {"ssh-agent", letters("aEtPO")},
+      {"sshpass", letters("pfdP")},
+      {"start-stop-daemon", letters("axpunscgrPINdO"),
+       switches("start stop status test oknodo quiet background no-close make-pidfile "
+                "remove-pidfile notify-await verbose help"),
+       programs("x exec a startas")},
+      {"stdbuf", letters("ioe"), longs("input output error")},
+      {"strace", letters("abeEIoOpPsSuUX"),
+       longs("attach output expr env string-limit user summary-sort-by trace-path")},
+      {"su", Kind::su, letters("csgGw"),
+       longs("command session-command shell group supp-group whitelist-environment")},
+      {"su-exec", word_before},
+      {"sudo", assignments_before, letters("aCcDgphRrTtUu"),
+       longs(
+           "close-from chdir group host prompt chroot role command-timeout type other-user user")},
+      {"systemd-cat", letters("tp"), longs("identifier priority")},
+      {"systemd-inhibit", longs("what who why mode")},
+      {"systemd-run", letters("puEHM"),
+       longs(
+           "unit property description slice uid gid nice working-directory setenv service-type "
+           "host machine on-active on-boot on-startup on-unit-active on-calendar timer-property")},
+      // The word is a mask.
+      {"taskset", word_before},
+      {"time", letters("fo"), longs("format output")},
+      {"timelimit", letters("tTsS")},
+      {"timeout", word_before, letters("ks"), longs("kill-after signal")},
+      {"tini", letters("pe")},
+      {"torify"},
+      {"torsocks", letters("uPap"), longs("user pass address port")},
+      {"toybox"},
+      {"trickle", letters("dulwts")},
+      {"tsocks"},
+      {"uname26"},
+      {"unbuffer"},
+      {"unshare", letters("RwSGl"),
+       longs("root wd setuid setgid map-users map-groups propagation setgroups load-interp")},
+      {"valgrind"},
+      {"x86_64"},
+      {"xvfb-run", letters("efnpsw"),
+       longs("error-file auth-file server-num xauth-protocol server-args wait")},
+  };
+};
+
+// policy/wrapper_table.cpp ------------------------------------------------------------------------
+// The table of wrappers: the rows of all files put together, checked, and found by their name.
+
+// The rows in the order of their names, as find_wrapper() searches by halves.
+struct WrapperOrder {
+  static constexpr std::size_t count = std::size(ElsewhereRows::rows) +
+                                       std::size(LanguageRows::rows) +
+                                       std::size(ProjectRows::rows) + std::size(SystemRows::rows);
+  const WrapperRow* rows[count] = {};
+};
+
+constexpr std::string_view wrapper_name(const WrapperRow& row) { return row.text(0); }
+
+constexpr WrapperOrder merged_wrappers() {
+  struct Rest {
+    const WrapperRow* next;
+    const WrapperRow* end;
+  } rests[] = {
+      {std::begin(ElsewhereRows::rows), std::end(ElsewhereRows::rows)},
+      {std::begin(LanguageRows::rows), std::end(LanguageRows::rows)},
+      {std::begin(ProjectRows::rows), std::end(ProjectRows::rows)},
+      {std::begin(SystemRows::rows), std::end(SystemRows::rows)},
+  };
+  WrapperOrder order;
+  for (const WrapperRow*& row : order.rows) {
+    Rest* least = nullptr;
+    for (Rest& rest : rests)
+      if (rest.next != rest.end &&
+          (!least || wrapper_name(*rest.next) < wrapper_name(*least->next)))
+        least = &rest;
+    row = least->next++;
+  }
+  return order;
+}
+
+struct WrapperSource {
+  static constexpr WrapperOrder order = merged_wrappers();
+  static constexpr std::size_t count = WrapperOrder::count;
+  static constexpr std::size_t columns = WrapperColumns::columns;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return order.rows[row]->text(column);
+  }
+  static constexpr char separator(std::size_t column) { return column == 0 ? '\0' : ' '; }
+};
+
+constexpr auto packed_wrappers = pack_names<WrapperSource>();
+static_assert(packed_wrappers.is_sorted(), "sort the rows of each file by name; each stands once");
+
+// What a row says besides its names.
+struct WrapperEntry {
+  std::uint32_t flags = 0;
+  std::uint16_t row = 0;  // another one for same_as()
+  WrapperTerms::Kind kind = WrapperTerms::Kind::plain;
+  Language language = Language::awk;
+};
+
+constexpr std::array<WrapperEntry, WrapperOrder::count> make_wrapper_entries() {
+  std::array<WrapperEntry, WrapperOrder::count> entries = {};
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const WrapperRow& row = *WrapperSource::order.rows[i];
+    const std::string_view name = row.other ? row.other : wrapper_name(row);
+    entries[i] = {row.flags, static_cast<std::uint16_t>(packed_wrappers.table().find(name)),
+                  row.kind, row.language};
+  }
+  return entries;
+}
+constexpr auto wrapper_entries = make_wrapper_entries();
+
+// checks ------------------------------------------------------------------------------------------
+
+constexpr bool others_are_rows() {
+  for (const WrapperRow* row : WrapperSource::order.rows) {
+    if (!row->other) continue;
+    const std::size_t other = packed_wrappers.table().find(row->other);
+    if (other == WrapperOrder::count || WrapperSource::order.rows[other]->other) return false;
+    if (row->flags || row->texts[1] || row->texts[2]) return false;
+  }
+  return true;
+}
+static_assert(others_are_rows(), "same_as() stands alone, and names a row that has no same_as()");
+
+// "docker exec" is found by the row "docker", if that has commands.
+constexpr bool commands_are_found() {
+  for (const WrapperRow* row : WrapperSource::order.rows) {
+    const std::size_t blank = wrapper_name(*row).rfind(' ');
+    if (blank == std::string_view::npos) continue;
+    const std::size_t at = packed_wrappers.table().find(wrapper_name(*row).substr(0, blank));
+    if (at == WrapperOrder::count) return false;
+    const WrapperRow& program = *WrapperSource::order.rows[at];
+    if (!program.has(WrapperTerms::has_commands) && !program.has(WrapperTerms::command_list) &&
+        program.kind != WrapperTerms::Kind::interpreter)
+      return false;
+  }
+  return true;
+}
+static_assert(commands_are_found(), "the row of a program with commands has has_commands");
+
+// A console knows its options by scripts() and programs() alone.
+constexpr bool wrapper_options_are_known() {
+  for (const WrapperRow* row : WrapperSource::order.rows) {
+    if (row->kind == WrapperTerms::Kind::console || row->has(WrapperTerms::optional_arguments))
+      continue;
+    if (!row->take_arguments(WrapperColumns::scripts_column)) return false;
+    if (!row->has(WrapperTerms::toggles_joining) &&
+        !row->take_arguments(WrapperColumns::programs_column))
+      return false;
+  }
+  return true;
+}
+static_assert(wrapper_options_are_known(),
+              "an option with a script is in letters() or longs(), too");
+
+NameTable wrapper_table() { return packed_wrappers.table(); }
+
+bool find_wrapper(std::string_view name, Wrapper& wrapper) {
+  const NameTable table = wrapper_table();
+  std::size_t row = table.find(name);
+  if (row == table.rows) return false;
+  row = wrapper_entries[row].row;
+  const WrapperEntry& entry = wrapper_entries[row];
+  wrapper.name = table.name(row);
+  wrapper.kind = entry.kind;
+  wrapper.language = entry.language;
+  wrapper.flags = entry.flags;
+  wrapper.syntax = syntax_at(table, row);
+  wrapper.syntax.longs_are_switches = wrapper.has(Wrapper::longs_are_switches);
+  wrapper.syntax.twice = table.at(row, WrapperColumns::longs_with_two_column);
+  wrapper.scripts = table.at(row, WrapperColumns::scripts_column);
+  wrapper.programs = table.at(row, WrapperColumns::programs_column);
+  return true;
+}
+
 // policy/wrappers.cpp -----------------------------------------------------------------------------
 // Programs that start another one, such as env, su and watch.
 //
 // A wrapper is peeled off: its own words are skipped, and what follows is a form that is judged as
-// if it stood alone. The row of a program in wrapper_table says how. Most rows need only their
-// options and flags, in small letters, and peel_plain() reads them all in the same way:
+// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows
+// need only their options and flags, and peel_plain() reads them all in the same way:
 //
 //   nice -n 5 rm -rf /           options, then the form
-//   timeout -k 5 10 rm -rf /     options, one word (flag 1), then the form
-//   watch -n 1 rm -rf /          options, then words that are joined to a script (j)
-//   git -C /x bisect run make    options, then a command of its own (v), which has a row, too
+//   timeout -k 5 10 rm -rf /     options, one word (word_before), then the form
+//   watch -n 1 rm -rf /          options, then words that are joined to a script (joins_words)
+//   git -C /x bisect run make    options, then a command of its own (has_commands), which has a row
 //
-// A capital in the flags names a function for a program that has its own way.
-
-bool find_wrapper(std::string_view name, Wrapper& wrapper) {
-  std::size_t low = 0, high = wrapper_table.size();
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    const std::size_t before = middle ? wrapper_table.rfind('\n', middle - 1) : middle;
-    const std::size_t at = before == std::string_view::npos ? 0 : before + (middle != 0);
-    const std::size_t end = wrapper_table.find('\n', at);
-    const int order = name_of_row(at).compare(name);
-    if (order < 0) {
-      low = end + 1;
-    } else if (order > 0) {
-      high = at;
-    } else {
-      std::string_view row = wrapper_table.substr(at, end - at);
-      wrapper.name = take_part(row, ';');
-      wrapper.flags = take_part(row, ';');
-      if (starts_with(wrapper.flags, "="sv)) return find_wrapper(wrapper.flags.substr(1), wrapper);
-      wrapper.syntax.letters = take_part(row, ';');
-      wrapper.syntax.longs = take_part(row, ';');
-      wrapper.scripts = take_part(row, ';');
-      wrapper.programs = take_part(row, ';');
-      wrapper.syntax.twice = take_part(row, ';');
-      return true;
-    }
-  }
-  return false;
-}
+// A row with a Kind has a function for its program, which peel() calls.
 
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
+  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
     run_guess(subject, form, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
@@ -17659,7 +19159,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     return subject.add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
-    if (wrapper.has('i') && form.input->kind == shell::Input::Kind::known)
+    if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
       read_input(subject, form, form.size, false);
     return;
   }
@@ -17671,7 +19171,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   bool vague = false;
   for (std::size_t k = 1; k < i; ++k)
     vague = vague || (form.words[k].split && is_blank_or_unknown(form.words[k].text));
-  if (wrapper.has('e') && !vague && is_blank_or_unknown(rest.words[0].text)) {
+  if (wrapper.has(Wrapper::elsewhere) && !vague && is_blank_or_unknown(rest.words[0].text)) {
     Form unknown = rest;
     unknown.holes = subject.command.holes;
     subject.refuse_unknown(unknown);
@@ -17685,7 +19185,8 @@ void peel_verb(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   while (i < form.size) {
     Form one = form.from(i);
     std::size_t end = 0;
-    while (end < one.size && !(wrapper.has('q') && one.words[end].text == ";")) ++end;
+    while (end < one.size && !(wrapper.has(Wrapper::command_list) && one.words[end].text == ";"))
+      ++end;
     one.size = end;
     i += end + 1;
     peel_command(subject, wrapper.name, one);
@@ -17696,12 +19197,13 @@ void peel_verb(Subject& subject, const Wrapper& wrapper, const Form& form, std::
 void take_argument(Subject& subject, const Wrapper& wrapper, const Form& form,
                    const Arguments& argument, Started& started) {
   if (!argument.is_option) {
-    if (wrapper.has('p')) run_option(subject, form, argument.part);
+    if (wrapper.has(Wrapper::operands_are_scripts)) run_option(subject, form, argument.part);
   } else if (!argument.part.word) {
-    if (wrapper.has('t') && argument.is(wrapper.programs)) started.joins = !started.joins;
+    if (wrapper.has(Wrapper::toggles_joining) && argument.is(wrapper.programs))
+      started.joins = !started.joins;
   } else if (argument.is(wrapper.scripts)) {
     run_option(subject, form, argument.part);
-  } else if (wrapper.has('G') && argument.has("c config"sv)) {
+  } else if (wrapper.has(Wrapper::git_settings) && argument.has("c", "config")) {
     std::string_view value = argument.part.text;
     const std::string_view setting = take_part(value, '=');
     judge_setting(subject, form, setting, value);
@@ -17713,26 +19215,28 @@ void take_argument(Subject& subject, const Wrapper& wrapper, const Form& form,
 // Programs without a capital in their flags.
 void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Started started;
-  started.joins = wrapper.has('j');
-  const bool anywhere = wrapper.has('o');
+  started.joins = wrapper.has(Wrapper::joins_words);
+  const bool anywhere = wrapper.has(Wrapper::no_command);
   Arguments each(form, wrapper.syntax, anywhere ? Order::options_anywhere : Order::stop_at_operand);
   while (each.next()) take_argument(subject, wrapper, form, each, started);
   std::size_t i = each.at();
-  if (wrapper.has('d'))
+  if (wrapper.has(Wrapper::behind_dashes))
     for (std::size_t behind = 1; behind < form.size; ++behind)
       if (form.words[behind].text == "--")
         return peel_rest(subject, wrapper, form, behind + 1, started);
   if (anywhere) return;
-  const bool has_word = wrapper.has('1');
-  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(subject, wrapper, form, i + has_word);
-  if (wrapper.has('L') && started.joins) return;
+  const bool has_word = wrapper.has(Wrapper::word_before);
+  if (wrapper.has(Wrapper::has_commands) || wrapper.has(Wrapper::command_list))
+    return peel_verb(subject, wrapper, form, i + has_word);
+  if (wrapper.has(Wrapper::shows) && started.joins) return;
   // Skip what stands before the command: -, NAME=value, a word, more options.
   while (i < form.size && form.words[i].text == "-") ++i;
-  if (wrapper.has('a'))
+  if (wrapper.has(Wrapper::assignments_before))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
   if (has_word && i < form.size) {
     Arguments more(form.from(i), wrapper.syntax, Order::stop_at_operand);
-    while (wrapper.has('r') && more.next()) take_argument(subject, wrapper, form, more, started);
+    while (wrapper.has(Wrapper::options_again) && more.next())
+      take_argument(subject, wrapper, form, more, started);
     i += more.at();
   }
   peel_rest(subject, wrapper, form, i, started);
@@ -17743,7 +19247,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next())
-    if (each.is("S s split-string"sv)) script = each.part;
+    if (each.is("S", "s", "split-string")) script = each.part;
   std::size_t i = each.at();
   if (script.word) return run_words(subject, form, script.text, i, *script.word);
   // For env, any word with = in it is an assignment.
@@ -17766,7 +19270,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
 // capsh -- and capsh == start a shell, with the words behind as its arguments.
 void peel_capsh(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(subject, form.from(i));
+    if (is_any(form.words[i].text, "--", "==")) return judge_shell(subject, form.from(i));
 }
 
 // script runs a command, and writes what that prints to a file.
@@ -17775,7 +19279,7 @@ void peel_script(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (form.words[i].text == "--") return subject.add_form(form.from(i + 1));
   Part file;
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
-    if (each.is("c command"sv) && each.part.word) run_string(subject, form, each.part);
+    if (each.is("c", "command") && each.part.word) run_string(subject, form, each.part);
     if (each.is_option) continue;
     // Behind the file, BSD has a command.
     if (file.word && file.word == each.part.word - 1)
@@ -17791,7 +19295,7 @@ void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
   std::size_t operands = 0;
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
-    if (each.is("c command session-command"sv)) script = each.part;
+    if (each.is("c", "command", "session-command")) script = each.part;
     operands += !each.is_option && each.part.text != "-"sv;
   }
   if (script.word) return run_string(subject, form, script);
@@ -17802,7 +19306,7 @@ void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
 void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
-  while (each.next()) direct |= each.has("u user"sv);
+  while (each.next()) direct |= each.has("u", "user");
   if (direct) return subject.add_form(form.from(each.at()));
   peel_su(subject, wrapper, form);
 }
@@ -17824,59 +19328,56 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     return;
   }
   Form form = whole;
-  form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
   // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
   static const shell::Input sent = {};
-  if (wrapper.has('e') && reads_file(subject.command)) form.input = &sent;
-  for (const char flag : wrapper.flags) {
-    switch (flag) {
-      case 'C':
-        return peel_console(subject, wrapper, form);
-      case 'D':
-        return peel_sed(subject, wrapper, form);
-      case 'E':
-        return peel_env(subject, wrapper, form);
-      case 'F':
-        return peel_find(subject, form);
-      case 'H':
-        return peel_capsh(subject, form);
-      case 'I':
-        // What it does with input that is not known is not the script's doing.
-        if (form.input->kind == shell::Input::Kind::known)
-          read_input(subject, form, form.size, false);
-        return;
-      case 'K':
-        return peel_git_config(subject, wrapper, form);
-      case 'M':
-        return peel_make(subject, wrapper, form);
-      case 'N':
-        return peel_screen(subject, wrapper, form);
-      case 'P':
-        return peel_parallel(subject, wrapper, form);
-      case 'R':
-        return peel_runuser(subject, wrapper, form);
-      case 'S':
-        return peel_keys(subject, wrapper, form);
-      case 'T':
-        return peel_tar(subject, wrapper, form);
-      case 'U':
-        return peel_su(subject, wrapper, form);
-      case 'W':
-        return peel_script(subject, wrapper, form);
-      case 'X':
-        return peel_xargs(subject, wrapper, form);
-      case 'Y':
-        // Some have commands of their own: bun exec.
-        if (!peel_command(subject, wrapper.name, form.from(1)))
-          peel_interpreter(subject, wrapper, form);
-        return;
-      case 'Z':
-        return peel_nested(subject, form);
-      default:
-        break;
-    }
+  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  switch (wrapper.kind) {
+    case Wrapper::Kind::plain:
+      return peel_plain(subject, wrapper, form);
+    case Wrapper::Kind::console:
+      return peel_console(subject, wrapper, form);
+    case Wrapper::Kind::sed:
+      return peel_sed(subject, wrapper, form);
+    case Wrapper::Kind::env:
+      return peel_env(subject, wrapper, form);
+    case Wrapper::Kind::find:
+      return peel_find(subject, form);
+    case Wrapper::Kind::capsh:
+      return peel_capsh(subject, form);
+    case Wrapper::Kind::input_only:
+      // What it does with input that is not known is not the script's doing.
+      if (form.input->kind == shell::Input::Kind::known)
+        read_input(subject, form, form.size, false);
+      return;
+    case Wrapper::Kind::git_config:
+      return peel_git_config(subject, wrapper, form);
+    case Wrapper::Kind::make:
+      return peel_make(subject, wrapper, form);
+    case Wrapper::Kind::screen:
+      return peel_screen(subject, wrapper, form);
+    case Wrapper::Kind::parallel:
+      return peel_parallel(subject, wrapper, form);
+    case Wrapper::Kind::runuser:
+      return peel_runuser(subject, wrapper, form);
+    case Wrapper::Kind::keys:
+      return peel_keys(subject, wrapper, form);
+    case Wrapper::Kind::tar:
+      return peel_tar(subject, wrapper, form);
+    case Wrapper::Kind::su:
+      return peel_su(subject, wrapper, form);
+    case Wrapper::Kind::script:
+      return peel_script(subject, wrapper, form);
+    case Wrapper::Kind::xargs:
+      return peel_xargs(subject, wrapper, form);
+    case Wrapper::Kind::interpreter:
+      // Some have commands of their own: bun exec.
+      if (!peel_command(subject, wrapper.name, form.from(1)))
+        peel_interpreter(subject, wrapper, form);
+      return;
+    case Wrapper::Kind::nested:
+      return peel_nested(subject, form);
   }
-  peel_plain(subject, wrapper, form);
 }
 
 // policy/xargs.cpp --------------------------------------------------------------------------------
@@ -17969,7 +19470,7 @@ class ProtectedNames {
     if (part.text.empty()) return;
     const PathText path = subject_.path_of(part);
     if (!subject_.removal_is_protected(part, path)) return;
-    if (!tested || !in_places(path, scratch_places, false))
+    if (!tested || !is_known_path(path, PathKind::scratch))
       words.push_back(shell::Word(*part.word));
   }
   void add_roots(const Form& form) {
@@ -17982,7 +19483,7 @@ class ProtectedNames {
   void add_listed(const Form& form) {
     bool directories = false;
     for (Arguments each(form, {}, Order::options_anywhere); each.next();)
-      directories |= each.has("d directory"sv);
+      directories |= each.has("d", "directory");
     if (!directories) {
       shell::Word all = word_like(form.words[0], "*");
       all.glob = true;
@@ -18049,11 +19550,11 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     const Part& argument = each.part;
-    if (each.has("I"sv)) mark = argument.text;
-    if (each.has("i replace"sv)) mark = argument.word ? argument.text : "{}";
-    if (each.has("a arg-file"sv)) from_file = true;
-    if (each.has("0 null"sv)) nulls = true;
-    if (each.has("d delimiter"sv)) delimiter = delimiter_of(argument.text);
+    if (each.has("I")) mark = argument.text;
+    if (each.has("i", "replace")) mark = argument.word ? argument.text : "{}";
+    if (each.has("a", "arg-file")) from_file = true;
+    if (each.has("0", "null")) nulls = true;
+    if (each.has("d", "delimiter")) delimiter = delimiter_of(argument.text);
   }
   if (each.at() >= form.size) return;
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
@@ -18088,8 +19589,8 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool unknown = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
-    if (each.has("I"sv)) mark = each.part.text;
-    if (each.has("a arg-file"sv)) unknown = true;
+    if (each.has("I")) mark = each.part.text;
+    if (each.has("a", "arg-file")) unknown = true;
   }
   const std::size_t first = each.at();
   std::size_t last = first;
@@ -24810,13 +26311,22 @@ class TerminalEmulator {
 
 namespace {
 
-// As xterm sends them. Those of three bytes that begin with ESC [ have O in place of [ when the
-// program wants so.
-constexpr std::string_view named_keys =
-    "enter=\r;tab=\t;shift-tab=\x1b[Z;escape=\x1b;esc=\x1b;space= ;backspace=\x7f;up=\x1b[A;"
-    "down=\x1b[B;right=\x1b[C;left=\x1b[D;home=\x1b[H;end=\x1b[F;pageup=\x1b[5~;pagedown=\x1b[6~;"
-    "insert=\x1b[2~;delete=\x1b[3~;f1=\x1bOP;f2=\x1bOQ;f3=\x1bOR;f4=\x1bOS;f5=\x1b[15~;f6=\x1b[17~;"
-    "f7=\x1b[18~;f8=\x1b[19~;f9=\x1b[20~;f10=\x1b[21~;f11=\x1b[23~;f12=\x1b[24~"sv;
+// A row for each key that has a name, with its bytes as xterm sends them. Those of three bytes that
+// begin with ESC [ have O in place of [ when the program wants so.
+struct NamedKey {
+  char name[10];
+  char bytes[6];
+};
+constexpr NamedKey named_keys[] = {
+    {"enter", "\r"},       {"tab", "\t"},         {"shift-tab", "\x1b[Z"}, {"escape", "\x1b"},
+    {"esc", "\x1b"},       {"space", " "},        {"backspace", "\x7f"},   {"up", "\x1b[A"},
+    {"down", "\x1b[B"},    {"right", "\x1b[C"},   {"left", "\x1b[D"},      {"home", "\x1b[H"},
+    {"end", "\x1b[F"},     {"pageup", "\x1b[5~"}, {"pagedown", "\x1b[6~"}, {"insert", "\x1b[2~"},
+    {"delete", "\x1b[3~"}, {"f1", "\x1bOP"},      {"f2", "\x1bOQ"},        {"f3", "\x1bOR"},
+    {"f4", "\x1bOS"},      {"f5", "\x1b[15~"},    {"f6", "\x1b[17~"},      {"f7", "\x1b[18~"},
+    {"f8", "\x1b[19~"},    {"f9", "\x1b[20~"},    {"f10", "\x1b[21~"},     {"f11", "\x1b[23~"},
+    {"f12", "\x1b[24~"},
+};
 
 bool is_one_character(std::string_view text) {
   return !text.empty() &&
@@ -24839,11 +26349,9 @@ std::string bytes_of_key(std::string_view key, bool application_cursor) {
     if (c == '?') return "\x7f";
     if (c >= '@' && c <= '_') return std::string(1, static_cast<char>(c - '@'));
   }
-  std::string_view rest = named_keys;
-  while (!rest.empty()) {
-    std::string_view bytes = take_part(rest, ';');
-    if (take_part(bytes, '=') != name) continue;
-    std::string result(bytes);
+  for (const NamedKey& named : named_keys) {
+    if (name != named.name) continue;
+    std::string result = named.bytes;
     if (application_cursor && result.size() == 3 && result[1] == '[' && result[2] != 'Z')
       result[1] = 'O';
     return result;
@@ -24860,11 +26368,7 @@ Expected<std::string> key_bytes(const std::vector<std::string>& keys,
     const std::string found = bytes_of_key(key, screen.application_cursor);
     if (found.empty()) {
       std::string known;
-      std::string_view rest = named_keys;
-      while (!rest.empty()) {
-        std::string_view entry = take_part(rest, ';');
-        append_all(known, "%, ", {take_part(entry, '=')});
-      }
+      for (const NamedKey& named : named_keys) append_all(known, "%, ", {named.name});
       return make_error(ErrorCode::invalid_argument,
                         "there is no key %: keys are %ctrl-a to ctrl-z, ctrl-space, alt- before "
                         "another key, and single characters",
@@ -30885,27 +32389,72 @@ void Resolver::serve() {
 // proxy/rules.cpp ---------------------------------------------------------------------------------
 // Which names and ports an operator allows.
 
-std::string_view domain_sets() noexcept {
-  return "python pypi.org files.pythonhosted.org\n"
-         "node registry.npmjs.org registry.yarnpkg.com nodejs.org\n"
-         "rust crates.io index.crates.io static.crates.io static.rust-lang.org\n"
-         "go proxy.golang.org sum.golang.org\n"
-         "debian deb.debian.org security.debian.org\n";
+namespace {
+
+// The hosts of the named sets: a row for each. The rows of a set stand together.
+struct SetHost {
+  const char* set;
+  const char* host;
+};
+constexpr SetHost set_hosts[] = {
+    {"python", "pypi.org"},
+    {"python", "files.pythonhosted.org"},
+    {"node", "registry.npmjs.org"},
+    {"node", "registry.yarnpkg.com"},
+    {"node", "nodejs.org"},
+    {"rust", "crates.io"},
+    {"rust", "index.crates.io"},
+    {"rust", "static.crates.io"},
+    {"rust", "static.rust-lang.org"},
+    {"go", "proxy.golang.org"},
+    {"go", "sum.golang.org"},
+    {"debian", "deb.debian.org"},
+    {"debian", "security.debian.org"},
+};
+
+// True if a row is the first of its set.
+constexpr bool begins_set(std::size_t row) {
+  return row == 0 || std::string_view(set_hosts[row - 1].set) != set_hosts[row].set;
 }
+
+constexpr bool sets_stand_together() {
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row)
+    for (std::size_t before = 0; before < row && begins_set(row); ++before)
+      if (std::string_view(set_hosts[before].set) == set_hosts[row].set) return false;
+  return true;
+}
+static_assert(sets_stand_together(), "the rows of a set stand one behind the other");
+
+// The text of domain_sets().
+struct SetTexts {
+  constexpr void append(std::string_view part) {
+    for (const char c : part) text[size++] = c;
+  }
+  char text[512] = {};
+  std::size_t size = 0;
+};
+constexpr SetTexts make_set_texts() {
+  SetTexts texts;
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row) {
+    if (begins_set(row)) {
+      if (row) texts.append("\n");
+      texts.append(set_hosts[row].set);
+    }
+    texts.append(" ");
+    texts.append(set_hosts[row].host);
+  }
+  texts.append("\n");
+  return texts;
+}
+constexpr SetTexts set_texts = make_set_texts();
+
+}  // namespace
+
+std::string_view domain_sets() noexcept { return {set_texts.text, set_texts.size}; }
 
 #if defined(__linux__)
 
 namespace {
-
-// The hosts of a set; empty: there is no such set.
-std::string_view hosts_of_set(std::string_view name) {
-  std::string_view sets = domain_sets();
-  while (!sets.empty()) {
-    std::string_view row = take_part(sets, '\n');
-    if (take_part(row, ' ') == name) return row;
-  }
-  return {};
-}
 
 bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
@@ -30993,9 +32542,9 @@ Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given)
     return true;
   };
   for (const std::string& entry : given) {
-    std::string_view hosts = hosts_of_set(entry);
-    const bool is_set = !hosts.empty();
-    while (!hosts.empty()) add(take_part(hosts, ' '));
+    bool is_set = false;
+    for (const SetHost& row : set_hosts)
+      if (entry == row.set) is_set = add(row.host);
     append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
     // A name without a dot may be a set that is spelled wrong.
     if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))

@@ -177,6 +177,12 @@ bool is_one_of(std::string_view text, const Texts& texts) {
   return find_in(texts, text) != std::end(texts);
 }
 
+// The same for a few words that stand in the call.
+template <class... Words>
+bool is_any(std::string_view text, Words... words) {
+  return ((text == std::string_view(words)) || ...);
+}
+
 bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.

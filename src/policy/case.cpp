@@ -9,15 +9,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-RuleTexts texts_of(Rule rule) {
-  RuleTexts result;
-  std::string_view rest = all_rule_texts;
-  for (std::size_t skipped = 4 * static_cast<std::size_t>(rule); skipped > 0; --skipped)
-    take_part(rest, '\0');
-  for (const char*& text : result.texts) text = take_part(rest, '\0').data();
-  return result;
-}
-
 std::size_t Case::rank_of(Rule rule) const {
   const bool asks = (terms.ask_rules & bit(rule)) != 0;
   if (!asks && (terms.rules & bit(rule))) return static_cast<std::size_t>(rule);
@@ -31,10 +22,10 @@ std::size_t Case::rank_of(Rule rule) const {
 
 void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
                   std::string_view detail) {
-  const RuleTexts row = texts_of(rule);
-  refuse_as(new_rank, row.texts[0],
+  const RuleTexts& texts = texts_of(rule);
+  refuse_as(new_rank, texts.name,
             concat("Potentially dangerous command detected: % (%); %",
-                   {row.texts[1], detail, row.texts[3]}),
+                   {texts.message, detail, texts.instead}),
             begin, end);
 }
 
@@ -63,9 +54,9 @@ void UnsetVariables::note(const shell::Command& command) {
     names_.push_back(hash_of_name(assignment.name));
   if (command.words.empty()) return;
   const std::string_view name = command.words[0].text;
-  const bool tests = has_entry("[ [[ test"sv, name);
+  const bool tests = is_any(name, "[", "[[", "test");
   trapped_ |= name == "trap"sv;
-  if (has_entry("source ."sv, name)) trust_all();
+  if (is_any(name, "source", ".")) trust_all();
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
     if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
@@ -97,8 +88,8 @@ void UnsetVariables::check_removal(const Case& judged, const shell::Command& com
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
   if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
   if (is_set(word.unset)) return;
-  for (std::string_view names = given_variables; !names.empty();)
-    if (hash_of_name(take_part(names, ' ')) == word.unset) return;
+  for (const std::string_view name : given_variables.list())
+    if (hash_of_name(name) == word.unset) return;
   removals_.push_back({word.unset, word.begin, word.end,
                        concat("% is % then", {shown(judged.written(word)), text_of(path)})});
 }

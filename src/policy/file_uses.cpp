@@ -101,7 +101,7 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   if (subject.command.widened && recursive && is_unknown(part.text.substr(0, 1)))
     judged.too_complex = true;
   // A connection, which the network's rules are for.
-  if (in_places(path, "/dev/tcp /dev/udp"sv, false)) return;
+  if (is_known_path(path, PathKind::connection)) return;
   check_use(subject, use, part, path, recursive, form);
   // What runs elsewhere has files of its own.
   if (judged.collected && !form.holes && !subject.command.holes)
@@ -109,18 +109,19 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
 }
 
 void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form) {
-  if (in_places(path, harmless_places, false)) return;
-  for (const KeptPlace& place : kept_places)
-    if (subject.judged.wants(place.rule) && in_places(path, place.paths, part.glob()))
-      subject.judged.refuse(place.rule, part.word->begin, part.word->end, shown_write(path, form));
+  if (is_known_path(path, PathKind::harmless)) return;
+  each_keeper(path, part.glob(), [&](Rule rule) {
+    if (subject.judged.wants(rule))
+      subject.judged.refuse(rule, part.word->begin, part.word->end, shown_write(path, form));
+  });
 }
 
 void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
                    const Form& form) {
   if (!subject.judged.wants(Rule::rm_protected) || !subject.removal_is_protected(part, path))
     return;
-  if (!tree && in_places(path, removable_places, false)) return;
-  if (form.tested && in_places(path, scratch_places, false)) return;
+  if (!tree && is_known_path(path, PathKind::removable)) return;
+  if (form.tested && is_known_path(path, PathKind::scratch)) return;
   subject.refuse(Rule::rm_protected, *part.word, form,
                  concat(" removes %", {shown(text_of(path))}));
 }

@@ -20,7 +20,7 @@ FindRoots roots_of(const Form& form) {
     const std::string& text = form.words[roots.first].text;
     if (text == "-D")
       ++roots.first;
-    else if (!has_entry("-H -L -P --"sv, text) && !starts_with(text, "-O"sv))
+    else if (!is_any(text, "-H", "-L", "-P", "--") && !starts_with(text, "-O"sv))
       break;
     ++roots.first;
   }
@@ -28,7 +28,7 @@ FindRoots roots_of(const Form& form) {
   roots.last = roots.first;
   while (roots.last < form.size) {
     const std::string& text = form.words[roots.last].text;
-    if (starts_with(text, "-"sv) || has_entry("( ! ) ,"sv, text)) break;
+    if (starts_with(text, "-"sv) || is_any(text, "(", "!", ")", ",")) break;
     ++roots.last;
   }
   return roots;
@@ -37,8 +37,7 @@ FindRoots roots_of(const Form& form) {
 bool has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
-    if ((has_entry(find_tests, text) && !sweeps(form.words[i + 1].text)) ||
-        starts_with(text, "-newer"sv))
+    if ((find_tests.has(text) && !sweeps(form.words[i + 1].text)) || starts_with(text, "-newer"sv))
       return true;
   }
   return false;
@@ -146,7 +145,7 @@ void FindCommand::judge_actions(std::size_t i) {
     if (text == "-delete") {
       for (std::size_t root = 0; root < starts_.size; ++root)
         use_file(subject_, Use::remove, part_of(starts_.words[root]), true, found_);
-    } else if (has_entry("-exec -execdir -ok -okdir"sv, text)) {
+    } else if (is_any(text, "-exec", "-execdir", "-ok", "-okdir")) {
       const std::size_t end = end_of_exec(i + 1);
       add_exec(i + 1, end);
       i = end;
@@ -183,7 +182,7 @@ void FindCommand::add_exec(std::size_t first, std::size_t last) {
   }
   subject_.add_form(command, std::move(words));
   // In a script, what is found may be the name of a command.
-  if (!has_entry(shells, base_name(command.words[0].text))) return;
+  if (!shells.has(base_name(command.words[0].text))) return;
   add_found(command, word_like(*worst_, "*"));
   for (const shell::Word& place : *found_.roots)
     if (place.process) add_found(command, place);

@@ -192,8 +192,8 @@ class CodeReader {
     if (parenthesised) ++at_;
     const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
     const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
-    const bool starts = called && has_entry(starting_functions, name);
-    if (!called || (!starts && !has_entry(removing_functions, name))) {
+    const bool starts = called && starting_functions.has(name);
+    if (!called || (!starts && !removing_functions.has(name))) {
       at_ = after;
       return;
     }
@@ -304,7 +304,7 @@ inline namespace inner {
 // interpreters ------------------------------------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  const auto language = static_cast<Language>(wrapper.flags[1] - '0');
+  const Language language = wrapper.language;
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
@@ -314,9 +314,9 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       has_code = true;
       read_code(subject, language, each.part.text, form, *each.part.word);
     }
-    from_file |= each.has("m f file"sv);
-    prints |= each.has("p print"sv);
-    in_place |= each.has("i"sv);
+    from_file |= each.has("m", "f", "file");
+    prints |= each.has("p", "print");
+    in_place |= each.has("i");
   }
   std::size_t i = each.at();
   if (has_code || from_file) {
@@ -325,7 +325,8 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       use_file(subject, Use::write, part_of(form.words[i]), false, form);
     return;
   }
-  const bool operand_is_code = wrapper.has('f') || (prints && language == Language::node);
+  const bool operand_is_code =
+      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
   if (operand_is_code) {
     if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
   } else if (i < form.size && form.words[i].text != "-") {

@@ -16,7 +16,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   check_refused(subject, form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(subject, program, form);
-  if (has_entry("export declare typeset readonly"sv, name)) {
+  if (is_any(name, "export", "declare", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
       const std::string_view variable = take_part(value, '=');
@@ -26,10 +26,11 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   Wrapper wrapper;
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(subject, wrapper, form);
-  if (has_entry(shells, name)) return judge_shell(subject, form);
+  if (shells.has(name)) return judge_shell(subject, form);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
-  if (language.size() < name.size() && find_wrapper(language, wrapper) && wrapper.has('Y'))
+  if (language.size() < name.size() && find_wrapper(language, wrapper) &&
+      wrapper.kind == Wrapper::Kind::interpreter)
     return peel(subject, wrapper, form);
   judge_builtin(subject, form, name);
 }
@@ -46,17 +47,9 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
     matched = true;
     if (judged.charge_words(form.size)) judge_program(subject, form, name);
   };
-  for (std::string_view table : {refused_programs, file_programs}) {
-    while (!table.empty()) {
-      std::string_view line = take_part(table, '\n');
-      try_name(take_part(line, '|'));
-    }
-  }
-  for (std::string_view table = wrapper_table; !table.empty();) {
-    std::string_view line = take_part(table, '\n');
-    try_name(take_part(line, ';'));
-  }
-  for (std::string_view names = shells; !names.empty();) try_name(take_part(names, ' '));
+  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
+    for (std::size_t row = 0; row < table.rows; ++row) try_name(table.name(row));
+  for (const std::string_view name : shells.list()) try_name(name);
   const bool blocking = !judged.terms.blocked.empty();
   if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
     return subject.refuse_unknown(form);
@@ -100,7 +93,7 @@ void Judge::visit(const shell::Visit& visit) {
   Subject subject(case_, variables_, visit);
   variables_.note(command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
-      has_entry("[[ (("sv, command.words[0].text))
+      is_any(command.words[0].text, "[[", "(("))
     case_.tests.push_back(
         {static_cast<std::uint32_t>(command.begin), static_cast<std::uint32_t>(command.end)});
   if (case_.collected && !command.compound)

@@ -72,7 +72,7 @@ void check_list(Subject& subject, bool asks, const Form& form) {
     return;
   // Options may stand between the name and the command.
   Wrapper wrapper;
-  if (!find_wrapper(name, wrapper) || !wrapper.has('v')) return;
+  if (!find_wrapper(name, wrapper) || !wrapper.has(Wrapper::has_commands)) return;
   const std::size_t i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   if (i == 1 || i >= form.size) return;
   refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
@@ -82,18 +82,13 @@ void check_list(Subject& subject, bool asks, const Form& form) {
 bool is_usual(const Form& form, const shell::Command& command) {
   if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
   const std::string_view name = form.words[0].text;
-  std::string_view names, refused;
-  for (std::string_view table = usual_programs; !has_entry(names, name);) {
-    if (table.empty()) return false;
-    refused = take_part(table, '\n');
-    names = take_part(refused, '|');
-  }
+  UsualProgram usual;
+  if (!find_usual(name, usual)) return false;
   FileProgram program;
   find_file_program(name, program);
-  const bool counts = has_entry(names, "["sv);  // its words may be arithmetic, which runs a[$(x)]
   const bool filters = program.operands == FileProgram::Operands::filter;
   // Some options are refused: then no word may become one in a run.
-  const bool careful = !counts && (!refused.empty() || !program.writes.empty());
+  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
   bool harmless = true, options = true;
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
@@ -101,13 +96,13 @@ bool is_usual(const Form& form, const shell::Command& command) {
     options = options && text != "--"sv;
     // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
     if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
-        has_entry(refused, starts_with(text, "-"sv) ? text : ""sv) ||
-        (counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
+        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
       harmless = false;
   }
   std::size_t operands = 0;
   for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
-    if (each.is(refused) || each.is(program.writes)) harmless = false;
+    if (each.is(usual.refused) || each.is(program.writes)) harmless = false;
     operands += !each.is_option;
   }
   return harmless && (!filters || operands < 2);
@@ -165,15 +160,6 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
 }  // namespace
 
 inline namespace inner {
-
-std::string usual_commands() {
-  std::string text;
-  for (std::string_view table = usual_programs; !table.empty();) {
-    std::string_view row = take_part(table, '\n');
-    append_all(text, {text.empty() ? "" : " ", take_part(row, '|')});
-  }
-  return text;
-}
 
 const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-commands"; }
 

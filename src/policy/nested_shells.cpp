@@ -51,7 +51,7 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (has_entry("exec system shell"sv, key) || ends_with(key, "command"sv)))
+      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv)))
     text.remove_prefix(at + 1);
   if (form.holes) return run_guess(subject, form, text);
   run_string(subject, form, {text, part.word});
@@ -95,7 +95,7 @@ namespace {
 // A script that is named. True: it is what comes in on standard input, or what <( ) prints.
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
-  if (has_entry("/dev/stdin /dev/fd/0 /proc/self/fd/0"sv, text)) return true;
+  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
   if (word.printed) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
@@ -112,7 +112,7 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
 bool is_followed(const shell::Command& command, const Form& form) {
   const std::vector<shell::Word>& words = command.words;
   std::size_t i = 0;
-  while (i < words.size() && has_entry("command builtin"sv, words[i].text)) ++i;
+  while (i < words.size() && is_any(words[i].text, "command", "builtin")) ++i;
   return i == form.level && i < words.size() && form.words == &words[i];
 }
 
@@ -166,7 +166,7 @@ void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view w
     call.has_command |= letter == 'c' && on;
     call.from_input |= letter == 's' && on;
     if (letter == 'u' && on) variables.trust_all();
-    call.operand += shell_syntax.letters.find(letter) != std::string_view::npos;
+    call.operand += shell_letters.find(letter) != std::string_view::npos;
   }
 }
 
@@ -176,16 +176,16 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
   for (; i < form.size; ++i) {
     const std::string_view text = form.words[i].text;
     if (text.empty() || (text[0] != '-' && text[0] != '+') || text == "+"sv) break;
-    if (has_entry("- --"sv, text)) {
+    if (is_any(text, "-", "--")) {
       ++i;
       break;
     }
     if (starts_with(text, "--"sv)) {
-      if (has_entry("--version --help"sv, text)) {
+      if (is_any(text, "--version", "--help")) {
         call.runs = false;
         return call;
       }
-      if (lists_option(shell_syntax.longs, text.substr(2)) && ++i < form.size &&
+      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size &&
           check_script_file(subject, form, form.words[i]))
         read_input(subject, form, i, false);
       continue;
@@ -217,7 +217,7 @@ void judge_shell(Subject& subject, const Form& form) {
 
 void judge_builtin(Subject& subject, const Form& form, std::string_view name) {
   if (name == "eval"sv) return judge_eval(subject, form);
-  if (has_entry("source ."sv, name)) return judge_source(subject, form);
+  if (is_any(name, "source", ".")) return judge_source(subject, form);
   if (name == "trap"sv) return judge_trap(subject, form);
   if (name == "alias"sv) return judge_alias(subject, form);
 }

@@ -101,22 +101,22 @@ void OperandReader::use_argument(std::string_view name, const Part& argument) {
 
 void OperandReader::note_option(std::string_view name, const Part& argument) {
   if (lists_option(program_.directory, name)) given_.directory = argument;
-  given_.tree |= lists_option("R a r recursive"sv, name);
-  given_.in_place |= lists_option("i in-place"sv, name);
-  given_.has_pattern |= lists_option("e f regexp expression file reference"sv, name);
-  given_.only_shows |= lists_option("n dry-run"sv, name);
+  given_.tree |= abbreviates(name, "R", "a", "r", "recursive");
+  given_.in_place |= abbreviates(name, "i", "in-place");
+  given_.has_pattern |= abbreviates(name, "e", "f", "regexp", "expression", "file", "reference");
+  given_.only_shows |= abbreviates(name, "n", "dry-run");
   switch (program_.operands) {
     case Operands::shred:
-      given_.removes |= lists_option("u remove"sv, name);
+      given_.removes |= abbreviates(name, "u", "remove");
       return;
     case Operands::sync:
       given_.removes |= starts_with(name, "del"sv);
       return;
     case Operands::tar:
       note_letters(name.size() == 1 ? name : std::string_view());
-      given_.packs |= lists_option("create append update catenate concatenate"sv, name);
-      given_.unpacks |= lists_option("extract get"sv, name);
-      if (lists_option("f file"sv, name)) given_.archive = argument;
+      given_.packs |= abbreviates(name, "create", "append", "update", "catenate", "concatenate");
+      given_.unpacks |= abbreviates(name, "extract", "get");
+      if (abbreviates(name, "f", "file")) given_.archive = argument;
       return;
     case Operands::fetch:
     case Operands::unpack:
@@ -298,14 +298,15 @@ void check_clean(Subject& subject, const Form& form) {
   find_wrapper("git"sv, git);
   Arguments before(form, git.syntax, Order::stop_at_operand);
   while (before.next())
-    if (before.part.word && before.is("C work-tree"sv))
+    if (before.part.word && before.is("C", "work-tree"))
       enter(path, before.part.text, before.part.home());
   const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  Arguments each(form.from(i), {"e", "exclude"}, Order::options_anywhere);
+  static constexpr NameSet longs{"exclude"};
+  Arguments each(form.from(i), {"e", longs}, Order::options_anywhere);
   while (each.next())
-    if (each.is("n dry-run h help"sv)) return;
+    if (each.is("n", "dry-run", "h", "help")) return;
   if (!subject.is_kept(path, true, false)) return;
   subject.refuse(Rule::rm_protected, form.words[0], form,
                  concat(" removes what is in %", {shown(text_of(path))}));

@@ -115,18 +115,17 @@ struct Policy::Compiled {
     return verdict ? check_list(script, false, starts_blocked) : verdict;
   }
   Verdict check_sanitizer(std::string_view script, Verdict& question) const {
-    std::string_view texts = all_compat_texts;
     auto regex = sanitizer.begin();
-    for (const Rule rule : compat_rules) {
-      take_part(texts, '\0');
-      const std::string_view message = take_part(texts, '\0');
+    for (const CompatRule& compat_rule : compat_rules()) {
+      const Rule rule = compat_rule.rule;
       if (!(rules & bit(rule))) continue;
       const auto found = regex++->find(script);
       if (!found) continue;
       const std::size_t begin = static_cast<std::size_t>(found->data() - script.data());
-      Verdict verdict = refusal(texts_of(rule).texts[0],
-                                concat("Potentially dangerous command detected: %", {message}),
-                                begin, begin + found->size());
+      Verdict verdict =
+          refusal(texts_of(rule).name,
+                  concat("Potentially dangerous command detected: %", {compat_rule.message}), begin,
+                  begin + found->size());
       verdict.must_ask = (ask_rules & bit(rule)) != 0;
       if (!verdict.must_ask) return verdict;
       if (question) question = std::move(verdict);
@@ -231,12 +230,9 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   compiled->rules = ~bits_of(options.disabled_rules);
   if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
   compiled->rules |= compiled->ask_rules;
-  std::string_view texts = all_compat_texts;
-  for (const Rule rule : compat_rules) {
-    const std::string_view pattern = take_part(texts, '\0');
-    take_part(texts, '\0');
-    if (!compat || !(compiled->rules & bit(rule))) continue;
-    Expected<Regex> regex = Regex::compile(pattern);
+  for (const CompatRule& rule : compat_rules()) {
+    if (!compat || !(compiled->rules & bit(rule.rule))) continue;
+    Expected<Regex> regex = Regex::compile(rule.pattern);
     if (!regex) return regex.error();
     compiled->sanitizer.push_back(*std::move(regex));
   }
@@ -287,11 +283,11 @@ Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view w
 std::vector<RuleInfo> Policy::rules() {
   std::vector<RuleInfo> infos(rule_count);
   std::uint32_t compat = 0;
-  for (const Rule rule : compat_rules) compat |= bit(rule);
+  for (const CompatRule& rule : compat_rules()) compat |= bit(rule.rule);
   for (std::size_t i = 0; i < rule_count; ++i) {
     const auto rule = static_cast<Rule>(i);
-    const RuleTexts row = texts_of(rule);
-    infos[i] = {row.texts[0], row.texts[1], row.texts[2], (compat & bit(rule)) != 0};
+    const RuleTexts& texts = texts_of(rule);
+    infos[i] = {texts.name, texts.message, texts.description, (compat & bit(rule)) != 0};
   }
   return infos;
 }

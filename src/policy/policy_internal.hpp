@@ -17,13 +17,16 @@ bool is_pattern(std::string_view text);
 // True if a name of a path is a pattern for everything: *, .*, .[!.]*
 bool sweeps(std::string_view name);
 
-// True if a list of names with blanks between them has `name`, or one that it abbreviates.
-bool lists_option(std::string_view list, std::string_view name);
+// True if an option is `name`, or abbreviates it: getopt_long takes any beginning of a long name,
+// so that --rec is --recursive. A letter is only itself.
+bool is_option_name(std::string_view option, std::string_view name);
 
-// What PolicyOptions::allow_usual allows, for a model to read.
-std::string usual_commands();
-
-bool find_file_program(std::string_view name, FileProgram& program);
+// True if an option is one of these, or abbreviates one.
+bool lists_option(const Names& names, std::string_view option);
+template <class... Options>
+bool abbreviates(std::string_view option, Options... names) {
+  return (is_option_name(option, names) || ...);
+}
 
 // True if a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
 // so, as it is not known.
@@ -68,8 +71,12 @@ bool is_device(const PathText& path, bool glob);
 
 bool is_dev_null(const PathText& path);
 
-// True if a path is one of these, or is below one; see KeptPlace. `glob`: its names are patterns.
-bool in_places(const PathText& path, std::string_view list, bool glob);
+// True if a path is one of this kind, or is below one.
+bool is_known_path(const PathText& path, PathKind kind);
+
+// Calls `take` with the rule of each path that is kept and that this is, or is below. `glob`: its
+// names are patterns.
+void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take);
 
 // One of the forms of a command: the words of a program and its arguments.
 struct Form {
@@ -130,9 +137,16 @@ class Arguments {
   bool next();
   // The word to go on with.
   std::size_t at() const { return at_; }
-  // True if this is an option of the list, by lists_option(). has() knows no abbreviations.
-  bool is(std::string_view list) const { return is_option && lists_option(list, option); }
-  bool has(std::string_view list) const { return is_option && has_entry(list, option); }
+  // True if this is one of these options, or abbreviates one. has() knows no abbreviations.
+  bool is(const Names& names) const { return is_option && lists_option(names, option); }
+  template <class... Options>
+  bool is(Options... names) const {
+    return is_option && abbreviates(option, names...);
+  }
+  template <class... Options>
+  bool has(Options... names) const {
+    return is_option && is_any(option, names...);
+  }
   // Reads all that is left; gives at().
   std::size_t skip() {
     while (next()) continue;

@@ -30,13 +30,13 @@ bool sweeps(std::string_view name) {
   return true;
 }
 
-// getopt_long takes any beginning of a long name: --rec is --recursive. A letter is only itself.
-bool lists_option(std::string_view list, std::string_view name) {
-  while (!list.empty()) {
-    const std::string_view entry = take_part(list, ' ');
-    if (entry == name || (name.size() > 1 && entry.size() > 1 && starts_with(entry, name)))
-      return true;
-  }
+bool is_option_name(std::string_view option, std::string_view name) {
+  return option == name || (option.size() > 1 && name.size() > 1 && starts_with(name, option));
+}
+
+bool lists_option(const Names& names, std::string_view option) {
+  for (const std::string_view name : names)
+    if (is_option_name(option, name)) return true;
   return false;
 }
 
@@ -70,7 +70,7 @@ std::string script_of_argv(const std::vector<std::string>& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (has_entry(reserved_words, argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
       append_all(script, "'%'", {argv[i]});
     else
       append_quoted(script, argv[i]);
@@ -95,8 +95,7 @@ namespace {
 
 // True if a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
-  if (!starts_with(syntax.longs, "!"sv)) return lists_option(syntax.longs, name);
-  return !has_entry(syntax.longs.substr(1), name);
+  return syntax.longs_are_switches ? !syntax.longs.has(name) : lists_option(syntax.longs, name);
 }
 
 }  // namespace

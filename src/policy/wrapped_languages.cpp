@@ -12,7 +12,7 @@ namespace {
 
 // True if the file that an option names is standard input, and known.
 bool is_input(Subject& subject, const Part& file, const Form& form) {
-  const bool input = has_entry("- /dev/stdin"sv, file.text);
+  const bool input = is_any(file.text, "-", "/dev/stdin");
   if (file.word->process || (input && form.input->kind == shell::Input::Kind::unknown))
     subject.refuse_opaque(form, *file.word, "what it reads is not known before it runs"sv);
   return input && form.input->kind == shell::Input::Kind::known;
@@ -27,7 +27,7 @@ void judge_console(Subject& subject, const Form& form, const Part& command) {
   const std::size_t shell = text.find('!');
   if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
   std::string_view rest = text;
-  if (has_entry("shell pipe system terminal term"sv, take_part(rest, ' ')))
+  if (is_any(take_part(rest, ' '), "shell", "pipe", "system", "terminal", "term"))
     return run_guess(subject, form, rest);
   // :call system('...'), python os.system("...")
   read_code(subject, Language::lua, text, form, *command.word);
@@ -219,9 +219,8 @@ void judge_setting(Subject& subject, const Form& form, std::string_view name,
   const std::string_view section = std::string_view(key).substr(0, key.find('.'));
   const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
   // An alias without ! is a command of git.
-  const bool script = section == "alias"sv
-                          ? starts_with(value, "!"sv)
-                          : section == "pager"sv || has_entry(command_settings, last);
+  const bool script = section == "alias"sv ? starts_with(value, "!"sv)
+                                           : section == "pager"sv || command_settings.has(last);
   if (script) run_guess(subject, form, value);
 }
 
@@ -236,7 +235,7 @@ void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form)
 
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto take = [&](const Part& script) {
-    if (wrapper.has('s')) return run_option(subject, form, script);
+    if (wrapper.has(Wrapper::for_shell)) return run_option(subject, form, script);
     judge_console(subject, form, script);
   };
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -245,12 +244,12 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (text.size() < 2 || text[0] != '-') continue;
     std::string_view value = text.substr(1 + (text[1] == '-'));
     const std::string_view name = take_part(value, '=');
-    if (has_entry(wrapper.programs, name)) return subject.add_form(form.from(i + 1));
-    if (!value.empty() && has_entry(wrapper.scripts, name))
+    if (wrapper.programs.has(name)) return subject.add_form(form.from(i + 1));
+    if (!value.empty() && wrapper.scripts.has(name))
       take({value, &form.words[i]});
-    else if (has_entry(wrapper.scripts, name) && i + 1 < form.size)
+    else if (wrapper.scripts.has(name) && i + 1 < form.size)
       take(part_of(form.words[++i]));
-    else if (has_entry(wrapper.scripts, text.substr(1, 1)))
+    else if (wrapper.scripts.has(text.substr(1, 1)))
       take({text.substr(2), &form.words[i]});
   }
 }
@@ -259,8 +258,8 @@ void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
     const Part& part = each.part;
     if (!part.word) continue;
-    if (each.has("eval E"sv)) judge_makefile(subject, form, part.text);
-    if (each.is("f file makefile"sv) && is_input(subject, part, form))
+    if (each.has("eval", "E")) judge_makefile(subject, form, part.text);
+    if (each.is("f", "file", "makefile") && is_input(subject, part, form))
       judge_makefile(subject, form, form.input->text);
     if (!each.is_option && starts_with(part.text, "SHELL="sv))
       run_guess(subject, form, part.text.substr(6));
@@ -273,9 +272,9 @@ void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form) {
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
     const Part& part = each.part;
     if (!each.is_option && !first.word) first = part;
-    given = given || each.is("e f expression file"sv);
-    if (part.word && each.is("e expression"sv)) SedReader(subject, form, part).read();
-    if (part.word && each.is("f file"sv) && is_input(subject, part, form))
+    given = given || each.is("e", "f", "expression", "file");
+    if (part.word && each.is("e", "expression")) SedReader(subject, form, part).read();
+    if (part.word && each.is("f", "file") && is_input(subject, part, form))
       SedReader(subject, form, {form.input->text, part.word}).read();
   }
   if (!given && first.word) SedReader(subject, form, first).read();
@@ -299,15 +298,15 @@ void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool commands = false, attaches = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
-    commands |= each.has("X"sv);
-    attaches |= each.has("r R x"sv);
+    commands |= each.has("X");
+    attaches |= each.has("r", "R", "x");
   }
   if (attaches) return;
   const Form rest = form.from(each.at());
   if (!commands) return subject.add_form(rest);
   if (rest.size < 2) return;
   if (rest.words[0].text == "stuff") return peel_keys(subject, wrapper, rest);
-  if (has_entry("exec screen"sv, rest.words[0].text)) subject.add_form(rest.from(1));
+  if (is_any(rest.words[0].text, "exec", "screen")) subject.add_form(rest.from(1));
 }
 
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -315,7 +314,7 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const std::size_t first = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
   for (std::size_t i = first; i < form.size; ++i) {
     std::string_view word = form.words[i].text;
-    if (has_entry("Enter KPEnter C-m C-j"sv, word)) word = "^M";
+    if (is_any(word, "Enter", "KPEnter", "C-m", "C-j")) word = "^M";
     if (word == "Space"sv) word = " ";
     while (!word.empty()) {
       std::size_t size = 0;

@@ -1,15 +1,15 @@
 // Programs that start another one, such as env, su and watch.
 //
 // A wrapper is peeled off: its own words are skipped, and what follows is a form that is judged as
-// if it stood alone. The row of a program in wrapper_table says how. Most rows need only their
-// options and flags, in small letters, and peel_plain() reads them all in the same way:
+// if it stood alone. The row of a program says how, see wrapper_columns_internal.hpp. Most rows
+// need only their options and flags, and peel_plain() reads them all in the same way:
 //
 //   nice -n 5 rm -rf /           options, then the form
-//   timeout -k 5 10 rm -rf /     options, one word (flag 1), then the form
-//   watch -n 1 rm -rf /          options, then words that are joined to a script (j)
-//   git -C /x bisect run make    options, then a command of its own (v), which has a row, too
+//   timeout -k 5 10 rm -rf /     options, one word (word_before), then the form
+//   watch -n 1 rm -rf /          options, then words that are joined to a script (joins_words)
+//   git -C /x bisect run make    options, then a command of its own (has_commands), which has a row
 //
-// A capital in the flags names a function for a program that has its own way.
+// A row with a Kind has a function for its program, which peel() calls.
 
 #include "policy/subject_internal.hpp"
 
@@ -20,39 +20,11 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-bool find_wrapper(std::string_view name, Wrapper& wrapper) {
-  std::size_t low = 0, high = wrapper_table.size();
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    const std::size_t before = middle ? wrapper_table.rfind('\n', middle - 1) : middle;
-    const std::size_t at = before == std::string_view::npos ? 0 : before + (middle != 0);
-    const std::size_t end = wrapper_table.find('\n', at);
-    const int order = name_of_row(at).compare(name);
-    if (order < 0) {
-      low = end + 1;
-    } else if (order > 0) {
-      high = at;
-    } else {
-      std::string_view row = wrapper_table.substr(at, end - at);
-      wrapper.name = take_part(row, ';');
-      wrapper.flags = take_part(row, ';');
-      if (starts_with(wrapper.flags, "="sv)) return find_wrapper(wrapper.flags.substr(1), wrapper);
-      wrapper.syntax.letters = take_part(row, ';');
-      wrapper.syntax.longs = take_part(row, ';');
-      wrapper.scripts = take_part(row, ';');
-      wrapper.programs = take_part(row, ';');
-      wrapper.syntax.twice = take_part(row, ';');
-      return true;
-    }
-  }
-  return false;
-}
-
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (has_entry(command_variables, name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
+  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
     run_guess(subject, form, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
@@ -101,7 +73,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     return subject.add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
-    if (wrapper.has('i') && form.input->kind == shell::Input::Kind::known)
+    if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
       read_input(subject, form, form.size, false);
     return;
   }
@@ -113,7 +85,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   bool vague = false;
   for (std::size_t k = 1; k < i; ++k)
     vague = vague || (form.words[k].split && is_blank_or_unknown(form.words[k].text));
-  if (wrapper.has('e') && !vague && is_blank_or_unknown(rest.words[0].text)) {
+  if (wrapper.has(Wrapper::elsewhere) && !vague && is_blank_or_unknown(rest.words[0].text)) {
     Form unknown = rest;
     unknown.holes = subject.command.holes;
     subject.refuse_unknown(unknown);
@@ -127,7 +99,8 @@ void peel_verb(Subject& subject, const Wrapper& wrapper, const Form& form, std::
   while (i < form.size) {
     Form one = form.from(i);
     std::size_t end = 0;
-    while (end < one.size && !(wrapper.has('q') && one.words[end].text == ";")) ++end;
+    while (end < one.size && !(wrapper.has(Wrapper::command_list) && one.words[end].text == ";"))
+      ++end;
     one.size = end;
     i += end + 1;
     peel_command(subject, wrapper.name, one);
@@ -138,12 +111,13 @@ void peel_verb(Subject& subject, const Wrapper& wrapper, const Form& form, std::
 void take_argument(Subject& subject, const Wrapper& wrapper, const Form& form,
                    const Arguments& argument, Started& started) {
   if (!argument.is_option) {
-    if (wrapper.has('p')) run_option(subject, form, argument.part);
+    if (wrapper.has(Wrapper::operands_are_scripts)) run_option(subject, form, argument.part);
   } else if (!argument.part.word) {
-    if (wrapper.has('t') && argument.is(wrapper.programs)) started.joins = !started.joins;
+    if (wrapper.has(Wrapper::toggles_joining) && argument.is(wrapper.programs))
+      started.joins = !started.joins;
   } else if (argument.is(wrapper.scripts)) {
     run_option(subject, form, argument.part);
-  } else if (wrapper.has('G') && argument.has("c config"sv)) {
+  } else if (wrapper.has(Wrapper::git_settings) && argument.has("c", "config")) {
     std::string_view value = argument.part.text;
     const std::string_view setting = take_part(value, '=');
     judge_setting(subject, form, setting, value);
@@ -155,26 +129,28 @@ void take_argument(Subject& subject, const Wrapper& wrapper, const Form& form,
 // Programs without a capital in their flags.
 void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Started started;
-  started.joins = wrapper.has('j');
-  const bool anywhere = wrapper.has('o');
+  started.joins = wrapper.has(Wrapper::joins_words);
+  const bool anywhere = wrapper.has(Wrapper::no_command);
   Arguments each(form, wrapper.syntax, anywhere ? Order::options_anywhere : Order::stop_at_operand);
   while (each.next()) take_argument(subject, wrapper, form, each, started);
   std::size_t i = each.at();
-  if (wrapper.has('d'))
+  if (wrapper.has(Wrapper::behind_dashes))
     for (std::size_t behind = 1; behind < form.size; ++behind)
       if (form.words[behind].text == "--")
         return peel_rest(subject, wrapper, form, behind + 1, started);
   if (anywhere) return;
-  const bool has_word = wrapper.has('1');
-  if (wrapper.has('v') || wrapper.has('q')) return peel_verb(subject, wrapper, form, i + has_word);
-  if (wrapper.has('L') && started.joins) return;
+  const bool has_word = wrapper.has(Wrapper::word_before);
+  if (wrapper.has(Wrapper::has_commands) || wrapper.has(Wrapper::command_list))
+    return peel_verb(subject, wrapper, form, i + has_word);
+  if (wrapper.has(Wrapper::shows) && started.joins) return;
   // Skip what stands before the command: -, NAME=value, a word, more options.
   while (i < form.size && form.words[i].text == "-") ++i;
-  if (wrapper.has('a'))
+  if (wrapper.has(Wrapper::assignments_before))
     while (i < form.size && is_assignment(form.words[i].text)) ++i;
   if (has_word && i < form.size) {
     Arguments more(form.from(i), wrapper.syntax, Order::stop_at_operand);
-    while (wrapper.has('r') && more.next()) take_argument(subject, wrapper, form, more, started);
+    while (wrapper.has(Wrapper::options_again) && more.next())
+      take_argument(subject, wrapper, form, more, started);
     i += more.at();
   }
   peel_rest(subject, wrapper, form, i, started);
@@ -185,7 +161,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next())
-    if (each.is("S s split-string"sv)) script = each.part;
+    if (each.is("S", "s", "split-string")) script = each.part;
   std::size_t i = each.at();
   if (script.word) return run_words(subject, form, script.text, i, *script.word);
   // For env, any word with = in it is an assignment.
@@ -208,7 +184,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
 // capsh -- and capsh == start a shell, with the words behind as its arguments.
 void peel_capsh(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i)
-    if (has_entry("-- =="sv, form.words[i].text)) return judge_shell(subject, form.from(i));
+    if (is_any(form.words[i].text, "--", "==")) return judge_shell(subject, form.from(i));
 }
 
 // script runs a command, and writes what that prints to a file.
@@ -217,7 +193,7 @@ void peel_script(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (form.words[i].text == "--") return subject.add_form(form.from(i + 1));
   Part file;
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
-    if (each.is("c command"sv) && each.part.word) run_string(subject, form, each.part);
+    if (each.is("c", "command") && each.part.word) run_string(subject, form, each.part);
     if (each.is_option) continue;
     // Behind the file, BSD has a command.
     if (file.word && file.word == each.part.word - 1)
@@ -233,7 +209,7 @@ void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
   std::size_t operands = 0;
   for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();) {
-    if (each.is("c command session-command"sv)) script = each.part;
+    if (each.is("c", "command", "session-command")) script = each.part;
     operands += !each.is_option && each.part.text != "-"sv;
   }
   if (script.word) return run_string(subject, form, script);
@@ -244,7 +220,7 @@ void peel_su(Subject& subject, const Wrapper& wrapper, const Form& form) {
 void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool direct = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
-  while (each.next()) direct |= each.has("u user"sv);
+  while (each.next()) direct |= each.has("u", "user");
   if (direct) return subject.add_form(form.from(each.at()));
   peel_su(subject, wrapper, form);
 }
@@ -270,59 +246,56 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     return;
   }
   Form form = whole;
-  form.holes = form.holes || wrapper.has('h') || wrapper.has('e');
+  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
   // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
   static const shell::Input sent = {};
-  if (wrapper.has('e') && reads_file(subject.command)) form.input = &sent;
-  for (const char flag : wrapper.flags) {
-    switch (flag) {
-      case 'C':
-        return peel_console(subject, wrapper, form);
-      case 'D':
-        return peel_sed(subject, wrapper, form);
-      case 'E':
-        return peel_env(subject, wrapper, form);
-      case 'F':
-        return peel_find(subject, form);
-      case 'H':
-        return peel_capsh(subject, form);
-      case 'I':
-        // What it does with input that is not known is not the script's doing.
-        if (form.input->kind == shell::Input::Kind::known)
-          read_input(subject, form, form.size, false);
-        return;
-      case 'K':
-        return peel_git_config(subject, wrapper, form);
-      case 'M':
-        return peel_make(subject, wrapper, form);
-      case 'N':
-        return peel_screen(subject, wrapper, form);
-      case 'P':
-        return peel_parallel(subject, wrapper, form);
-      case 'R':
-        return peel_runuser(subject, wrapper, form);
-      case 'S':
-        return peel_keys(subject, wrapper, form);
-      case 'T':
-        return peel_tar(subject, wrapper, form);
-      case 'U':
-        return peel_su(subject, wrapper, form);
-      case 'W':
-        return peel_script(subject, wrapper, form);
-      case 'X':
-        return peel_xargs(subject, wrapper, form);
-      case 'Y':
-        // Some have commands of their own: bun exec.
-        if (!peel_command(subject, wrapper.name, form.from(1)))
-          peel_interpreter(subject, wrapper, form);
-        return;
-      case 'Z':
-        return peel_nested(subject, form);
-      default:
-        break;
-    }
+  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  switch (wrapper.kind) {
+    case Wrapper::Kind::plain:
+      return peel_plain(subject, wrapper, form);
+    case Wrapper::Kind::console:
+      return peel_console(subject, wrapper, form);
+    case Wrapper::Kind::sed:
+      return peel_sed(subject, wrapper, form);
+    case Wrapper::Kind::env:
+      return peel_env(subject, wrapper, form);
+    case Wrapper::Kind::find:
+      return peel_find(subject, form);
+    case Wrapper::Kind::capsh:
+      return peel_capsh(subject, form);
+    case Wrapper::Kind::input_only:
+      // What it does with input that is not known is not the script's doing.
+      if (form.input->kind == shell::Input::Kind::known)
+        read_input(subject, form, form.size, false);
+      return;
+    case Wrapper::Kind::git_config:
+      return peel_git_config(subject, wrapper, form);
+    case Wrapper::Kind::make:
+      return peel_make(subject, wrapper, form);
+    case Wrapper::Kind::screen:
+      return peel_screen(subject, wrapper, form);
+    case Wrapper::Kind::parallel:
+      return peel_parallel(subject, wrapper, form);
+    case Wrapper::Kind::runuser:
+      return peel_runuser(subject, wrapper, form);
+    case Wrapper::Kind::keys:
+      return peel_keys(subject, wrapper, form);
+    case Wrapper::Kind::tar:
+      return peel_tar(subject, wrapper, form);
+    case Wrapper::Kind::su:
+      return peel_su(subject, wrapper, form);
+    case Wrapper::Kind::script:
+      return peel_script(subject, wrapper, form);
+    case Wrapper::Kind::xargs:
+      return peel_xargs(subject, wrapper, form);
+    case Wrapper::Kind::interpreter:
+      // Some have commands of their own: bun exec.
+      if (!peel_command(subject, wrapper.name, form.from(1)))
+        peel_interpreter(subject, wrapper, form);
+      return;
+    case Wrapper::Kind::nested:
+      return peel_nested(subject, form);
   }
-  peel_plain(subject, wrapper, form);
 }
 
 }  // namespace inner

@@ -94,7 +94,7 @@ class ProtectedNames {
     if (part.text.empty()) return;
     const PathText path = subject_.path_of(part);
     if (!subject_.removal_is_protected(part, path)) return;
-    if (!tested || !in_places(path, scratch_places, false))
+    if (!tested || !is_known_path(path, PathKind::scratch))
       words.push_back(shell::Word(*part.word));
   }
   void add_roots(const Form& form) {
@@ -107,7 +107,7 @@ class ProtectedNames {
   void add_listed(const Form& form) {
     bool directories = false;
     for (Arguments each(form, {}, Order::options_anywhere); each.next();)
-      directories |= each.has("d directory"sv);
+      directories |= each.has("d", "directory");
     if (!directories) {
       shell::Word all = word_like(form.words[0], "*");
       all.glob = true;
@@ -178,11 +178,11 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     const Part& argument = each.part;
-    if (each.has("I"sv)) mark = argument.text;
-    if (each.has("i replace"sv)) mark = argument.word ? argument.text : "{}";
-    if (each.has("a arg-file"sv)) from_file = true;
-    if (each.has("0 null"sv)) nulls = true;
-    if (each.has("d delimiter"sv)) delimiter = delimiter_of(argument.text);
+    if (each.has("I")) mark = argument.text;
+    if (each.has("i", "replace")) mark = argument.word ? argument.text : "{}";
+    if (each.has("a", "arg-file")) from_file = true;
+    if (each.has("0", "null")) nulls = true;
+    if (each.has("d", "delimiter")) delimiter = delimiter_of(argument.text);
   }
   if (each.at() >= form.size) return;
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
@@ -217,8 +217,8 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
   bool unknown = false;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
-    if (each.has("I"sv)) mark = each.part.text;
-    if (each.has("a arg-file"sv)) unknown = true;
+    if (each.has("I")) mark = each.part.text;
+    if (each.has("a", "arg-file")) unknown = true;
   }
   const std::size_t first = each.at();
   std::size_t last = first;

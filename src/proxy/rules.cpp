@@ -9,27 +9,72 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-std::string_view domain_sets() noexcept {
-  return "python pypi.org files.pythonhosted.org\n"
-         "node registry.npmjs.org registry.yarnpkg.com nodejs.org\n"
-         "rust crates.io index.crates.io static.crates.io static.rust-lang.org\n"
-         "go proxy.golang.org sum.golang.org\n"
-         "debian deb.debian.org security.debian.org\n";
+namespace {
+
+// The hosts of the named sets: a row for each. The rows of a set stand together.
+struct SetHost {
+  const char* set;
+  const char* host;
+};
+constexpr SetHost set_hosts[] = {
+    {"python", "pypi.org"},
+    {"python", "files.pythonhosted.org"},
+    {"node", "registry.npmjs.org"},
+    {"node", "registry.yarnpkg.com"},
+    {"node", "nodejs.org"},
+    {"rust", "crates.io"},
+    {"rust", "index.crates.io"},
+    {"rust", "static.crates.io"},
+    {"rust", "static.rust-lang.org"},
+    {"go", "proxy.golang.org"},
+    {"go", "sum.golang.org"},
+    {"debian", "deb.debian.org"},
+    {"debian", "security.debian.org"},
+};
+
+// True if a row is the first of its set.
+constexpr bool begins_set(std::size_t row) {
+  return row == 0 || std::string_view(set_hosts[row - 1].set) != set_hosts[row].set;
 }
+
+constexpr bool sets_stand_together() {
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row)
+    for (std::size_t before = 0; before < row && begins_set(row); ++before)
+      if (std::string_view(set_hosts[before].set) == set_hosts[row].set) return false;
+  return true;
+}
+static_assert(sets_stand_together(), "the rows of a set stand one behind the other");
+
+// The text of domain_sets().
+struct SetTexts {
+  constexpr void append(std::string_view part) {
+    for (const char c : part) text[size++] = c;
+  }
+  char text[512] = {};
+  std::size_t size = 0;
+};
+constexpr SetTexts make_set_texts() {
+  SetTexts texts;
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row) {
+    if (begins_set(row)) {
+      if (row) texts.append("\n");
+      texts.append(set_hosts[row].set);
+    }
+    texts.append(" ");
+    texts.append(set_hosts[row].host);
+  }
+  texts.append("\n");
+  return texts;
+}
+constexpr SetTexts set_texts = make_set_texts();
+
+}  // namespace
+
+std::string_view domain_sets() noexcept { return {set_texts.text, set_texts.size}; }
 
 #if defined(__linux__)
 
 namespace {
-
-// The hosts of a set; empty: there is no such set.
-std::string_view hosts_of_set(std::string_view name) {
-  std::string_view sets = domain_sets();
-  while (!sets.empty()) {
-    std::string_view row = take_part(sets, '\n');
-    if (take_part(row, ' ') == name) return row;
-  }
-  return {};
-}
 
 bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
 
@@ -117,9 +162,9 @@ Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given)
     return true;
   };
   for (const std::string& entry : given) {
-    std::string_view hosts = hosts_of_set(entry);
-    const bool is_set = !hosts.empty();
-    while (!hosts.empty()) add(take_part(hosts, ' '));
+    bool is_set = false;
+    for (const SetHost& row : set_hosts)
+      if (entry == row.set) is_set = add(row.host);
     append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
     // A name without a dot may be a set that is spelled wrong.
     if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))

@@ -10,7 +10,7 @@ inline namespace inner {
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
 //   name_at()           behind `command -p`, `builtin --`
-//   shell_verb_of()     the verb: a line of names for each
+//   shell_verb_of()     the verb: a row of known_verbs
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
 // A program that is not known changes nothing in the shell, and its output is unknown.
@@ -49,25 +49,84 @@ std::string join_shell_path(std::string_view directory, std::string_view path) {
 
 namespace {
 
+// A row for each command that the walk knows, sorted by name.
+struct KnownVerb {
+  char name[10];
+  ShellVerb verb;
+};
+constexpr KnownVerb known_verbs[] = {
+    {":", ShellVerb::silent},
+    {"[", ShellVerb::silent},
+    {"alias", ShellVerb::alias},
+    {"basename", ShellVerb::base_name},
+    {"break", ShellVerb::leave},
+    {"cat", ShellVerb::cat},
+    {"cd", ShellVerb::change_directory},
+    {"chdir", ShellVerb::change_directory},
+    {"compgen", ShellVerb::compgen},
+    {"continue", ShellVerb::leave},
+    {"declare", ShellVerb::declare},
+    {"dirname", ShellVerb::directory_name},
+    {"echo", ShellVerb::echo},
+    {"eval", ShellVerb::eval},
+    {"exec", ShellVerb::exec},
+    {"exit", ShellVerb::exit},
+    {"export", ShellVerb::declare},
+    {"false", ShellVerb::silent},
+    {"getopts", ShellVerb::read},
+    {"hash", ShellVerb::hash},
+    {"let", ShellVerb::let},
+    {"local", ShellVerb::declare},
+    {"ls", ShellVerb::ls},
+    {"mapfile", ShellVerb::read},
+    {"popd", ShellVerb::pop_directory},
+    {"printf", ShellVerb::printf},
+    {"pushd", ShellVerb::change_directory},
+    {"pwd", ShellVerb::pwd},
+    {"read", ShellVerb::read},
+    {"readarray", ShellVerb::read},
+    {"readonly", ShellVerb::declare},
+    {"return", ShellVerb::leave},
+    {"set", ShellVerb::set},
+    {"shift", ShellVerb::shift},
+    {"sleep", ShellVerb::silent},
+    {"tee", ShellVerb::tee},
+    {"test", ShellVerb::silent},
+    {"trap", ShellVerb::trap},
+    {"true", ShellVerb::silent},
+    {"typeset", ShellVerb::declare},
+    {"unset", ShellVerb::unset},
+    {"wait", ShellVerb::silent},
+};
+
+constexpr bool verbs_in_order() {
+  for (std::size_t i = 1; i < std::size(known_verbs); ++i)
+    if (!(std::string_view(known_verbs[i - 1].name) < known_verbs[i].name)) return false;
+  return true;
+}
+static_assert(verbs_in_order(), "sort the rows by name, each once");
+
 ShellVerb shell_verb_of(std::string_view name) {
-  // Names for each enumerator of ShellVerb.
-  std::string_view names =
-      "basename|cat|dirname|echo|ls|printf|pwd|tee|alias|cd chdir pushd|compgen|"
-      "declare export local readonly typeset|eval|exec|exit|hash|break continue return|let|popd|"
-      "getopts mapfile read readarray|set|shift|: [ false sleep test true wait|trap|unset";
-  unsigned verb = 0;
-  for (; !names.empty(); ++verb)
-    if (has_entry(take_part(names, '|'), name)) break;
-  return static_cast<ShellVerb>(verb);
+  std::size_t low = 0, high = std::size(known_verbs);
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    const int order = std::string_view(known_verbs[middle].name).compare(name);
+    if (order == 0) return known_verbs[middle].verb;
+    if (order < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return ShellVerb::none;
 }
 
 }  // namespace
 
 std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
   std::size_t at = 0;
-  while (at + 1 < words.size() && has_entry("command builtin"sv, words[at].text)) {
+  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin")) {
     ++at;
-    while (at + 1 < words.size() && has_entry("-p --"sv, words[at].text)) ++at;
+    while (at + 1 < words.size() && is_any(words[at].text, "-p", "--")) ++at;
   }
   return at;
 }
@@ -81,10 +140,9 @@ bool ShellBuiltin::looks_up() const {
   if (words_.size() < 2 || words_.size() > 3) return false;
   const shell::Word& name = words_.back();
   const std::string& option = words_[1].text;
-  const bool is = words_.size() == 2
-                      ? words_[0].text == "which"
-                      : (words_[0].text == "command" && option == "-v"sv) ||
-                            (words_[0].text == "type" && has_entry("-P -p"sv, option));
+  const bool is = words_.size() == 2 ? words_[0].text == "which"
+                                     : (words_[0].text == "command" && option == "-v"sv) ||
+                                           (words_[0].text == "type" && is_any(option, "-P", "-p"));
   return is && name.known() && !name.home && !name.glob && !name.text.empty() &&
          name.text[0] != '-' && name.text.find_first_of("/ \t\n") == std::string::npos;
 }
@@ -224,7 +282,7 @@ void ShellBuiltin::run_cd() {
 
 void ShellBuiltin::run_declare() {
   const std::string& builtin = words_[at_].text;
-  const bool local = has_entry("local declare typeset"sv, builtin);
+  const bool local = is_any(builtin, "local", "declare", "typeset");
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
   bool array = false;  // -a alone
@@ -302,7 +360,7 @@ void ShellBuiltin::run_set() {
       given = true;
     } else if (word.empty() || (word[0] != '-' && word[0] != '+')) {
       break;
-    } else if (has_entry("-o +o"sv, word)) {
+    } else if (is_any(word, "-o", "+o")) {
       ++i;
     }
   }

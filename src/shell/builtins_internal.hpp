@@ -9,7 +9,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// What a command is known as. shell_verb_of() has a line of names for each, in this order.
+// What a command is known as. known_verbs has the names of each.
 enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,

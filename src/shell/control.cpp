@@ -310,8 +310,8 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
     if (last) return;
     // A filter lets through what was written before it.
     const bool filter = producer != nullptr && writer != nullptr && !writer->words.empty() &&
-                        has_entry("awk cat egrep fgrep grep head sed sort tac tail tee uniq"sv,
-                                  writer->words[0].text);
+                        is_any(writer->words[0].text, "awk", "cat", "egrep", "fgrep", "grep",
+                               "head", "sed", "sort", "tac", "tail", "tee", "uniq");
     if (!filter) producer = std::move(writer);
     writer.reset();
     inner.place.producer = simple ? producer.get() : nullptr;

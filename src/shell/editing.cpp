@@ -119,7 +119,7 @@ bool edit_shell_text(const ShellPart& part, const std::string& operand, ShellBud
     case ':':
       return take_substring(operand, text);
     case '@':
-      if (!has_entry("U L"sv, operand)) return false;
+      if (!is_any(operand, "U", "L")) return false;
       change_case(operand == "U", text.size(), text);
       return true;
     default:
@@ -130,7 +130,7 @@ bool edit_shell_text(const ShellPart& part, const std::string& operand, ShellBud
 bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter& parameter) {
   std::vector<ShellText>& elements = parameter.elements;
   const std::size_t colon = operand.find(':');
-  const bool positional = has_entry("@ *"sv, part.text);
+  const bool positional = is_any(part.text, "@", "*");
   long long offset = 0;
   long long length = static_cast<long long>(elements.size());
   if (!read_decimal(operand.substr(0, colon), offset) || offset < (positional ? 1 : 0))

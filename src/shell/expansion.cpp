@@ -170,7 +170,7 @@ void ShellExpander::expand_tilde(const ShellPart& part) {
     if (home.elements.size() == 1) return add_value_text(home.elements[0], true);
     return add_unknown(true);
   }
-  if (has_entry("+ -"sv, part.text)) return add_unknown(true);
+  if (is_any(part.text, "+", "-")) return add_unknown(true);
   ShellText user;
   user.text = concat("~%", {part.text});
   if (!is_name_start(part.text[0])) return add_text(user.text, false);

@@ -179,10 +179,10 @@ std::uint32_t ShellParser::parse_command() {
     const std::string_view word = word_here();
     if (word == "{"sv) return parse_group();
     if (word == "if"sv) return parse_if();
-    if (has_entry("while until"sv, word)) return parse_loop(word);
+    if (is_any(word, "while", "until")) return parse_loop(word);
     if (word == "for"sv) return parse_for(word);
     if (word == "case"sv) return parse_case();
-    if (bash() && has_entry("select function coproc [["sv, word)) {
+    if (bash() && is_any(word, "select", "function", "coproc", "[[")) {
       dialect_dependent_ = true;
       if (word == "select"sv) return parse_for(word);
       if (word == "function"sv) return parse_function_keyword();
@@ -460,7 +460,8 @@ std::uint32_t ShellParser::parse_coprocess() {
 }
 
 bool ShellParser::is_reserved(std::string_view word) {
-  return has_entry("if while until for case select function time coproc"sv, word);
+  return is_any(word, "if", "while", "until", "for", "case", "select", "function", "time",
+                "coproc");
 }
 
 std::uint32_t ShellParser::parse_function_keyword() {
@@ -515,7 +516,7 @@ std::uint32_t ShellParser::parse_simple() {
     add(word);
     if (!first) continue;
     const std::string_view name = text_.substr(word_begin, at_ - word_begin);
-    declares = bash() && has_entry("declare typeset local export readonly"sv, name);
+    declares = bash() && is_any(name, "declare", "typeset", "local", "export", "readonly");
     if (node.assignments.first == no_index && node.redirections.first == no_index &&
         at_parentheses()) {
       cut(syntax_.pending, from);

@@ -11,7 +11,7 @@ inline namespace inner {
 namespace {
 
 // True if the value has no blanks that split it: numbers, and $PWD, which is taken for one path.
-bool is_one_word(std::string_view name) { return has_entry("PWD # ? $ ! -"sv, name); }
+bool is_one_word(std::string_view name) { return is_any(name, "PWD", "#", "?", "$", "!", "-"); }
 
 }  // namespace
 

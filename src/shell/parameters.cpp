@@ -23,7 +23,7 @@ ShellParameter ShellParameters::read(const ShellPart& part) {
   ShellParameter parameter;
   const std::string_view name = part.text;
   if (part.indirect) return indirect(part);
-  if (has_entry("@ *"sv, name)) {
+  if (is_any(name, "@", "*")) {
     parameter.many = true;
     parameter.all = name == "@"sv;
     read_elements(walk_.scopes.value_of(positional_key), parameter);
@@ -104,7 +104,7 @@ ShellParameter ShellParameters::element(const ShellPart& part) {
   ShellParameter parameter;
   const ShellText subscript = runner_.expand_single(part.subscript);
   const ShellValue& value = walk_.scopes.value_of(part.text);
-  if (has_entry("@ *"sv, subscript.text)) {
+  if (is_any(subscript.text, "@", "*")) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);

@@ -86,7 +86,7 @@ class ShellScanner {
   void take_word() { at_ = word_end_; }
   // True if the word ends a list.
   static bool ends_list(std::string_view word) {
-    return has_entry("then else elif fi do done esac }"sv, word);
+    return is_any(word, "then", "else", "elif", "fi", "do", "done", "esac", "}");
   }
   // Consumes a reserved word that must be here.
   bool expect(std::string_view word, std::size_t begin, std::string_view construct);

@@ -2,6 +2,8 @@
 
 #include "shell/parser_internal.hpp"
 
+#include "base/names_internal.hpp"
+
 namespace codeexec {
 inline namespace v0_1 {
 
@@ -114,11 +116,10 @@ std::string_view ShellScanner::joined_word_here() {
     else
       joined += text_[end];
   }
-  std::string_view words =
-      "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
-      "while";
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
+  static constexpr NameSet words{
+      "!",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi",
+      "for", "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
+  for (const std::string_view word : words.list()) {
     if (word != joined) continue;
     word_end_ = end;
     return word;

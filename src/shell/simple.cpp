@@ -3,16 +3,18 @@
 #include "shell/builtins_internal.hpp"
 #include "shell/words_internal.hpp"
 
+#include "base/names_internal.hpp"
+
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
 
 bool is_special_builtin(std::string_view name) {
-  return has_entry(
-      ". : break continue eval exec exit export readonly return set shift source times trap "
-      "unset"sv,
-      name);
+  static constexpr NameSet names{".",      ":",      "break",    "continue", "eval", "exec",
+                                 "exit",   "export", "readonly", "return",   "set",  "shift",
+                                 "source", "times",  "trap",     "unset"};
+  return names.has(name);
 }
 
 void ShellSimple::run() {
@@ -214,7 +216,7 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
     input.glob = target.glob;
     input.home = target.home;
     if (redirection.kind == Kind::here_string) input.text += '\n';
-  } else if (has_entry("/dev/null -"sv, target.text)) {
+  } else if (is_any(target.text, "/dev/null", "-")) {
     input.kind = shell::Input::Kind::known;
   }
 }

@@ -40,7 +40,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
-  return has_entry("PATH BASH_ENV ENV IFS"sv, name) || starts_with(name, "LD_"sv) ||
+  return is_any(name, "PATH", "BASH_ENV", "ENV", "IFS") || starts_with(name, "LD_"sv) ||
          starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
 }
 
@@ -158,7 +158,7 @@ void ShellRunner::run_subscripts(const shell::Command& command) {
 }
 
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = has_entry("PS4 BASH_ENV ENV"sv, name);
+  const bool expanded = is_any(name, "PS4", "BASH_ENV", "ENV");
   for (const ShellText& element : value.elements)
     if (expanded || (walk.budget.bash() && has_subscript(element.text)))
       run_substitutions(element.text);

@@ -11,13 +11,22 @@ inline namespace v0_1 {
 
 namespace {
 
-// As xterm sends them. Those of three bytes that begin with ESC [ have O in place of [ when the
-// program wants so.
-constexpr std::string_view named_keys =
-    "enter=\r;tab=\t;shift-tab=\x1b[Z;escape=\x1b;esc=\x1b;space= ;backspace=\x7f;up=\x1b[A;"
-    "down=\x1b[B;right=\x1b[C;left=\x1b[D;home=\x1b[H;end=\x1b[F;pageup=\x1b[5~;pagedown=\x1b[6~;"
-    "insert=\x1b[2~;delete=\x1b[3~;f1=\x1bOP;f2=\x1bOQ;f3=\x1bOR;f4=\x1bOS;f5=\x1b[15~;f6=\x1b[17~;"
-    "f7=\x1b[18~;f8=\x1b[19~;f9=\x1b[20~;f10=\x1b[21~;f11=\x1b[23~;f12=\x1b[24~"sv;
+// A row for each key that has a name, with its bytes as xterm sends them. Those of three bytes that
+// begin with ESC [ have O in place of [ when the program wants so.
+struct NamedKey {
+  char name[10];
+  char bytes[6];
+};
+constexpr NamedKey named_keys[] = {
+    {"enter", "\r"},       {"tab", "\t"},         {"shift-tab", "\x1b[Z"}, {"escape", "\x1b"},
+    {"esc", "\x1b"},       {"space", " "},        {"backspace", "\x7f"},   {"up", "\x1b[A"},
+    {"down", "\x1b[B"},    {"right", "\x1b[C"},   {"left", "\x1b[D"},      {"home", "\x1b[H"},
+    {"end", "\x1b[F"},     {"pageup", "\x1b[5~"}, {"pagedown", "\x1b[6~"}, {"insert", "\x1b[2~"},
+    {"delete", "\x1b[3~"}, {"f1", "\x1bOP"},      {"f2", "\x1bOQ"},        {"f3", "\x1bOR"},
+    {"f4", "\x1bOS"},      {"f5", "\x1b[15~"},    {"f6", "\x1b[17~"},      {"f7", "\x1b[18~"},
+    {"f8", "\x1b[19~"},    {"f9", "\x1b[20~"},    {"f10", "\x1b[21~"},     {"f11", "\x1b[23~"},
+    {"f12", "\x1b[24~"},
+};
 
 bool is_one_character(std::string_view text) {
   return !text.empty() &&
@@ -40,11 +49,9 @@ std::string bytes_of_key(std::string_view key, bool application_cursor) {
     if (c == '?') return "\x7f";
     if (c >= '@' && c <= '_') return std::string(1, static_cast<char>(c - '@'));
   }
-  std::string_view rest = named_keys;
-  while (!rest.empty()) {
-    std::string_view bytes = take_part(rest, ';');
-    if (take_part(bytes, '=') != name) continue;
-    std::string result(bytes);
+  for (const NamedKey& named : named_keys) {
+    if (name != named.name) continue;
+    std::string result = named.bytes;
     if (application_cursor && result.size() == 3 && result[1] == '[' && result[2] != 'Z')
       result[1] = 'O';
     return result;
@@ -61,11 +68,7 @@ Expected<std::string> key_bytes(const std::vector<std::string>& keys,
     const std::string found = bytes_of_key(key, screen.application_cursor);
     if (found.empty()) {
       std::string known;
-      std::string_view rest = named_keys;
-      while (!rest.empty()) {
-        std::string_view entry = take_part(rest, ';');
-        append_all(known, "%, ", {take_part(entry, '=')});
-      }
+      for (const NamedKey& named : named_keys) append_all(known, "%, ", {named.name});
       return make_error(ErrorCode::invalid_argument,
                         "there is no key %: keys are %ctrl-a to ctrl-z, ctrl-space, alt- before "
                         "another key, and single characters",
