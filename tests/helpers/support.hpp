@@ -220,10 +220,10 @@ inline bool alive(pid_t pid) {
   return state != "gone" && state != "Z" && state != "X";
 }
 
-// False when it does not become true in time.
+// False when it does not become true in time, which is a guard that no load should reach.
 template <class Condition>
 bool comes_true(const Condition& condition,
-                std::chrono::milliseconds time = std::chrono::seconds(20)) {
+                std::chrono::milliseconds time = std::chrono::seconds(100)) {
   const auto give_up = std::chrono::steady_clock::now() + time;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > give_up) return false;
