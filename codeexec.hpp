@@ -4879,6 +4879,9 @@ void set_member(Json& object, const char* name, Json&& value);
   set_member(object, name, static_cast<unsigned long long>(value));
 }
 
+// "line 3, column 5" of text[offset], counted from 1. Columns are characters.
+std::string line_and_column(std::string_view text, std::size_t offset);
+
 // The error of a text that a person wrote, with the line and the column in place of the byte, and
 // what to change where it is a usual mistake: comments, a comma too much, single quotes, YAML.
 SharedError json_file_error(std::string_view text, const Error& error);
@@ -4953,7 +4956,6 @@ const char* json_remedy(std::string_view text, const JsonStop& stop) {
   return nullptr;
 }
 
-// "line 3, column 5", counted from 1. Columns are characters.
 std::string line_and_column(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -32718,6 +32720,9 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable);
 
+// Why a feature is missing in a report; empty: it is not.
+std::string_view reason_missing(const SandboxReport& report, std::string_view feature);
+
 // A note on what options asked for and is not in force, as best_effort lets commands run without
 // it; empty when there is no such gap. `asked` is the network of the options.
 std::string note_of_gaps(const SandboxReport& report, Network asked);
@@ -33078,11 +33083,16 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   return advice_for(cause, network, git, writable());
 }
 
+std::string_view reason_missing(const SandboxReport& report, std::string_view feature) {
+  for (const std::string& gap : report.missing)
+    if (starts_with(gap, concat("%: ", {feature})))
+      return std::string_view(gap).substr(feature.size() + 2);
+  return {};
+}
+
 std::string note_of_gaps(const SandboxReport& report, Network asked) {
   const auto is_missing = [&report](const char* feature) {
-    for (const std::string& gap : report.missing)
-      if (starts_with(gap, concat("%: ", {feature}))) return true;
-    return false;
+    return !reason_missing(report, feature).empty();
   };
   std::string gaps;
   const auto add = [&gaps](std::string_view words) {
@@ -52360,8 +52370,8 @@ inline constexpr Special specials[] = {
      "--write FILE names the file",
      &Invocation::remove},
     {"massgen-path\n\n\nprint a folder in which this program is called fastmcp, as MassGen starts "
-     "its "
-     "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then runs "
+     "its servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then "
+     "runs "
      "commands by this program, and everything else as before",
      &Invocation::massgen_path},
     {"doctor\n\n\nprint what commands are kept from here and what not, and what is missing, a line "
@@ -54787,12 +54797,18 @@ std::string lost_protection(const FoundEntry& entry, const Invocation& invocatio
 // The formats are those of the clients' documents, and of their programs where these run without a
 // screen, in November 2026.
 
-// A setting that is one text of a list.
-constexpr OwnShell in_list(const char* outer, const char* inner_name, const char* value) {
+// A setting that is the value of a member.
+constexpr OwnShell is_value(std::initializer_list<const char*> path, const char* value) {
   OwnShell setting;
-  setting.path[0] = outer;
-  setting.path[1] = inner_name;
+  std::size_t depth = 0;
+  for (const char* const name : path) setting.path[depth++] = name;
   setting.value = value;
+  return setting;
+}
+
+// A setting that is one text of a list.
+constexpr OwnShell in_list(std::initializer_list<const char*> path, const char* value) {
+  OwnShell setting = is_value(path, value);
   setting.is_list = true;
   return setting;
 }
@@ -54805,38 +54821,13 @@ constexpr OwnShell in_file(OwnShell setting, UserFile user, const char* project)
 }
 
 constexpr OwnShell claude_setting() {
-  return in_file(in_list("permissions", "deny", "Bash"),
+  return in_file(in_list({"permissions", "deny"}, "Bash"),
                  {"CLAUDE_CONFIG_DIR", ".claude/", "settings.json"}, ".claude/settings.json");
 }
 
 constexpr OwnShell cline_setting() {
-  return in_file(in_list("disabledTools", nullptr, "run_commands"),
+  return in_file(in_list({"disabledTools"}, "run_commands"),
                  {"CLINE_DATA_DIR", ".cline/data/", "settings/global-settings.json"}, nullptr);
-}
-
-constexpr OwnShell opencode_setting() {
-  OwnShell setting;
-  setting.path[0] = "permission";
-  setting.path[1] = "bash";
-  setting.value = "deny";
-  return setting;
-}
-
-constexpr OwnShell zed_setting() {
-  OwnShell setting;
-  const char* const path[] = {"agent", "tool_permissions", "tools", "terminal", "default"};
-  for (int i = 0; i < 5; ++i) setting.path[i] = path[i];
-  setting.value = "deny";
-  return setting;
-}
-
-// In TOML; see codex_features.
-constexpr OwnShell codex_setting() {
-  OwnShell setting;
-  setting.path[0] = "features";
-  setting.path[1] = "shell_tool";
-  setting.value = "false";
-  return setting;
 }
 
 constexpr Client clients[] = {
@@ -54871,7 +54862,7 @@ constexpr Client clients[] = {
         .project_file(".codex/config.toml")
         .approval("default_tools_approval_mode", "\"approve\"",
                   "without a person codex exec refuses tools that nobody approved")
-        .shell("shell tool", codex_setting()),
+        .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
     Client("gemini", "Gemini CLI", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".gemini/settings.json"})
         .project_file(".gemini/settings.json")
@@ -54879,19 +54870,19 @@ constexpr Client clients[] = {
         .approval("trust", "true",
                   "without a person it shows no tool of a server that is not trusted; the folder "
                   "must be trusted, too, or gemini --skip-trust")
-        .shell("run_shell_command", in_list("tools", "exclude", "run_shell_command")),
+        .shell("run_shell_command", in_list({"tools", "exclude"}, "run_shell_command")),
     Client("qwen", "Qwen Code", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".qwen/settings.json"})
         .project_file(".qwen/settings.json")
         .replaces("$")
         .approval("trust", "true",
                   "without a person it refuses tools of a server that is not trusted")
-        .shell("run_shell_command", in_list("tools", "disabled", "run_shell_command")),
+        .shell("run_shell_command", in_list({"tools", "disabled"}, "run_shell_command")),
     Client("opencode", "opencode", EntryFormat::opencode_json)
         .user_file("mcp", {"XDG_CONFIG_HOME", ".config/", "opencode/opencode.json"})
         .project_file("opencode.json")
         .replaces("{env:")
-        .shell("bash", opencode_setting()),
+        .shell("bash", is_value({"permission", "bash"}, "deny")),
     Client("cline", "Cline", EntryFormat::json)
         .user_file("mcpServers",
                    {"CLINE_DATA_DIR", ".cline/data/", "settings/cline_mcp_settings.json"})
@@ -54914,7 +54905,8 @@ constexpr Client clients[] = {
         .shell_by_hand("shell tool", "start it as copilot --deny-tool=shell"),
     Client("zed", "Zed", EntryFormat::json)
         .user_file("context_servers", {"XDG_CONFIG_HOME", ".config/", "zed/settings.json"})
-        .shell("terminal tool", zed_setting()),
+        .shell("terminal tool",
+               is_value({"agent", "tool_permissions", "tools", "terminal", "default"}, "deny")),
     Client("windsurf", "Windsurf", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".codeium/windsurf/mcp_config.json"})
         .replaces("${")
@@ -56492,17 +56484,6 @@ std::string laid_out(const Json& value, const std::string& line, const std::stri
   return concat({text, line, "}"});
 }
 
-// The line and column of text[at], for a person.
-std::string position_of(std::string_view text, std::size_t at) {
-  std::size_t line = 1;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', begin)) {
-    begin = end + 1;
-    ++line;
-  }
-  return concat("line %, column %", {line, at - begin + 1});
-}
-
 // What other programs may read and this one does not edit, outside of strings.
 std::string extension_in(std::string_view text) {
   std::size_t comma = npos;  // the last sign, when that is one
@@ -56514,9 +56495,9 @@ std::string extension_in(std::string_view text) {
         if (text[at] == '\\') ++at;
     }
     if (c == '/' && (next == '/' || next == '*'))
-      return concat("it has a comment at %, and would lose it", {position_of(text, at)});
+      return concat("it has a comment at %, and would lose it", {line_and_column(text, at)});
     if ((c == '}' || c == ']') && comma != npos)
-      return concat("it has a comma before a closing bracket at %", {position_of(text, comma)});
+      return concat("it has a comma before a closing bracket at %", {line_and_column(text, comma)});
     if (json_blanks.find(c) == npos) comma = c == ',' ? at : npos;
   }
   return {};
@@ -57121,8 +57102,9 @@ std::string NearestName::suggestion(std::string_view prefix) const {
 }
 
 std::string meant_option(std::string_view name) {
+  const std::string plain = near_spelling(name);
   for (const Remedy& remedy : option_remedies)
-    if (near_spelling(name) == remedy.word) return concat(": %", {remedy.advice});
+    if (plain == remedy.word) return concat(": %", {remedy.advice});
   NearestName nearest(name);
   for (const Option* option = Option::table; option != Option::end(); ++option)
     nearest.consider(option->part(Option::name));
@@ -57144,9 +57126,9 @@ std::string meant_key(std::string_view key) {
 }
 
 std::string meant_mode(std::string_view mode, std::string_view modes) {
+  const std::string plain = near_spelling(mode);
   for (const Remedy& remedy : mode_remedies)
-    if (near_spelling(mode) == remedy.word)
-      return concat(" For %, use %.", {remedy.word, remedy.advice});
+    if (plain == remedy.word) return concat(" For %, use %.", {remedy.word, remedy.advice});
   const std::string meant = meant_choice(mode, modes);
   return meant.empty() ? meant : concat(" D%", {std::string_view(meant).substr(3)});
 }
@@ -58114,14 +58096,6 @@ std::string with_remedy(std::string_view reason) {
       break;
     }
   return concat("%%%", {reason, *remedy ? "; " : "", remedy});
-}
-
-// Why a feature is missing; empty: it is not.
-std::string_view reason_missing(const SandboxReport& sandbox, std::string_view feature) {
-  for (const std::string& gap : sandbox.missing)
-    if (starts_with(gap, concat("%: ", {feature})))
-      return std::string_view(gap).substr(feature.size() + 2);
-  return {};
 }
 
 std::string paths_with(const ServerConfig& config, Permission permission) {

@@ -220,11 +220,16 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   return advice_for(cause, network, git, writable());
 }
 
+std::string_view reason_missing(const SandboxReport& report, std::string_view feature) {
+  for (const std::string& gap : report.missing)
+    if (starts_with(gap, concat("%: ", {feature})))
+      return std::string_view(gap).substr(feature.size() + 2);
+  return {};
+}
+
 std::string note_of_gaps(const SandboxReport& report, Network asked) {
   const auto is_missing = [&report](const char* feature) {
-    for (const std::string& gap : report.missing)
-      if (starts_with(gap, concat("%: ", {feature}))) return true;
-    return false;
+    return !reason_missing(report, feature).empty();
   };
   std::string gaps;
   const auto add = [&gaps](std::string_view words) {

@@ -161,6 +161,9 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable);
 
+// Why a feature is missing in a report; empty: it is not.
+std::string_view reason_missing(const SandboxReport& report, std::string_view feature);
+
 // A note on what options asked for and is not in force, as best_effort lets commands run without
 // it; empty when there is no such gap. `asked` is the network of the options.
 std::string note_of_gaps(const SandboxReport& report, Network asked);

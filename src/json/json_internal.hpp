@@ -56,6 +56,9 @@ void set_member(Json& object, const char* name, Json&& value);
   set_member(object, name, static_cast<unsigned long long>(value));
 }
 
+// "line 3, column 5" of text[offset], counted from 1. Columns are characters.
+std::string line_and_column(std::string_view text, std::size_t offset);
+
 // The error of a text that a person wrote, with the line and the column in place of the byte, and
 // what to change where it is a usual mistake: comments, a comma too much, single quotes, YAML.
 SharedError json_file_error(std::string_view text, const Error& error);

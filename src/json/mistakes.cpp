@@ -71,7 +71,10 @@ const char* json_remedy(std::string_view text, const JsonStop& stop) {
   return nullptr;
 }
 
-// "line 3, column 5", counted from 1. Columns are characters.
+}  // namespace
+
+inline namespace inner {
+
 std::string line_and_column(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -81,10 +84,6 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
   });
   return concat("line %, column %", {line, column + 1});
 }
-
-}  // namespace
-
-inline namespace inner {
 
 SharedError json_file_error(std::string_view text, const Error& error) {
   const std::size_t offset = std::min(error.offset, text.size());

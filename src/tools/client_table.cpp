@@ -15,12 +15,18 @@ inline namespace v0_1 {
 
 namespace {
 
-// A setting that is one text of a list.
-constexpr OwnShell in_list(const char* outer, const char* inner_name, const char* value) {
+// A setting that is the value of a member.
+constexpr OwnShell is_value(std::initializer_list<const char*> path, const char* value) {
   OwnShell setting;
-  setting.path[0] = outer;
-  setting.path[1] = inner_name;
+  std::size_t depth = 0;
+  for (const char* const name : path) setting.path[depth++] = name;
   setting.value = value;
+  return setting;
+}
+
+// A setting that is one text of a list.
+constexpr OwnShell in_list(std::initializer_list<const char*> path, const char* value) {
+  OwnShell setting = is_value(path, value);
   setting.is_list = true;
   return setting;
 }
@@ -33,38 +39,13 @@ constexpr OwnShell in_file(OwnShell setting, UserFile user, const char* project)
 }
 
 constexpr OwnShell claude_setting() {
-  return in_file(in_list("permissions", "deny", "Bash"),
+  return in_file(in_list({"permissions", "deny"}, "Bash"),
                  {"CLAUDE_CONFIG_DIR", ".claude/", "settings.json"}, ".claude/settings.json");
 }
 
 constexpr OwnShell cline_setting() {
-  return in_file(in_list("disabledTools", nullptr, "run_commands"),
+  return in_file(in_list({"disabledTools"}, "run_commands"),
                  {"CLINE_DATA_DIR", ".cline/data/", "settings/global-settings.json"}, nullptr);
-}
-
-constexpr OwnShell opencode_setting() {
-  OwnShell setting;
-  setting.path[0] = "permission";
-  setting.path[1] = "bash";
-  setting.value = "deny";
-  return setting;
-}
-
-constexpr OwnShell zed_setting() {
-  OwnShell setting;
-  const char* const path[] = {"agent", "tool_permissions", "tools", "terminal", "default"};
-  for (int i = 0; i < 5; ++i) setting.path[i] = path[i];
-  setting.value = "deny";
-  return setting;
-}
-
-// In TOML; see codex_features.
-constexpr OwnShell codex_setting() {
-  OwnShell setting;
-  setting.path[0] = "features";
-  setting.path[1] = "shell_tool";
-  setting.value = "false";
-  return setting;
 }
 
 constexpr Client clients[] = {
@@ -99,7 +80,7 @@ constexpr Client clients[] = {
         .project_file(".codex/config.toml")
         .approval("default_tools_approval_mode", "\"approve\"",
                   "without a person codex exec refuses tools that nobody approved")
-        .shell("shell tool", codex_setting()),
+        .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
     Client("gemini", "Gemini CLI", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".gemini/settings.json"})
         .project_file(".gemini/settings.json")
@@ -107,19 +88,19 @@ constexpr Client clients[] = {
         .approval("trust", "true",
                   "without a person it shows no tool of a server that is not trusted; the folder "
                   "must be trusted, too, or gemini --skip-trust")
-        .shell("run_shell_command", in_list("tools", "exclude", "run_shell_command")),
+        .shell("run_shell_command", in_list({"tools", "exclude"}, "run_shell_command")),
     Client("qwen", "Qwen Code", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".qwen/settings.json"})
         .project_file(".qwen/settings.json")
         .replaces("$")
         .approval("trust", "true",
                   "without a person it refuses tools of a server that is not trusted")
-        .shell("run_shell_command", in_list("tools", "disabled", "run_shell_command")),
+        .shell("run_shell_command", in_list({"tools", "disabled"}, "run_shell_command")),
     Client("opencode", "opencode", EntryFormat::opencode_json)
         .user_file("mcp", {"XDG_CONFIG_HOME", ".config/", "opencode/opencode.json"})
         .project_file("opencode.json")
         .replaces("{env:")
-        .shell("bash", opencode_setting()),
+        .shell("bash", is_value({"permission", "bash"}, "deny")),
     Client("cline", "Cline", EntryFormat::json)
         .user_file("mcpServers",
                    {"CLINE_DATA_DIR", ".cline/data/", "settings/cline_mcp_settings.json"})
@@ -142,7 +123,8 @@ constexpr Client clients[] = {
         .shell_by_hand("shell tool", "start it as copilot --deny-tool=shell"),
     Client("zed", "Zed", EntryFormat::json)
         .user_file("context_servers", {"XDG_CONFIG_HOME", ".config/", "zed/settings.json"})
-        .shell("terminal tool", zed_setting()),
+        .shell("terminal tool",
+               is_value({"agent", "tool_permissions", "tools", "terminal", "default"}, "deny")),
     Client("windsurf", "Windsurf", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".codeium/windsurf/mcp_config.json"})
         .replaces("${")

@@ -5,6 +5,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -127,17 +128,6 @@ std::string laid_out(const Json& value, const std::string& line, const std::stri
   return concat({text, line, "}"});
 }
 
-// The line and column of text[at], for a person.
-std::string position_of(std::string_view text, std::size_t at) {
-  std::size_t line = 1;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find('\n'); end < at; end = text.find('\n', begin)) {
-    begin = end + 1;
-    ++line;
-  }
-  return concat("line %, column %", {line, at - begin + 1});
-}
-
 // What other programs may read and this one does not edit, outside of strings.
 std::string extension_in(std::string_view text) {
   std::size_t comma = npos;  // the last sign, when that is one
@@ -149,9 +139,9 @@ std::string extension_in(std::string_view text) {
         if (text[at] == '\\') ++at;
     }
     if (c == '/' && (next == '/' || next == '*'))
-      return concat("it has a comment at %, and would lose it", {position_of(text, at)});
+      return concat("it has a comment at %, and would lose it", {line_and_column(text, at)});
     if ((c == '}' || c == ']') && comma != npos)
-      return concat("it has a comma before a closing bracket at %", {position_of(text, comma)});
+      return concat("it has a comma before a closing bracket at %", {line_and_column(text, comma)});
     if (json_blanks.find(c) == npos) comma = c == ',' ? at : npos;
   }
   return {};

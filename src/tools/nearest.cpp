@@ -177,8 +177,9 @@ std::string NearestName::suggestion(std::string_view prefix) const {
 }
 
 std::string meant_option(std::string_view name) {
+  const std::string plain = near_spelling(name);
   for (const Remedy& remedy : option_remedies)
-    if (near_spelling(name) == remedy.word) return concat(": %", {remedy.advice});
+    if (plain == remedy.word) return concat(": %", {remedy.advice});
   NearestName nearest(name);
   for (const Option* option = Option::table; option != Option::end(); ++option)
     nearest.consider(option->part(Option::name));
@@ -200,9 +201,9 @@ std::string meant_key(std::string_view key) {
 }
 
 std::string meant_mode(std::string_view mode, std::string_view modes) {
+  const std::string plain = near_spelling(mode);
   for (const Remedy& remedy : mode_remedies)
-    if (near_spelling(mode) == remedy.word)
-      return concat(" For %, use %.", {remedy.word, remedy.advice});
+    if (plain == remedy.word) return concat(" For %, use %.", {remedy.word, remedy.advice});
   const std::string meant = meant_choice(mode, modes);
   return meant.empty() ? meant : concat(" D%", {std::string_view(meant).substr(3)});
 }

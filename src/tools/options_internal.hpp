@@ -295,8 +295,8 @@ inline constexpr Special specials[] = {
      "--write FILE names the file",
      &Invocation::remove},
     {"massgen-path\n\n\nprint a folder in which this program is called fastmcp, as MassGen starts "
-     "its "
-     "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then runs "
+     "its servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then "
+     "runs "
      "commands by this program, and everything else as before",
      &Invocation::massgen_path},
     {"doctor\n\n\nprint what commands are kept from here and what not, and what is missing, a line "

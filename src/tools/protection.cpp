@@ -58,14 +58,6 @@ std::string with_remedy(std::string_view reason) {
   return concat("%%%", {reason, *remedy ? "; " : "", remedy});
 }
 
-// Why a feature is missing; empty: it is not.
-std::string_view reason_missing(const SandboxReport& sandbox, std::string_view feature) {
-  for (const std::string& gap : sandbox.missing)
-    if (starts_with(gap, concat("%: ", {feature})))
-      return std::string_view(gap).substr(feature.size() + 2);
-  return {};
-}
-
 std::string paths_with(const ServerConfig& config, Permission permission) {
   std::vector<std::string> paths;
   for (const Root& root : config.local.roots)

@@ -76,14 +76,6 @@ class Rooted {
   Server server_;
 };
 
-// Whether the kernel keeps commands within their folders; says so when not.
-bool is_confined(Server& server) {
-  const Json result = server.execute("cat ../probe 2>/dev/null");
-  if (result["stdout"] == Json("")) return true;
-  MESSAGE("SKIPPED: no sandbox here");
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("commands start in the first root, and may work in all of them") {
@@ -116,7 +108,6 @@ TEST_CASE("commands start in the first root, and may work in all of them") {
 
 TEST_CASE("two clients of one entry each see their own project") {
   const TempDir place;
-  place.file("probe", "x");
   const std::string projects[] = {place.directory("a"), place.directory("b")};
   place.file("a/mine", "a");
   place.file("b/mine", "b");
@@ -129,7 +120,7 @@ TEST_CASE("two clients of one entry each see their own project") {
   rooted_b.name_roots(root_of(projects[1]));
   started_a.name_roots("");
   started_b.name_roots("");
-  if (!is_confined(rooted_a.server())) return;
+  if (!support::confines()) return;
   for (int round = 0; round < 3; ++round) {
     const std::pair<Rooted*, int> all[] = {
         {&rooted_a, 0}, {&rooted_b, 1}, {&started_a, 0}, {&started_b, 1}};
@@ -228,7 +219,7 @@ TEST_CASE("a root that is none is ignored, with a note") {
   client.change_roots(wrong[0].first + "," + root_of(place / "good") + ",null");
   CHECK(client.folder() == place / "good\n");
   // Links that commands could have made are not followed, wherever they lead.
-  if (!is_confined(client.server())) return;
+  if (!support::confines()) return;
   place.directory("target");
   support::make_symlink(place / "target", place / "good/link");
   for (const char* link : {"to-home", "to-root", "good/link"}) {
@@ -360,7 +351,6 @@ TEST_CASE("a command keeps its folder when the roots change before it ends") {
 TEST_CASE("roots narrow what the operator allows, and open nothing else") {
   if (!support::confines()) return;
   const TempDir place;
-  place.file("work/probe", "x");
   const std::string work = place.directory("work");
   const std::string project = place.directory("work/project");
   const std::string other = place.directory("work/other");
@@ -378,7 +368,7 @@ TEST_CASE("roots narrow what the operator allows, and open nothing else") {
   CHECK(client.server().execute("cat " + library + "/book")["stdout"] == Json("book"));
   CHECK(has(client.server().error_of("read_file", Json::object({{"file_path", other + "/secret"}})),
             "not in the allowed"));
-  if (is_confined(client.server())) {
+  if (support::confines()) {
     CHECK(client.server().execute("cat " + other + "/secret")["success"] == Json(false));
     CHECK(client.server().execute("d=" + library + "; sh -c 'touch $0/x' $d")["success"] ==
           Json(false));

@@ -24,21 +24,8 @@ using support::Server;
 using support::Strings;
 using support::TempDir;
 
-namespace {
-
-// Whether commands can be confined here; says so when not.
-bool has_sandbox() {
-  if (enforces(report_of({"--sandbox", "best-effort", "--workspace", TempDir().path()}),
-               "filesystem"))
-    return true;
-  MESSAGE("SKIPPED: no sandbox here");
-  return false;
-}
-
-}  // namespace
-
 TEST_CASE("the sandbox is best_effort unless an option says otherwise") {
-  if (!has_sandbox()) return;
+  if (!support::confines()) return;
   const TempDir place;
   const auto mode_of = [&](Strings arguments) {
     arguments.insert(arguments.end(), {"--workspace", place.path(), "--sandbox-report"});
@@ -157,7 +144,7 @@ TEST_CASE("--read-only in a sandbox without allowed paths: the workspace is what
 }
 
 TEST_CASE("what a result tells of the sandbox comes after what was known before") {
-  if (!has_sandbox()) return;
+  if (!support::confines()) return;
   const TempDir place;
   const Strings arguments = {"--sandbox", "best-effort", "--workspace", place.path()};
   const Json quiet = run_command("true", arguments);
@@ -194,7 +181,7 @@ TEST_CASE("the model is told what the sandbox leaves it") {
 }
 
 TEST_CASE("an empty workspace costs few system calls to be watched") {
-  if (!has_sandbox()) return;
+  if (!support::confines()) return;
   const TempDir place;
   const TempDir traces;
   // Counts what looks at files, of the server and of its command.
