@@ -52417,6 +52417,9 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv);
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
 
+// The path of this program. Error: io; one that was replaced since it started has lost its path.
+Expected<std::string> own_program();
+
 // Whether this program was called under the name of the program that starts MassGen's servers.
 bool is_called_fastmcp(int argc, char** argv);
 
@@ -54165,12 +54168,9 @@ int run_client_config(const Invocation& invocation, const ServerConfig& config) 
   if (!place) return fail(1, place.error().message);
   command.place = std::move(*place);
   if (invocation.remove) return remove_all(command);
-  std::string program;
-  if (auto path = canonical_path("/proc/self/exe")) program = std::move(*path);
-  // A program that was replaced since it started has lost its path.
-  if (::access(program.c_str(), X_OK) != 0)
-    return fail(1, concat("%: this program is not there any more", {in_quotes(program)}));
-  command.change.members = entry_members(*client, program, invocation.words);
+  const auto program = own_program();
+  if (!program) return fail(1, program.error().message);
+  command.change.members = entry_members(*client, *program, invocation.words);
   command.change.approve = client->approval_value && is_confined(config);
   command.change.disapprove = client->approval_value && !is_confined(config);
   return invocation.write ? write_entry(command) : show_entry(command);
@@ -54862,6 +54862,7 @@ constexpr Client clients[] = {
         .project_file(".codex/config.toml")
         .approval("default_tools_approval_mode", "\"approve\"",
                   "without a person codex exec refuses tools that nobody approved")
+        // In TOML; see codex_features.
         .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
     Client("gemini", "Gemini CLI", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".gemini/settings.json"})
@@ -55849,6 +55850,12 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
   return options;
 }
 
+Expected<std::string> own_program() {
+  auto path = canonical_path("/proc/self/exe");
+  if (path && ::access(path->c_str(), X_OK) == 0) return path;
+  return make_error(ErrorCode::io, "this program is not there any more: start it again");
+}
+
 Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
   local.policy.enable_sudo = config.user.container.sudo;
@@ -56730,12 +56737,6 @@ Expected<void> take_massgen_argument(const Argument& argument, MassGenCall& call
   }
 }
 
-Expected<std::string> own_path() {
-  auto path = canonical_path("/proc/self/exe");
-  if (path && ::access(path->c_str(), X_OK) == 0) return path;
-  return make_error(ErrorCode::io, "this program is not there any more: start it again");
-}
-
 // Commands run in the container that MassGen has made, which it knows by this name. An agent of
 // ours is copied there, not into the cache: MassGen puts that into the workspace. The container is
 // what confines the commands.
@@ -56747,7 +56748,7 @@ Expected<void> enter_container(MassGenCall& call) {
   std::string name = concat("massgen-%", {call.agent});
   if (!call.instance.empty()) append_all(name, {"-", call.instance});
   const char* const given = std::getenv("CODEEXEC_PLACE_AGENT");
-  auto program = given && *given ? Expected<std::string>(given) : own_path();
+  auto program = given && *given ? Expected<std::string>(given) : own_program();
   if (!program) return program.failure();
   add_words(call.words,
             {"--execution-mode", "command", "--sandbox", "off", "--place-agent", *program});
@@ -56917,7 +56918,7 @@ Expected<void> link_program(const UniqueFd& folder, const std::string& program,
 }
 
 Expected<std::string> make_massgen_path() {
-  auto program = own_path();
+  auto program = own_program();
   if (!program) return program;
   std::string path;
   auto folder = open_cache(path);

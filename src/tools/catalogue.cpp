@@ -233,10 +233,6 @@ Expected<void> check_disabled(const ToolOptions& options) {
   return {};
 }
 
-}  // namespace inner
-
-inline namespace inner {
-
 // Every handler first counts its call in UseCounter.
 Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose) {

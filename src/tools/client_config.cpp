@@ -17,7 +17,6 @@
 #include "code/code_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
-#include "paths/paths.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -271,12 +270,9 @@ int run_client_config(const Invocation& invocation, const ServerConfig& config) 
   if (!place) return fail(1, place.error().message);
   command.place = std::move(*place);
   if (invocation.remove) return remove_all(command);
-  std::string program;
-  if (auto path = canonical_path("/proc/self/exe")) program = std::move(*path);
-  // A program that was replaced since it started has lost its path.
-  if (::access(program.c_str(), X_OK) != 0)
-    return fail(1, concat("%: this program is not there any more", {in_quotes(program)}));
-  command.change.members = entry_members(*client, program, invocation.words);
+  const auto program = own_program();
+  if (!program) return fail(1, program.error().message);
+  command.change.members = entry_members(*client, *program, invocation.words);
   command.change.approve = client->approval_value && is_confined(config);
   command.change.disapprove = client->approval_value && !is_confined(config);
   return invocation.write ? write_entry(command) : show_entry(command);

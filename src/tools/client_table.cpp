@@ -80,6 +80,7 @@ constexpr Client clients[] = {
         .project_file(".codex/config.toml")
         .approval("default_tools_approval_mode", "\"approve\"",
                   "without a person codex exec refuses tools that nobody approved")
+        // In TOML; see codex_features.
         .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
     Client("gemini", "Gemini CLI", EntryFormat::json)
         .user_file("mcpServers", {"", "", ".gemini/settings.json"})

@@ -137,9 +137,11 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
   return options;
 }
 
-}  // namespace inner
-
-inline namespace inner {
+Expected<std::string> own_program() {
+  auto path = canonical_path("/proc/self/exe");
+  if (path && ::access(path->c_str(), X_OK) == 0) return path;
+  return make_error(ErrorCode::io, "this program is not there any more: start it again");
+}
 
 Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;

@@ -112,12 +112,6 @@ Expected<void> take_massgen_argument(const Argument& argument, MassGenCall& call
   }
 }
 
-Expected<std::string> own_path() {
-  auto path = canonical_path("/proc/self/exe");
-  if (path && ::access(path->c_str(), X_OK) == 0) return path;
-  return make_error(ErrorCode::io, "this program is not there any more: start it again");
-}
-
 // Commands run in the container that MassGen has made, which it knows by this name. An agent of
 // ours is copied there, not into the cache: MassGen puts that into the workspace. The container is
 // what confines the commands.
@@ -129,7 +123,7 @@ Expected<void> enter_container(MassGenCall& call) {
   std::string name = concat("massgen-%", {call.agent});
   if (!call.instance.empty()) append_all(name, {"-", call.instance});
   const char* const given = std::getenv("CODEEXEC_PLACE_AGENT");
-  auto program = given && *given ? Expected<std::string>(given) : own_path();
+  auto program = given && *given ? Expected<std::string>(given) : own_program();
   if (!program) return program.failure();
   add_words(call.words,
             {"--execution-mode", "command", "--sandbox", "off", "--place-agent", *program});
@@ -315,7 +309,7 @@ Expected<void> link_program(const UniqueFd& folder, const std::string& program,
 }
 
 Expected<std::string> make_massgen_path() {
-  auto program = own_path();
+  auto program = own_program();
   if (!program) return program;
   std::string path;
   auto folder = open_cache(path);

@@ -342,6 +342,9 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv);
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
 
+// The path of this program. Error: io; one that was replaced since it started has lost its path.
+Expected<std::string> own_program();
+
 // Whether this program was called under the name of the program that starts MassGen's servers.
 bool is_called_fastmcp(int argc, char** argv);
 
