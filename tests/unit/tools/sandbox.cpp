@@ -184,7 +184,8 @@ TEST_CASE("an empty workspace costs few system calls to be watched") {
   if (!support::confines()) return;
   const TempDir place;
   const TempDir traces;
-  // Counts what looks at files, of the server and of its command.
+  // Counts what looks at files, of the server and of its command. A call in which another thread
+  // was traced has two lines, the second one with "resumed".
   const auto looks = [&](const Strings& more) {
     const std::string trace = traces / "trace";
     codeexec::ProcessOptions options;
@@ -210,7 +211,7 @@ TEST_CASE("an empty workspace costs few system calls to be watched") {
     std::size_t count = 0;
     for (const std::string& line :
          lines_of(support::exists(trace) ? support::read_file(trace) : ""))
-      if (has(line, "stat")) ++count;
+      if (has(line, "stat") && !has(line, " resumed>")) ++count;
     return result.succeeded() ? count : 0;
   };
   std::size_t without = looks({"--no-watch-files"});
@@ -227,6 +228,5 @@ TEST_CASE("an empty workspace costs few system calls to be watched") {
     without = again;
     with = looks({});
   }
-  CHECK(with >= without);
-  CHECK(with - without <= 12);
+  CHECK(with <= without + 12);
 }
