@@ -96,19 +96,35 @@
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   terminal     needs: base          the screen that a program's output draws; keys
 //   process      needs: base sandbox terminal    spawn, capture, wait, kill the tree
-//   proxy        needs: base process  which names commands reach, and what lets them through
-//   executor     needs: base json policy paths files environment sandbox terminal process proxy
-//                                     the gate
-//   place        needs: base json paths files environment sandbox process proxy executor  elsewhere
+//   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
+//   proxy        needs: base process executor   which names commands reach; lets them through
+//   audit        needs: base json process sandbox executor    records of commands, the file of them
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json policy paths files environment process executor place  containers
+//   docker       needs: base json (policy) paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
-//   report       needs: base json executor    audit logs as a page, as Markdown; for the server
+//   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
-//   that it needs. Both halves of this header list the sections in this order.
+//   that it needs; of one in parentheses, its declarations alone. Both halves of this header list
+//   the sections in this order.
+//
+// WINGS
+//   CODEEXEC_IMPLEMENTATION compiles all of it. A program that uses less of it defines, before its
+//   include, only the macros of the wings that it uses, in one file or in several, where they
+//   compile in parallel. A wing that is missing is an error of the linker, which names what it
+//   has; nothing is left out in silence.
+//   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
+//   CODEEXEC_IMPLEMENT_POLICY regex shell policy
+//   CODEEXEC_IMPLEMENT_MCP json mcp
+//   CODEEXEC_IMPLEMENT_AGENT place
+//   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
+//   CODEEXEC_IMPLEMENT_CONTAINERS docker
+//   CODEEXEC_IMPLEMENT_PLACES cluster
+//   CODEEXEC_IMPLEMENT_NETWORK proxy
+//   CODEEXEC_IMPLEMENT_PROGRAM report
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -704,174 +720,6 @@ class Files {
 //   understood, with the offset. For the module itself only its first statement is read.
 Expected<std::string> python_docstring(std::string_view source, std::string_view name);
 
-// json/json.hpp -----------------------------------------------------------------------------------
-// A JSON value, a strict RFC 8259 parser and a writer.
-
-struct JsonLimits {
-  std::size_t max_depth = 256;  // arrays and objects inside one another; deeper is an error
-  // Values of any kind in all; more are an error. A value takes at most 100 bytes while it is read,
-  // besides the bytes of its text, so this bounds the memory that a short text can cost.
-  std::size_t max_values = static_cast<std::size_t>(-1);
-  bool unique_names = false;         // true: an object with the same name twice is an error
-  bool accept_invalid_utf8 = false;  // true: bad bytes in strings are read as U+FFFD, no error
-};
-
-// A JSON value. A copy is deep. Depth costs heap, never stack: a tree of any depth can be copied,
-// compared, written and destroyed. Const members are safe from any thread, the others from one.
-class Json {
- public:
-  // `integer` is every number whose exact value is an integer within int64, however it was spelled:
-  // 1, 1.0 and 1e0. `number` is every other one.
-  enum class Kind { null, boolean, integer, number, string, array, object };
-  struct Member;
-  using Array = std::vector<Json>;
-  using Object = std::vector<Member>;
-
-  Json() noexcept : boolean_(false) {}  // null
-  Json(std::nullptr_t) noexcept : Json() {}
-  // Only bool itself, so that a pointer is an error of the compiler and not `true`.
-  template <class Bool, class = std::enable_if_t<std::is_same_v<Bool, bool>>>
-  Json(Bool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
-  Json(int value) noexcept : Json(static_cast<long long>(value)) {}
-  Json(long value) noexcept : Json(static_cast<long long>(value)) {}
-  Json(long long value) noexcept;
-  Json(unsigned value) noexcept : Json(static_cast<long long>(value)) {}
-  Json(unsigned long value) noexcept : Json(static_cast<unsigned long long>(value)) {}
-  Json(unsigned long long value) noexcept;  // above int64 a `number`, still written exactly
-  // NaN and the infinities become null: JSON has neither. 7.0 becomes the integer 7.
-  Json(double value) noexcept;
-  Json(const char* text);
-  Json(std::string_view text);
-  Json(const std::string& text);
-  Json(std::string&& text) noexcept;
-  Json(Array items);
-  Json(Object members);  // of members with the same name the last one wins, as in parse()
-
-  static Json array(std::initializer_list<Json> items = {});
-  static Json object();
-  static Json object(std::initializer_list<Member> members);
-
-  Json(const Json& other);
-  Json(Json&& other) noexcept;  // leaves null behind
-  Json& operator=(const Json& other);
-  Json& operator=(Json&& other) noexcept;
-  ~Json();
-
-  Kind kind() const noexcept { return kind_; }
-  bool is_null() const noexcept { return kind_ == Kind::null; }
-  bool is_bool() const noexcept { return kind_ == Kind::boolean; }
-  bool is_integer() const noexcept { return kind_ == Kind::integer; }
-  bool is_number() const noexcept { return kind_ == Kind::number || is_integer(); }
-  bool is_string() const noexcept { return kind_ == Kind::string; }
-  bool is_array() const noexcept { return kind_ == Kind::array; }
-  bool is_object() const noexcept { return kind_ == Kind::object; }
-
-  // Reads of one kind give the fallback, or something empty, for every other kind.
-  bool as_bool(bool fallback = false) const noexcept;
-  std::int64_t as_integer(std::int64_t fallback = 0) const noexcept;
-  double as_number(double fallback = 0) const noexcept;  // of an integer the nearest double
-  const std::string& as_string() const noexcept;         // UTF-8; may hold NUL
-  const Array& items() const noexcept;
-  const Object& members() const noexcept;
-  std::size_t size() const noexcept;  // of items or members
-
-  // A member of an object, or null when there is none; names are case-sensitive. Linear.
-  const Json* find(std::string_view name) const noexcept;
-  // The same, and an item of an array; a null value when there is none.
-  const Json& operator[](std::string_view name) const noexcept;
-  const Json& operator[](std::size_t index) const noexcept;
-
-  // Replaces the member's value in its place, or adds it as the last; whatever was no object
-  // becomes one. Linear, for it looks for the name. Returns *this.
-  Json& set(std::string_view name, Json value);
-  // Adds an item; whatever was no array becomes one. Returns *this.
-  Json& push_back(Json value);
-
-  // True when parse() met a \uD800 to \uDFFF escape without its partner in this string, or in any
-  // string or name inside this container, even one that a later equal name or set() replaced. Such
-  // an escape is read as U+FFFD, for UTF-8 cannot hold it: the string is not what the sender meant.
-  // Constant time.
-  bool has_lone_surrogate() const noexcept { return lone_surrogate_; }
-
-  // Reads one JSON text (RFC 8259, UTF-8) with nothing around it but white space; a byte order mark
-  // is an error, to be removed by the caller. Linear time, but for the members of an object, which
-  // are sorted if they are many. Members keep their order; of a name that occurs again the last
-  // value wins, in the place of the first. An integer within int64 is exact; any other number is
-  // the nearest double, and one that no double can hold (1e400) an error.
-  // Errors: parse, limit (max_depth, max_values); `offset` and message name the byte.
-  static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
-
-  // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written
-  // as it was spelled, an integer in full, any other as JavaScript does (ECMA-262: the shortest
-  // form that reads back as the same double); -0 is kept. Besides what RFC 8259 demands, U+007F,
-  // U+0085, U+2028 and U+2029 are escaped, since some readers break lines there. Bytes of a string
-  // that are not UTF-8 are written as U+FFFD.
-  std::string dump() const;
-  void dump_to(std::string& out) const;  // appends
-
-  // Equal values: 1 equals 1.0, the order of an object's members does not count.
-  friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
-  friend bool operator!=(const Json& a, const Json& b) { return !a.equals(b); }
-
- private:
-  class Parser;
-  class Writer;
-  // A number, and its spelling where that cannot be made from the value: text_size_ bytes of
-  // `text`, or `long_text` when they are more than fit.
-  struct Number {
-    union {
-      std::int64_t integer;
-      double real;
-    };
-    union {
-      char text[24];
-      std::string* long_text;
-    };
-  };
-  // `link` is for the walks of the parser and the destructor, which so need no memory. No member
-  // has an initializer: it would need Member, which is not complete yet.
-  template <class Values>
-  struct Node {
-    Values values;
-    Json* link;
-  };
-
-  void make_boolean(bool value) noexcept;
-  void make_integer(std::int64_t value) noexcept;
-  void make_real(double value) noexcept;
-  void spell(std::string_view text);
-  std::string_view spelling() const noexcept;
-  void make_string() noexcept;
-  void make_array() noexcept;
-  void make_object() noexcept;
-  bool is_container() const noexcept { return is_array() || is_object(); }
-  Json*& link() noexcept;
-  void take(Json& other) noexcept;
-  void clear() noexcept;
-  void clear_tree() noexcept;
-  void copy_flat(const Json& other);
-  bool equals(const Json& other) const;
-  bool equals_flat(const Json& other) const noexcept;
-
-  static constexpr unsigned char is_long = 255;  // a text_size_
-
-  union {
-    bool boolean_;
-    Number number_;
-    std::string string_;
-    Node<Array> array_;
-    Node<Object> object_;
-  };
-  Kind kind_ = Kind::null;
-  unsigned char text_size_ = 0;
-  bool lone_surrogate_ = false;
-};
-
-struct Json::Member {
-  std::string name = {};
-  Json value = {};
-};
-
 // shell/shell.hpp ---------------------------------------------------------------------------------
 // Lists the simple commands of a shell script.
 
@@ -988,8 +836,28 @@ struct Judgement {
   bool complete = true;
 };
 
+// What judges the commands of an executor before they start. Policy does it by their text; a
+// program may bring its own, see ExecutorWings. Members are called from any thread, of several at
+// the same time.
+class Guard {
+ public:
+  virtual ~Guard() = default;
+  // Says whether a script for the shell may run, and, `in_full`, which commands and files are in
+  // it; otherwise these may be missing. `work_dir`, absolute, is where it will run.
+  virtual Judgement judge(std::string_view script, std::string_view work_dir,
+                          bool in_full) const = 0;
+  // Asked for a script that may run and whose Judgement is not complete, where files must be known:
+  // false when it cannot be read as a shell reads it. The script is then refused.
+  virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
+
+ protected:
+  Guard() = default;
+  Guard(const Guard&) = default;
+  Guard& operator=(const Guard&) = default;
+};
+
 // Compiled options. Immutable: copies share it, and any thread may use it without a lock.
-class Policy {
+class Policy final : public Guard {
  public:
   // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
   // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
@@ -1005,13 +873,16 @@ class Policy {
   // judged for what they are. Commands and files are listed for refused scripts, too; with
   // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
-                  bool in_full = true) const;
+                  bool in_full = true) const override;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
   // refers to that text.
   Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
                   bool in_full = true) const;
+
+  // In strict mode a script that cannot be read is refused; in compat mode it may run.
+  bool can_read(std::string_view script, std::string_view work_dir) const override;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();
@@ -1021,6 +892,9 @@ class Policy {
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
 };
+
+// Policy::create(), for ExecutorWings.
+Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options);
 
 // sandbox/sandbox.hpp -----------------------------------------------------------------------------
 // What the kernel holds a command to: one compiled object per policy.
@@ -1562,6 +1436,17 @@ struct Command {
   static Command program(std::vector<std::string> argv);
 };
 
+// What a command reached for over a network with Network::allow.
+struct Connection {
+  std::string name = {};     // as it was asked for, made printable
+  unsigned port = 0;         // 0: none was named
+  std::string verdict = {};  // "allowed", "refused" (by the list or for the address), "failed" or
+                             // "bad request"
+  std::string reason = {};   // of all but "allowed"
+  std::uint64_t sent = 0;    // bytes to the server, and from it
+  std::uint64_t received = 0;
+};
+
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
   Result();
@@ -1592,11 +1477,9 @@ struct Result : ProcessResult {
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
-  // What the command reached for over a network with Network::allow, in the order in which that
-  // ended; null: nothing. Each of at most 100 is {"name","port","verdict","reason"?,"sent",
-  // "received"}: sent and received are bytes, and verdict is "allowed", "refused" (by the list or
-  // for the address), "failed" or "bad request". Of more the last is {"omitted"}, a count.
-  Json connections = Json();
+  // In the order in which they ended, 100 at most; how many there were beyond them.
+  std::vector<Connection> connections = {};
+  std::uint64_t connections_omitted = 0;
   std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
 
   // One line: how it ended, how long it took, how much it wrote.
@@ -1622,20 +1505,18 @@ struct AuditRecord {
   const Result* result = nullptr;  // valid during the callback
 };
 
-// {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
-//  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
-//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
-//  "idle"?,"exit_code","signal"?,
-//  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
-//  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"connections"?,"redactions"?}.
-// A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
-// length. rule_begin and rule_end are the offending bytes of the whole command, where the
-// rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
-// it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
-// {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-// secrets that were masked in the output. peak_memory is in bytes, of the largest process.
-Json to_json(const AuditRecord& record);
+// Where records are kept, one for each command. Members are called from any thread.
+class AuditLog {
+ public:
+  virtual ~AuditLog() = default;
+  // Returns a note for the caller, when the record could not be kept, or an empty text.
+  virtual std::string append(const AuditRecord& record) = 0;
+
+ protected:
+  AuditLog() = default;
+  AuditLog(const AuditLog&) = default;
+  AuditLog& operator=(const AuditLog&) = default;
+};
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
 // last copy goes away the command is killed.
@@ -1735,6 +1616,35 @@ struct ExecutorOptions {
   Function<void(const AuditRecord&)> on_audit = {};
 };
 
+class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
+
+// What makes the parts of an executor that stand in other wings of this header (see WINGS at its
+// top). create(options) has all of them. A program that implements less of the header gives
+// create() what it has; an option whose part is not given is an error then, and never ignored.
+struct ExecutorWings {
+  // Of ExecutorOptions::policy.
+  Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
+  // Of audit_file.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of allowed_domains.
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
+      nullptr;
+  // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
+  // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
+  std::shared_ptr<const Guard> own_guard = {};
+
+  static ExecutorWings all();
+};
+
+// Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+
+// Inline, so that only a program that calls it needs those wings.
+inline ExecutorWings ExecutorWings::all() {
+  return {create_guard, open_audit_log, open_network, {}};
+}
+
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
 // the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
 // acted upon after the call.
@@ -1776,7 +1686,7 @@ class Executor {
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
   // These files, where the commands run. Valid as long as a copy of this executor.
-  Files files() const;
+  Files files() const { return Files(file_rules(), workspace(), elsewhere()); }
   // canonical_path(), where the commands run.
   Expected<std::string> canonical(std::string_view path, std::string_view base) const;
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
@@ -1803,13 +1713,14 @@ class Executor {
   Executor& operator=(const Executor&) = default;
   // `secrets` are masked in what results and records say of a command. With `elsewhere`, which must
   // live as long, workspace and roots are its own.
-  Expected<void> set_up(const ExecutorOptions& options,
+  Expected<void> set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
 
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
   std::shared_ptr<const Gate> gate_ = {};
@@ -1873,7 +1784,10 @@ class LocalExecutor : public Executor {
   //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
   //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have;
   //   Network::allow without allowed_domains or where no network can be kept from commands.
-  static Expected<LocalExecutor> create(const LocalOptions& options);
+  static Expected<LocalExecutor> create(const LocalOptions& options, const ExecutorWings& wings);
+  static Expected<LocalExecutor> create(const LocalOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a
   // command to, because they lie in a root that allows more; the policy still knows them:
@@ -1894,7 +1808,202 @@ class LocalExecutor : public Executor {
 // Runs a script on this host with the defaults of LocalOptions, hence without a sandbox, as
 // LocalExecutor::run() does. Where there can be no executor, the result says why
 // (Outcome::not_started).
-Result run(std::string_view script);
+inline Result run(std::string_view script) {
+  const auto here = LocalExecutor::create({});
+  if (here) return here->run(script);
+  Result result;
+  result.command = script;
+  result.message = here.error().message;
+  return result;
+}
+
+// json/json.hpp -----------------------------------------------------------------------------------
+// A JSON value, a strict RFC 8259 parser and a writer.
+
+struct JsonLimits {
+  std::size_t max_depth = 256;  // arrays and objects inside one another; deeper is an error
+  // Values of any kind in all; more are an error. A value takes at most 100 bytes while it is read,
+  // besides the bytes of its text, so this bounds the memory that a short text can cost.
+  std::size_t max_values = static_cast<std::size_t>(-1);
+  bool unique_names = false;         // true: an object with the same name twice is an error
+  bool accept_invalid_utf8 = false;  // true: bad bytes in strings are read as U+FFFD, no error
+};
+
+// A JSON value. A copy is deep. Depth costs heap, never stack: a tree of any depth can be copied,
+// compared, written and destroyed. Const members are safe from any thread, the others from one.
+class Json {
+ public:
+  // `integer` is every number whose exact value is an integer within int64, however it was spelled:
+  // 1, 1.0 and 1e0. `number` is every other one.
+  enum class Kind { null, boolean, integer, number, string, array, object };
+  struct Member;
+  using Array = std::vector<Json>;
+  using Object = std::vector<Member>;
+
+  Json() noexcept : boolean_(false) {}  // null
+  Json(std::nullptr_t) noexcept : Json() {}
+  // Only bool itself, so that a pointer is an error of the compiler and not `true`.
+  template <class Bool, class = std::enable_if_t<std::is_same_v<Bool, bool>>>
+  Json(Bool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
+  Json(int value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(long value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(long long value) noexcept;
+  Json(unsigned value) noexcept : Json(static_cast<long long>(value)) {}
+  Json(unsigned long value) noexcept : Json(static_cast<unsigned long long>(value)) {}
+  Json(unsigned long long value) noexcept;  // above int64 a `number`, still written exactly
+  // NaN and the infinities become null: JSON has neither. 7.0 becomes the integer 7.
+  Json(double value) noexcept;
+  Json(const char* text);
+  Json(std::string_view text);
+  Json(const std::string& text);
+  Json(std::string&& text) noexcept;
+  Json(Array items);
+  Json(Object members);  // of members with the same name the last one wins, as in parse()
+
+  static Json array(std::initializer_list<Json> items = {});
+  static Json object();
+  static Json object(std::initializer_list<Member> members);
+
+  Json(const Json& other);
+  Json(Json&& other) noexcept;  // leaves null behind
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
+
+  Kind kind() const noexcept { return kind_; }
+  bool is_null() const noexcept { return kind_ == Kind::null; }
+  bool is_bool() const noexcept { return kind_ == Kind::boolean; }
+  bool is_integer() const noexcept { return kind_ == Kind::integer; }
+  bool is_number() const noexcept { return kind_ == Kind::number || is_integer(); }
+  bool is_string() const noexcept { return kind_ == Kind::string; }
+  bool is_array() const noexcept { return kind_ == Kind::array; }
+  bool is_object() const noexcept { return kind_ == Kind::object; }
+
+  // Reads of one kind give the fallback, or something empty, for every other kind.
+  bool as_bool(bool fallback = false) const noexcept;
+  std::int64_t as_integer(std::int64_t fallback = 0) const noexcept;
+  double as_number(double fallback = 0) const noexcept;  // of an integer the nearest double
+  const std::string& as_string() const noexcept;         // UTF-8; may hold NUL
+  const Array& items() const noexcept;
+  const Object& members() const noexcept;
+  std::size_t size() const noexcept;  // of items or members
+
+  // A member of an object, or null when there is none; names are case-sensitive. Linear.
+  const Json* find(std::string_view name) const noexcept;
+  // The same, and an item of an array; a null value when there is none.
+  const Json& operator[](std::string_view name) const noexcept;
+  const Json& operator[](std::size_t index) const noexcept;
+
+  // Replaces the member's value in its place, or adds it as the last; whatever was no object
+  // becomes one. Linear, for it looks for the name. Returns *this.
+  Json& set(std::string_view name, Json value);
+  // Adds an item; whatever was no array becomes one. Returns *this.
+  Json& push_back(Json value);
+
+  // True when parse() met a \uD800 to \uDFFF escape without its partner in this string, or in any
+  // string or name inside this container, even one that a later equal name or set() replaced. Such
+  // an escape is read as U+FFFD, for UTF-8 cannot hold it: the string is not what the sender meant.
+  // Constant time.
+  bool has_lone_surrogate() const noexcept { return lone_surrogate_; }
+
+  // Reads one JSON text (RFC 8259, UTF-8) with nothing around it but white space; a byte order mark
+  // is an error, to be removed by the caller. Linear time, but for the members of an object, which
+  // are sorted if they are many. Members keep their order; of a name that occurs again the last
+  // value wins, in the place of the first. An integer within int64 is exact; any other number is
+  // the nearest double, and one that no double can hold (1e400) an error.
+  // Errors: parse, limit (max_depth, max_values); `offset` and message name the byte.
+  static Expected<Json> parse(std::string_view text, const JsonLimits& limits = {});
+
+  // The value as one line of compact JSON, always valid UTF-8. A number that was parsed is written
+  // as it was spelled, an integer in full, any other as JavaScript does (ECMA-262: the shortest
+  // form that reads back as the same double); -0 is kept. Besides what RFC 8259 demands, U+007F,
+  // U+0085, U+2028 and U+2029 are escaped, since some readers break lines there. Bytes of a string
+  // that are not UTF-8 are written as U+FFFD.
+  std::string dump() const;
+  void dump_to(std::string& out) const;  // appends
+
+  // Equal values: 1 equals 1.0, the order of an object's members does not count.
+  friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
+  friend bool operator!=(const Json& a, const Json& b) { return !a.equals(b); }
+
+ private:
+  class Parser;
+  class Writer;
+  // A number, and its spelling where that cannot be made from the value: text_size_ bytes of
+  // `text`, or `long_text` when they are more than fit.
+  struct Number {
+    union {
+      std::int64_t integer;
+      double real;
+    };
+    union {
+      char text[24];
+      std::string* long_text;
+    };
+  };
+  // `link` is for the walks of the parser and the destructor, which so need no memory. No member
+  // has an initializer: it would need Member, which is not complete yet.
+  template <class Values>
+  struct Node {
+    Values values;
+    Json* link;
+  };
+
+  void make_boolean(bool value) noexcept;
+  void make_integer(std::int64_t value) noexcept;
+  void make_real(double value) noexcept;
+  void spell(std::string_view text);
+  std::string_view spelling() const noexcept;
+  void make_string() noexcept;
+  void make_array() noexcept;
+  void make_object() noexcept;
+  bool is_container() const noexcept { return is_array() || is_object(); }
+  Json*& link() noexcept;
+  void take(Json& other) noexcept;
+  void clear() noexcept;
+  void clear_tree() noexcept;
+  void copy_flat(const Json& other);
+  bool equals(const Json& other) const;
+  bool equals_flat(const Json& other) const noexcept;
+
+  static constexpr unsigned char is_long = 255;  // a text_size_
+
+  union {
+    bool boolean_;
+    Number number_;
+    std::string string_;
+    Node<Array> array_;
+    Node<Object> object_;
+  };
+  Kind kind_ = Kind::null;
+  unsigned char text_size_ = 0;
+  bool lone_surrogate_ = false;
+};
+
+struct Json::Member {
+  std::string name = {};
+  Json value = {};
+};
+
+// audit/audit.hpp ---------------------------------------------------------------------------------
+// Records of commands as JSON, and the file that keeps them.
+
+// {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
+//  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
+//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
+//  "idle"?,"exit_code","signal"?,
+//  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
+//  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
+//  "changed_files"?,"connections"?,"redactions"?}.
+// A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
+// length. rule_begin and rule_end are the offending bytes of the whole command, where the
+// rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
+// it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
+// {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
+// secrets that were masked in the output. peak_memory is in bytes, of the largest process. Each of
+// connections is {"name","port","verdict","reason"?,"sent","received"}, see Connection; if there
+// were more, the last one is {"omitted"}, a count.
+Json to_json(const AuditRecord& record);
 
 // place/place.hpp ---------------------------------------------------------------------------------
 // Commands on another machine, in a container, anywhere that a pipe leads to.
@@ -2079,7 +2188,10 @@ class PlaceExecutor : public Executor {
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
-  static Expected<PlaceExecutor> create(const PlaceOptions& options);
+  static Expected<PlaceExecutor> create(const PlaceOptions& options, const ExecutorWings& wings);
+  static Expected<PlaceExecutor> create(const PlaceOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // Makes and reaches the place, where no command has done that yet.
   Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;
@@ -2484,7 +2596,11 @@ struct ContainerExecutorOptions : ExecutorOptions {
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is reported by the first command.
-  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options,
+                                            const ExecutorWings& wings);
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   std::string describe_place() const override;
   const std::string& container_name() const noexcept;
@@ -2573,7 +2689,11 @@ struct UserContainerOptions {
 // thread; calls for one user that make its container wait for each other.
 class UserContainers {
  public:
-  static Expected<UserContainers> create(const UserContainerOptions& options);
+  static Expected<UserContainers> create(const UserContainerOptions& options,
+                                         const ExecutorWings& wings);
+  static Expected<UserContainers> create(const UserContainerOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // By bash, or sh when the image has none; of a Command `script` counts and what is about output,
   // times and cancelling. An error when there is no container to be had.
@@ -3174,8 +3294,44 @@ int server_main(int argc, char** argv);
 #define CODEEXEC_IMPLEMENTATION
 #endif
 
-#if defined(CODEEXEC_IMPLEMENTATION) && !defined(CODEEXEC_IMPLEMENTED)
-#define CODEEXEC_IMPLEMENTED
+#if defined(CODEEXEC_IMPLEMENTATION)
+#undef CODEEXEC_IMPLEMENT_CORE
+#undef CODEEXEC_IMPLEMENT_POLICY
+#undef CODEEXEC_IMPLEMENT_MCP
+#undef CODEEXEC_IMPLEMENT_AGENT
+#undef CODEEXEC_IMPLEMENT_TOOLS
+#undef CODEEXEC_IMPLEMENT_CONTAINERS
+#undef CODEEXEC_IMPLEMENT_PLACES
+#undef CODEEXEC_IMPLEMENT_NETWORK
+#undef CODEEXEC_IMPLEMENT_PROGRAM
+#define CODEEXEC_IMPLEMENT_CORE
+#define CODEEXEC_IMPLEMENT_POLICY
+#define CODEEXEC_IMPLEMENT_MCP
+#define CODEEXEC_IMPLEMENT_AGENT
+#define CODEEXEC_IMPLEMENT_TOOLS
+#define CODEEXEC_IMPLEMENT_CONTAINERS
+#define CODEEXEC_IMPLEMENT_PLACES
+#define CODEEXEC_IMPLEMENT_NETWORK
+#define CODEEXEC_IMPLEMENT_PROGRAM
+#endif
+
+#if !defined(CODEEXEC_IMPLEMENTED) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_POLICY) || defined(CODEEXEC_IMPLEMENT_MCP) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+
+// What the parts share. Wings in files of their own find each other's by its name.
+#if !defined(CODEEXEC_INNER)
+#if defined(CODEEXEC_IMPLEMENTATION)
+#define CODEEXEC_INNER namespace
+#else
+#define CODEEXEC_INNER inline namespace inner
+#endif
+#endif
+
+#if !defined(CODEEXEC_GROUP_1)
+#define CODEEXEC_GROUP_1
 
 // base/platform_internal.hpp ----------------------------------------------------------------------
 // The system's headers: the only place of the implementation that includes any.
@@ -3302,7 +3458,7 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-namespace {
+CODEEXEC_INNER {
 
 using Clock = std::chrono::steady_clock;
 
@@ -3475,6 +3631,15 @@ inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 
 // A text as one word of a shell, whatever is in it.
 std::string shell_word(std::string_view text);
+
+// Adds a text as one word of a POSIX shell: bare where it is plain, else quoted.
+void append_shell_word(std::string& script, std::string_view text);
+
+// NAME=value, as an assignment of a shell, or a word of env or sudo.
+bool is_assignment(std::string_view text);
+
+// The script that starts a program with these words: bare where they are plain, else quoted.
+std::string script_of_argv(const std::vector<std::string>& argv);
 
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
@@ -3686,13 +3851,32 @@ std::size_t cut_at_start(std::string_view text);
 
 inline constexpr std::string_view replacement_character = "\xef\xbf\xbd";  // U+FFFD
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_1
+
+#if !defined(CODEEXEC_GROUP_2) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_2
+
 // base/errors.cpp ---------------------------------------------------------------------------------
 // Errors: their names, their messages, and those of failed system calls.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 // strerror() without its shared buffer. GNU and POSIX disagree about the result of strerror_r, so
 // an overload takes whichever it is.
 [[maybe_unused]] const char* strerror_text(int, const char* buffer) { return buffer; }
 [[maybe_unused]] const char* strerror_text(const char* text, const char*) { return text; }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string errno_text(int error) {
   char buffer[256] = "";
@@ -3761,7 +3945,7 @@ const char* name_in(const char* names, int value) noexcept {
   return value == 0 ? names : "";
 }
 
-}  // namespace
+}  // inner
 
 const char* version() noexcept { return CODEEXEC_VERSION_STRING; }
 
@@ -3819,7 +4003,7 @@ void detail::used_without_value(const Error& error) {
 // base/glob.cpp -----------------------------------------------------------------------------------
 // Glob patterns, as a shell matches them.
 
-namespace {
+CODEEXEC_INNER {
 
 GlobBracket glob_bracket(std::string_view pattern, std::size_t at, char c) {
   constexpr std::size_t longest_class = 32;
@@ -3911,9 +4095,17 @@ std::shared_ptr<void> owner_of(void* object, void (*destroy)(void*)) {
   return std::shared_ptr<void>(object, destroy);
 }
 
+}  // inner
+
+namespace {
+
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
   const std::unique_ptr<DIR, CloseDirectory> listing(::fdopendir(directory.get()));
@@ -3933,7 +4125,7 @@ int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) 
   return fd ? for_each_entry(std::move(fd), use) : errno;
 }
 
-}  // namespace
+}  // inner
 
 void UniqueFd::reset(int fd) noexcept {
   // close() is never repeated after EINTR: on Linux the descriptor is already gone.
@@ -3994,7 +4186,7 @@ int CancelToken::descriptor() const {
 // base/io.cpp -------------------------------------------------------------------------------------
 // Whole reads and writes, reading by lines, and the time as text.
 
-namespace {
+CODEEXEC_INNER {
 
 std::string utc_time(time_t seconds) {
   tm fields{};
@@ -4109,6 +4301,17 @@ std::vector<SystemUser> system_users(const char* path) {
   return users;
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_2
+
+#if !defined(CODEEXEC_GROUP_3) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_POLICY) || defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_3
+
 // base/names_internal.hpp -------------------------------------------------------------------------
 // Names that stand in tables: sets of them, and rows with several lists.
 //
@@ -4120,6 +4323,11 @@ std::vector<SystemUser> system_users(const char* path) {
 //   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
 //   Names      a list out of one of these, to look names up in
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // A list of names; it borrows them from a table.
 class Names {
@@ -4299,8 +4507,23 @@ constexpr auto pack_names() {
   return packed;
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_3
+
+#if !defined(CODEEXEC_GROUP_4) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_4
+
 // base/names.cpp ----------------------------------------------------------------------------------
 // Looking names up in lists.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // From end to end: lists have a few dozen names, most of which differ in size.
 bool Names::has(std::string_view name) const {
@@ -4309,8 +4532,12 @@ bool Names::has(std::string_view name) const {
   return false;
 }
 
+}  // inner
+
 // base/sha256.cpp ---------------------------------------------------------------------------------
 // SHA-256 (FIPS 180-4).
+
+namespace {
 
 constexpr std::uint32_t sha256_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -4403,7 +4630,7 @@ std::string Sha256::hex() const {
 
 }  // namespace detail
 
-namespace {
+CODEEXEC_INNER {
 
 std::string sha256(std::string_view bytes) {
   detail::Sha256 hash;
@@ -4618,6 +4845,42 @@ std::string shell_word(std::string_view text) {
   return word + "'";
 }
 
+void append_shell_word(std::string& script, std::string_view text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos)
+    script += text;
+  else
+    script += shell_word(text);
+}
+
+bool is_assignment(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return equals != std::string_view::npos && is_name(text.substr(0, equals));
+}
+
+namespace {
+
+// The words that a shell takes for its own grammar where a command may begin.
+constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
+                                 "esac",   "fi",     "for",  "function", "if",   "in",
+                                 "select", "then",   "time", "until",    "while"};
+
+}  // namespace
+
+std::string script_of_argv(const std::vector<std::string>& argv) {
+  std::string script;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i) script += ' ';
+    // The name of a program is neither an assignment nor a word of the shell's grammar.
+    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
+      append_all(script, "'%'", {argv[i]});
+    else
+      append_shell_word(script, argv[i]);
+  }
+  return script;
+}
+
 namespace {
 
 // The value of a hexadecimal digit; 16, which no base allows, for what is none.
@@ -4659,7 +4922,7 @@ std::string_view without_line_ends(std::string_view text) {
   return text;
 }
 
-}  // namespace
+}  // inner
 
 std::string to_base64(std::string_view bytes) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -4715,7 +4978,7 @@ std::optional<std::string> from_base64(std::string_view text) {
 // base/utf8.cpp -----------------------------------------------------------------------------------
 // UTF-8: checking, repairing, and cutting between characters.
 
-namespace {
+CODEEXEC_INNER {
 
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto byte = [&out](std::uint32_t value) { out += static_cast<char>(value); };
@@ -4753,6 +5016,10 @@ std::size_t cut_at_start(std::string_view text) {
     ++size;
   return size;
 }
+
+}  // inner
+
+namespace {
 
 // Number of leading ASCII bytes, eight at a time.
 std::size_t ascii_run(const char* s, std::size_t size) {
@@ -4828,10 +5095,23 @@ std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept {
   return text.substr(cut);
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_4
+
+#if !defined(CODEEXEC_GROUP_5) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_5
+
 // json/json_internal.hpp --------------------------------------------------------------------------
 // What the parser, the writer and the value share: numbers, strings, equal names.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // The double nearest to a number that follows JSON's grammar; infinite when none is near.
 double json_read_double(std::string_view text);
@@ -4854,6 +5134,8 @@ const char* json_run(const char* at, const char* end);
 
 // One step of UTF-8 at the byte `at`: how many bytes are good, or bad.
 Utf8Step json_utf8_step(const char* at, const char* end);
+
+Json list_of(const std::vector<std::string>& texts);
 
 // Json::set() for each type of value. The temporary Json is made here, and not in the many places
 // that call it, which makes them smaller.
@@ -4892,8 +5174,23 @@ std::vector<const Json::Member*> json_sorted(const Json::Object& members);
 // Of members with one name the last value stays, in the place of the first.
 void json_keep_last(Json::Object& members);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_5
+
+#if !defined(CODEEXEC_GROUP_6) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_6
+
 // json/mistakes.cpp -------------------------------------------------------------------------------
 // What a person wrote who took a file for something else than JSON.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 // Where a text stopped being JSON.
 struct JsonStop {
@@ -4956,6 +5253,10 @@ const char* json_remedy(std::string_view text, const JsonStop& stop) {
   return nullptr;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string line_and_column(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -4981,7 +5282,7 @@ SharedError json_file_error(std::string_view text, const Error& error) {
   return told;
 }
 
-}  // namespace
+}  // inner
 
 // json/numbers.cpp --------------------------------------------------------------------------------
 // JSON's numbers: reading them, and the shortest digits that give them back.
@@ -5041,6 +5342,10 @@ long long json_exponent(std::string_view text) {
   if (result.ec != std::errc()) value = starts_with(text, "-"sv) ? -bound : bound;
   return std::clamp(value, -bound, bound);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 double json_read_double(std::string_view text) {
 #if CODEEXEC_HAS_FLOAT_CHARS
@@ -5116,7 +5421,7 @@ std::optional<std::int64_t> json_read_integer(std::string_view text) {
   return static_cast<std::int64_t>(negative ? 0 - value : value);
 }
 
-}  // namespace
+}  // inner
 
 // json/parse.cpp ----------------------------------------------------------------------------------
 // The strict parser: one loop over the values of a text, without recursion.
@@ -5493,6 +5798,10 @@ bool json_word_ends_run(std::uint64_t word) {
   return (found & highs) != 0;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 const char* json_run(const char* at, const char* end) {
   for (; end - at >= 8; at += 8) {
     std::uint64_t word = 0;
@@ -5549,7 +5858,7 @@ void json_keep_last(Json::Object& members) {
   members.resize(kept);
 }
 
-}  // namespace
+}  // inner
 
 // json/value.cpp ----------------------------------------------------------------------------------
 // The value: making, copying, comparing and destroying it without recursion.
@@ -5924,7 +6233,13 @@ Json& Json::push_back(Json value) {
   return *this;
 }
 
-namespace {
+CODEEXEC_INNER {
+
+Json list_of(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
 
 void set_member(Json& object, const char* name, const char* text) { object.set(name, Json(text)); }
 void set_member(Json& object, const char* name, const std::string& text) {
@@ -5944,7 +6259,7 @@ void set_member(Json& object, const char* name, Json&& value) {
   object.set(name, std::move(value));
 }
 
-}  // namespace
+}  // inner
 
 // json/write.cpp ----------------------------------------------------------------------------------
 // The writer: a value as one line of compact JSON, without recursion.
@@ -6099,8 +6414,20 @@ std::string Json::dump() const {
 
 void Json::dump_to(std::string& out) const { Writer(out).write(*this); }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_6
+
+#if !defined(CODEEXEC_GROUP_7) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_7
+
 // regex/regex_internal.hpp ------------------------------------------------------------------------
 // Characters and ranges of characters.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace detail {
 
@@ -6112,7 +6439,7 @@ struct NumberRange {
 
 }  // namespace detail
 
-namespace {
+CODEEXEC_INNER {
 
 using detail::NumberRange;
 
@@ -6170,12 +6497,27 @@ enum RegexAssertion : std::uint32_t {
   at_no_ascii_word_edge = 256,
 };
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_7
+
+#if !defined(CODEEXEC_GROUP_8) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_8
+
 // regex/characters.cpp ----------------------------------------------------------------------------
 // Characters of a text, and the sets \d, \s, \w and their like.
 //
 // A set is a row of ranges, sorted and without ranges that touch: normalize_ranges() makes it so.
 // A bad byte b counts as the character 0xdc00 + b. No well-formed text has that character, so each
 // text can be read from its start and, one character at a time, from its end.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 RegexChar regex_char_at(std::string_view text, std::size_t at) {
   const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + at;
@@ -6201,6 +6543,10 @@ RegexChar regex_char_before(std::string_view text, std::size_t end) {
   return regex_char_at(text.substr(0, end), end - 1);
 }
 
+}  // inner
+
+namespace {
+
 // White space above ASCII: exactly the characters of Python's str.isspace().
 constexpr RegexRange regex_spaces[] = {
     {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
@@ -6220,6 +6566,10 @@ constexpr RegexRange regex_non_words[] = {
     {0x1d000, 0x1d2df},  {0x1d300, 0x1d35f}, {0x1f000, 0x1f0ff}, {0x1f10d, 0x1fbef},
     {0xe0000, 0x10ffff},
 };
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void sort_ranges(std::vector<NumberRange>& ranges) {
   const auto compare = [](const void* left, const void* right) {
@@ -6313,7 +6663,7 @@ bool is_ascii_letter(std::uint32_t code) {
   return code < 0x80 && is_letter(static_cast<char>(code));
 }
 
-}  // namespace
+}  // inner
 
 // regex/program_internal.hpp ----------------------------------------------------------------------
 // The program of a pattern: what the parser writes and the matcher runs.
@@ -7312,10 +7662,22 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
   return true;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_8
+
+#if !defined(CODEEXEC_GROUP_9) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_9
+
 // shell/script_internal.hpp -----------------------------------------------------------------------
 // What a walk over a script reports: its simple commands, with what is known of their words.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // Reads scripts in the language of POSIX.1-2024, "Shell Command Language", and in that of bash 5,
 // runs nothing, looks at no file, and reports every simple command that the script could run: in
@@ -7486,6 +7848,16 @@ Outcome walk(std::string_view script, const Options& options,
 // The same for users of the library, without what is known of each word.
 SimpleCommand simple_command(const shell::Command& command);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_9
+
+#if !defined(CODEEXEC_GROUP_10) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_10
+
 // shell/values_internal.hpp -----------------------------------------------------------------------
 // What a variable can hold while a script is walked.
 //
@@ -7496,6 +7868,11 @@ SimpleCommand simple_command(const shell::Command& command);
 //   ShellVariable  x            { value, value ... }     at most max_values, else one unknown
 //   ShellValue     (a "$b" c)   { text, text, text }     one text, unless it is an array
 //   ShellText      a$RANDOM     "a\0"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 using ShellText = shell::Text;
 
@@ -8605,8 +8982,12 @@ std::string separators_of(const ShellValue& ifs);
 std::size_t skip_separator(std::string_view text, std::size_t at, std::string_view separators,
                            bool& blank);
 
+}  // inner
+
 // shell/braces.cpp --------------------------------------------------------------------------------
 // The walker: {a,b} and {1..3}.
+
+namespace {
 
 std::string padded_number(long long value, std::size_t width) {
   std::string digits = Piece(value < 0 ? -value : value);
@@ -8614,6 +8995,10 @@ std::string padded_number(long long value, std::size_t width) {
   if (digits.size() + sign < width) digits.insert(0, width - sign - digits.size(), '0');
   return value < 0 ? concat("-%", {digits}) : digits;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // a{b,c{d,e}} is cut into pieces; each { that has its } and a comma is a list:
 //
@@ -12482,6 +12867,8 @@ bool ShellPrinter::print_argument(char conversion, std::size_t& argument) {
   }
 }
 
+}  // inner
+
 // shell/read.cpp ----------------------------------------------------------------------------------
 // The walker: read, and what it takes from an input that is known.
 
@@ -12490,6 +12877,8 @@ bool ShellPrinter::print_argument(char conversion, std::size_t& argument) {
 // Of an input of several lines, any line may be the one that is read, as commands before may have
 // read some: each name has the values of all lines, and unknown besides. Only where the input is
 // that of the command itself (a here-document, a file) is it the first line for certain.
+
+namespace {
 
 // Adds what the names get from a line; `separators` are those of IFS.
 void read_line(std::string_view line, const shell::Input& input, std::string_view separators,
@@ -12518,6 +12907,10 @@ void read_line(std::string_view line, const shell::Input& input, std::string_vie
     at = 0;
   }
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void ShellBuiltin::run_read() {
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
@@ -13447,6 +13840,8 @@ void ShellRunner::run_traps() {
   }
 }
 
+}  // inner
+
 // shell/walker.cpp --------------------------------------------------------------------------------
 // What other rooms call: a script is parsed, then walked.
 //
@@ -13455,6 +13850,8 @@ void ShellRunner::run_traps() {
 //                   end of the script may be a syntax error: a shell runs the lines before it
 //   walk_script()   once more, if only bash stumbled over a quote in "${x:-it's}"
 //   run_traps()     what the script has left for its end
+
+namespace {
 
 // Functions that the script defines outside of branches: others may call them before.
 void expect_functions(ShellWalk& walk, ShellRange nodes) {
@@ -13479,6 +13876,10 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
   if (parser.failed()) error = parser.error();
   return !parser.failed();
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 namespace shell {
 
@@ -13527,7 +13928,7 @@ SimpleCommand simple_command(const shell::Command& command) {
   return simple;
 }
 
-}  // namespace
+}  // inner
 
 Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script) {
   std::vector<SimpleCommand> commands;
@@ -13541,7 +13942,7 @@ Expected<std::vector<SimpleCommand>> simple_commands(std::string_view script) {
 // shell/words.cpp ---------------------------------------------------------------------------------
 // The parser: words, quotes, tildes, literal text.
 
-namespace {
+CODEEXEC_INNER {
 
 // What ends a run of plain characters, and what reads it:
 //
@@ -13790,8 +14191,24 @@ void ShellWordParser::read_extended_glob() {
   --depth_;
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_10
+
+#if !defined(CODEEXEC_GROUP_11) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_11
+
 // policy/rules_internal.hpp -----------------------------------------------------------------------
 // The sanitizer's rules: their order, and the form of their texts.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // The rules in the order of judgement in strict mode. Each has its texts in rules.cpp.
 enum class Rule : unsigned char {
@@ -14025,11 +14442,6 @@ bool find_usual(std::string_view name, UsualProgram& program);
 // All their names, for a model to read.
 std::string usual_commands();
 
-// The words that a shell takes for its own grammar where a command may begin.
-inline constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
-                                        "esac",   "fi",     "for",  "function", "if",   "in",
-                                        "select", "then",   "time", "until",    "while"};
-
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.
@@ -14063,14 +14475,8 @@ bool abbreviates(std::string_view option, Options... names) {
 bool is_risky_mode(std::string_view mode);
 bool is_risky_acl(std::string_view entries);
 
-// NAME=value, as a word of env or sudo.
-bool is_assignment(std::string_view text);
-
 // A word as a POSIX shell reads it back. Unknown parts stay unknown.
 void append_quoted(std::string& script, std::string_view word);
-
-// The script that starts a program with these words: bare where they are plain, else quoted.
-std::string script_of_argv(const std::vector<std::string>& argv);
 
 // A path as text: what `.`, `..` and doubled slashes come to, without a look at the file system.
 struct PathText {
@@ -14213,6 +14619,16 @@ enum class Use : unsigned char {
   move,
 };
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_11
+
+#if !defined(CODEEXEC_GROUP_12) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_12
+
 // policy/case_internal.hpp ------------------------------------------------------------------------
 // The case: one script, what the policy asks of it, and what has been found in it so far.
 //
@@ -14226,6 +14642,11 @@ enum class Use : unsigned char {
 //   ask_rank + a rule      a question in place of that rule's refusal: PolicyOptions::ask_rules
 //   ask_listed_rank        a pattern of ask_commands matches: a question, too
 //   no_rank                no objection
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 inline Verdict refusal(std::string_view rule, std::string message, std::size_t begin,
                        std::size_t end) {
@@ -14542,6 +14963,8 @@ inline Syntax syntax_at(const NameTable& table, std::size_t row) {
   return syntax;
 }
 
+}  // inner
+
 // policy/file_table.cpp ---------------------------------------------------------------------------
 // What programs do with the files that are named to them: a row for each.
 //
@@ -14555,6 +14978,8 @@ inline Syntax syntax_at(const NameTable& table, std::size_t row) {
 // and options without an argument:
 //   fetches           of Operands::fetch: with one of these it writes files
 //   only_prints       of Operands::unpack: with one of these it writes none
+
+namespace {
 
 struct FileColumns : ProgramColumns {
   using Operands = FileProgram::Operands;
@@ -14710,6 +15135,10 @@ constexpr bool file_options_are_known() {
   return true;
 }
 static_assert(file_options_are_known(), "an option with a file is in letters() or longs(), too");
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 NameTable file_table() { return packed_files.table(); }
 
@@ -15011,6 +15440,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 void check_listed(Subject& subject, const Form& form);
 void check_allowed(Subject& subject);
 
+}  // inner
+
 // policy/file_uses.cpp ----------------------------------------------------------------------------
 // Files that a command reads, writes or removes: the rules for them, and the list of them.
 //
@@ -15025,6 +15456,8 @@ void check_allowed(Subject& subject);
 //   chmod                   it is protected, with all that is below
 //   remove, move            it is protected
 //   remove_tree             it is protected, or would be / if a variable is empty
+
+namespace {
 
 FileAccess::Kind kind_of(Use use) {
   if (use == Use::read) return FileAccess::Kind::read;
@@ -15084,6 +15517,10 @@ void check_use(Subject& subject, Use use, const Part& part, const PathText& path
       return;
   }
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void use_redirection(Subject& subject, const shell::Redirection& redirection) {
   const Part target = part_of(redirection.target);
@@ -15197,6 +15634,10 @@ void judge_found(Subject& subject, const Form& form) {
     if (!below || !is_relative(part) || !place.known()) return subject.refuse_unknown(form);
   }
 }
+
+}  // inner
+
+namespace {
 
 // Judges one find command: where it begins, and its actions in their order. Files of actions are
 // used as they stand; each -exec becomes a form of the command.
@@ -15316,7 +15757,13 @@ void FindCommand::add_found(const Form& command, const shell::Word& name) {
   add_replaced(subject_, command, "{}"sv, found);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).judge(); }
+
+}  // inner
 
 // policy/interpreters.cpp -------------------------------------------------------------------------
 // Code of interpreters, as far as it starts programs or removes files.
@@ -15332,6 +15779,8 @@ void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).
 //
 // This finds what is written plainly. Code that hides what it runs is not found: keeping it from
 // harm is the job of the sandbox.
+
+namespace {
 
 // What a piece of code would start or remove, as far as its string literals show.
 struct CodeFindings {
@@ -15611,6 +16060,10 @@ class CodeReader {
   CodeFindings findings_ = {};
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // interpreters ------------------------------------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -15707,8 +16160,12 @@ class Judge {
   UnsetVariables variables_ = {};
 };
 
+}  // inner
+
 // policy/judge.cpp --------------------------------------------------------------------------------
 // The judge: visits commands, and finds for each form of a command the parts that judge it.
+
+namespace {
 
 // A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
 // an interpreter with a version, and a builtin: the first that fits.
@@ -15783,6 +16240,10 @@ void judge_form(Subject& subject, const Form& form) {
   if (!name.empty()) judge_program(subject, form, name);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
@@ -15814,6 +16275,8 @@ void Judge::visit(const shell::Visit& visit) {
     check_allowed(subject);
 }
 
+}  // inner
+
 // policy/lists.cpp --------------------------------------------------------------------------------
 // The lists of what is blocked, of what is asked about, and of what is allowed.
 //
@@ -15823,6 +16286,8 @@ void Judge::visit(const shell::Visit& visit) {
 // The allow list looks at the command as it stands, and one pattern must match all of it. A word
 // that is not known may come to anything in a run, so the pattern must match with each of some
 // guesses for it: nothing, a word, an option, a path, an operator and others.
+
+namespace {
 
 // True if a run cannot make something else of a word.
 bool is_certain(const shell::Word& word) {
@@ -15967,6 +16432,10 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
   return true;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-commands"; }
 
 const char* listed_message(bool asks) {
@@ -15998,6 +16467,8 @@ void check_allowed(Subject& subject) {
       subject.command.begin, subject.command.end);
 }
 
+}  // inner
+
 // policy/modes.cpp --------------------------------------------------------------------------------
 // Modes of files, as chmod and setfacl read them.
 //
@@ -16007,6 +16478,8 @@ void check_allowed(Subject& subject) {
 //   a+w,o-w     no                 clauses count in their order
 //   u+s, 4755   no                 risky all the same: it runs as its owner
 //   o=u         not known: risky
+
+namespace {
 
 constexpr unsigned set_ids = 06000;
 constexpr unsigned sticky = 01000;
@@ -16054,6 +16527,10 @@ void apply_symbolic(std::string_view clause, ModeEffect& effect) {
     effect.writable |= to_others && has_any(what, "w"sv);
   }
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool is_risky_mode(std::string_view mode) {
   if (is_unknown(mode)) return true;
@@ -16158,6 +16635,10 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
     payload.arguments.push_back(shell::Word(form.words[i]));
   subject.payloads.push_back(std::move(payload));
 }
+
+}  // inner
+
+namespace {
 
 // A script that is named. True: it is what comes in on standard input, or what <( ) prints.
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
@@ -16264,6 +16745,10 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
   return call;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void judge_shell(Subject& subject, const Form& form) {
   if (subject.start_file)
     subject.refuse_opaque(form, *subject.start_file,
@@ -16285,12 +16770,16 @@ void judge_builtin(Subject& subject, const Form& form, std::string_view name) {
   if (name == "alias"sv) return judge_alias(subject, form);
 }
 
+}  // inner
+
 // policy/operands.cpp -----------------------------------------------------------------------------
 // What a program does with the files that are named to it.
 //
 // The row of a program in file_programs says which of its options take an argument, and what its
 // operands are. All arguments are read before an operand is used, as an option behind it may decide
 // what it means: `rm a -r`, `cp a -t DIR`.
+
+namespace {
 
 using Operands = FileProgram::Operands;
 
@@ -16593,6 +17082,10 @@ void check_clean(Subject& subject, const Form& form) {
                  concat(" removes what is in %", {shown(text_of(path))}));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void judge_files(Subject& subject, const FileProgram& program, const Form& form) {
   if (program.operands == Operands::git) return check_clean(subject, form);
   // No rule refuses to read a file.
@@ -16600,6 +17093,8 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
   if (only_reads && !subject.judged.collected) return;
   OperandReader(subject, program, form).read();
 }
+
+}  // inner
 
 // policy/policy.cpp -------------------------------------------------------------------------------
 // The policy: its options, the compat rules, and the public functions.
@@ -16612,6 +17107,8 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
 //       not_read()         a syntax error or a limit outranks what the judge has found
 //     compat:            check_compat(): patterns over the text, in MassGen's order. The walk runs
 //                        as well, if commands and files are asked for; its verdict is dropped
+
+namespace {
 
 // The patterns of one option. `key` is what the operator calls it.
 Expected<void> compile_patterns(std::string_view key, const std::vector<std::string>& patterns,
@@ -16872,6 +17369,21 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judgement;
 }
 
+bool Policy::can_read(std::string_view script, std::string_view work_dir) const {
+  Compiled only_syntax;
+  only_syntax.max_command_bytes = compiled_->max_command_bytes;
+  if (!only_syntax.check_form(script)) return false;
+  Judgement judgement;
+  only_syntax.check_strict(script, work_dir, false, judgement);
+  return judgement.verdict.allowed;
+}
+
+Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {
+  auto policy = Policy::create(options);
+  if (!policy) return policy.failure();
+  return std::shared_ptr<const Guard>(new_shared<const Policy>(std::move(*policy)));
+}
+
 Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir,
                         bool in_full) const {
   return judge(script_of_argv(argv), work_dir, in_full);
@@ -16982,6 +17494,10 @@ class Request {
   std::size_t operands_ = 0;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
   if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
@@ -16989,6 +17505,8 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   if (Request(subject, form, program).is_refused())
     subject.refuse(program.rule, form.words[0], form);
 }
+
+}  // inner
 
 // policy/protected_paths.cpp ----------------------------------------------------------------------
 // Paths in words: what they lead to, and whether it is protected.
@@ -17011,6 +17529,8 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
 //   /home/u, ~, ~u                         homes; ~/x is not
 //   /srv/x, a/b                            not protected
 
+namespace {
+
 void descend(PathText& path, std::string_view text) {
   while (!text.empty()) {
     const std::string_view name = take_part(text, '/');
@@ -17027,6 +17547,10 @@ void descend(PathText& path, std::string_view text) {
     }
   }
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void enter(PathText& path, std::string_view text, bool home) {
   if (text.empty()) return;
@@ -17055,6 +17579,10 @@ std::string text_of(const PathText& path) {
   return text;
 }
 
+}  // inner
+
+namespace {
+
 // True if a list has a name, or, with `glob`, one that the name is a pattern for.
 bool has_match(const Names& list, std::string_view name, bool glob) {
   if (!glob || !is_pattern(name)) return list.has(name);
@@ -17070,6 +17598,10 @@ std::size_t names_of_home(const PathText& path) {
   if (path.names[0] == "root"sv) return 1;
   return home_parents.has(path.names[0]) ? 2 : std::string_view::npos;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool is_protected(const PathText& path, bool contents, bool glob) {
   std::size_t count = path.names.size();
@@ -17115,7 +17647,11 @@ bool is_dev_null(const PathText& path) {
          path.names[1] == "null"sv;
 }
 
+}  // inner
+
 // paths that the rules know -----------------------------------------------------------------------
+
+namespace {
 
 struct KnownPath {
   constexpr KnownPath(const char* path, PathKind of_path) : text(path), kind(of_path) {}
@@ -17194,6 +17730,10 @@ bool is_below(const PathText& path, const Names& known, bool glob) {
   return matched == known.size();
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool is_known_path(const PathText& path, PathKind kind) {
   for (std::size_t row = 0; row < std::size(known_paths); ++row)
     if (known_paths[row].kind == kind && is_below(path, packed_paths.table().at(row, 0), false))
@@ -17208,6 +17748,8 @@ void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take) 
       take(known_paths[row].rule);
 }
 
+}  // inner
+
 // policy/refused_table.cpp ------------------------------------------------------------------------
 // Programs that are refused for their name, or for what they are asked: a row for each.
 //
@@ -17221,6 +17763,8 @@ void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take) 
 //   excuses           these options
 //   excusing_words    these as one of the first two operands
 // letters() and longs() name the options that take an argument, so that it is no operand.
+
+namespace {
 
 struct RefusedColumns : ProgramColumns {
   using Operand = RefusedProgram::Operand;
@@ -17338,6 +17882,10 @@ constexpr auto refused_entries =
       return RefusedEntry{row.rule, static_cast<unsigned char>(row.operands)};
     });
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 NameTable refused_table() { return packed_refused.table(); }
 
 bool find_refused(std::string_view name, RefusedProgram& program) {
@@ -17355,6 +17903,8 @@ bool find_refused(std::string_view name, RefusedProgram& program) {
   return true;
 }
 
+}  // inner
+
 // policy/rules.cpp --------------------------------------------------------------------------------
 // The texts of the sanitizer's rules: a row for each, in the order of Rule.
 //
@@ -17362,6 +17912,8 @@ bool find_refused(std::string_view name, RefusedProgram& program) {
 //
 // A refusal reads "... detected: MESSAGE (the command); INSTEAD". The description is for a person:
 // what the rule refuses, and what it lets pass.
+
+namespace {
 
 // The columns of a row. Each has a type of its own, so that no text can stand in another's place.
 struct RuleColumns {
@@ -17515,6 +18067,10 @@ struct CompatRows : RuleColumns {
   };
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 const RuleTexts& texts_of(Rule rule) { return RuleRows::rows[static_cast<std::size_t>(rule)]; }
 
 // A row has no members of its own, so rows lie as what they are rows of.
@@ -17524,11 +18080,15 @@ CompatRules compat_rules() {
   return {first, first + std::size(CompatRows::rows)};
 }
 
+}  // inner
+
 // policy/subject.cpp ------------------------------------------------------------------------------
 // A command that is judged: its words, its paths, its forms and its payloads.
 //
 // A refusal names the word that caused it by its bytes in the script. Words that the judge makes
 // itself, of {} or of an input, have the place of the word that they come from.
+
+namespace {
 
 // name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
 bool is_element(std::string_view text) {
@@ -17538,6 +18098,10 @@ bool is_element(std::string_view text) {
   return equals != std::string_view::npos &&
          (text[equals - 1] == ']' || (text[equals - 1] == '+' && text[equals - 2] == ']'));
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 Form Subject::whole() const {
   Form form;
@@ -17691,6 +18255,8 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
   subject.add_form(form, std::move(words));
 }
 
+}  // inner
+
 // policy/usual_table.cpp --------------------------------------------------------------------------
 // What PolicyOptions::allow_usual allows: a row for each command, in the order in which a refusal
 // names them.
@@ -17699,6 +18265,8 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
 //   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
 //
 // Options that write to a file are refused as well: file_table.cpp knows them.
+
+namespace {
 
 struct UsualColumns {
   struct Arithmetic {};
@@ -17789,6 +18357,10 @@ constexpr auto packed_usual = pack_names<ProgramSource<UsualRows>>();
 constexpr auto usual_entries =
     entries_of<UsualRows, bool>([](const UsualRows::Row& row) { return row.is_arithmetic; });
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool find_usual(std::string_view name, UsualProgram& program) {
   const NameTable table = packed_usual.table();
   std::size_t row = 0;
@@ -17843,42 +18415,15 @@ bool lists_option(const Names& names, std::string_view option) {
   return false;
 }
 
-bool is_assignment(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  return equals != std::string_view::npos && is_name(text.substr(0, equals));
-}
-
-// In double quotes an unknown part stays what it is, and is not split.
 void append_quoted(std::string& script, std::string_view word) {
-  constexpr std::string_view plain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
-    script += word;
-    return;
-  }
-  if (!is_unknown(word)) {
-    script += shell_word(word);
-    return;
-  }
+  if (!is_unknown(word)) return append_shell_word(script, word);
+  // In double quotes an unknown part stays what it is, and is not split.
   script += '"';
   for (const char c : word) {
     if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
     script += c;
   }
   script += '"';
-}
-
-std::string script_of_argv(const std::vector<std::string>& argv) {
-  std::string script;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (i) script += ' ';
-    // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
-      append_all(script, "'%'", {argv[i]});
-    else
-      append_quoted(script, argv[i]);
-  }
-  return script;
 }
 
 // policy: words -----------------------------------------------------------------------------------
@@ -17892,10 +18437,18 @@ std::string join(const Form& form) {
   return text;
 }
 
+}  // inner
+
+namespace {
+
 // True if a long option is followed by its argument.
 bool takes_argument(const Syntax& syntax, std::string_view name) {
   return syntax.longs_are_switches ? !syntax.longs.has(name) : lists_option(syntax.longs, name);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool Arguments::next() {
   option = {};
@@ -17947,11 +18500,15 @@ void Arguments::read_long(std::string_view text) {
   }
 }
 
+}  // inner
+
 // policy/wrapped_languages.cpp --------------------------------------------------------------------
 // Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
 //
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
+
+namespace {
 
 // True if the file that an option names is standard input, and known.
 bool is_input(Subject& subject, const Part& file, const Form& form) {
@@ -18151,6 +18708,10 @@ void SedReader::run(std::string_view command) {
   else if (command.find_first_not_of(std::string_view("\0 ", 2)) == std::string_view::npos)
     subject_.refuse_opaque(form_, *script_.word, "what it runs is not known before it runs"sv);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void judge_setting(Subject& subject, const Form& form, std::string_view name,
                    std::string_view value) {
@@ -18966,8 +19527,12 @@ struct SystemRows : WrapperColumns {
   };
 };
 
+}  // inner
+
 // policy/wrapper_table.cpp ------------------------------------------------------------------------
 // The table of wrappers: the rows of all files put together, checked, and found by their name.
+
+namespace {
 
 // The rows in the order of their names, as find_wrapper() searches by halves.
 struct WrapperOrder {
@@ -19078,6 +19643,10 @@ constexpr bool wrapper_options_are_known() {
 static_assert(wrapper_options_are_known(),
               "an option with a script is in letters() or longs(), too");
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 NameTable wrapper_table() { return packed_wrappers.table(); }
 
 bool find_wrapper(std::string_view name, Wrapper& wrapper) {
@@ -19124,6 +19693,10 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
       starts_with(path, "/proc/"sv))
     subject.start_file = &word;
 }
+
+}  // inner
+
+namespace {
 
 // Peels a command of the program's own, which is the first word: its row is "git commit". False:
 // there is no such row.
@@ -19324,6 +19897,10 @@ void peel_nested(Subject& subject, const Form& form) {
   }
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   if (whole.level > max_peeled_levels) {
     subject.judged.too_complex = true;
@@ -19382,12 +19959,16 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
   }
 }
 
+}  // inner
+
 // policy/xargs.cpp --------------------------------------------------------------------------------
 // xargs and parallel, which repeat a command for the arguments that they read.
 //
 // If the walk knows the input, as in `echo a b | xargs rm`, its arguments are added to the command.
 // If it does not, an unknown word stands for all of them. If find or ls writes the input, protected
 // directories that it would name are added as well: `find / | xargs rm -r` removes /.
+
+namespace {
 
 // arguments that are known ------------------------------------------------------------------------
 
@@ -19545,6 +20126,10 @@ void run_parallel(Subject& subject, const Form& form, const Form& command, std::
   subject.add_payload(form, script.text, false);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark;  // of -I: stands for the argument, which is a line
   char delimiter = '\0';  // of -0 and -d; none: as split_quoted() has it
@@ -19626,8 +20211,24 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
   }
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_12
+
+#if !defined(CODEEXEC_GROUP_13) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_13
+
 // paths/walk_internal.hpp -------------------------------------------------------------------------
 // Directories and globs, read within a budget.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // Where a name of the table below must stand for a path to be auto-generated.
 enum class GeneratedScope {
@@ -19663,6 +20264,16 @@ Expected<void> list_open_directory(UniqueFd fd, const std::string& path, WalkBud
 // not mean hidden files. Fails when the budget does not reach.
 Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBudget& budget);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_13
+
+#if !defined(CODEEXEC_GROUP_14) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_14
+
 // paths/delete_guard.cpp --------------------------------------------------------------------------
 // Generated files, and which files may be deleted.
 //
@@ -19675,6 +20286,11 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 //
 // clear() makes all unknown. So does a full table: the file that was marked first goes first. A
 // regular file may be deleted when it is known or generated; a link or what is missing always may.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 // A name with a `*` in front is any that ends so.
 std::string_view generated_names(GeneratedScope scope) {
@@ -19735,6 +20351,10 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
   if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return list_open_directory(std::move(fd), path, budget, visit);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
   for (std::string_view names = generated_names(scope); !names.empty();) {
@@ -19806,7 +20426,7 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
   return existing;
 }
 
-}  // namespace
+}  // inner
 
 bool is_auto_generated(std::string_view path, std::string_view root) {
   return is_generated(path, root, GeneratedScope::directory) ||
@@ -19946,6 +20566,16 @@ std::size_t DeleteGuard::created_files() const {
   return state_->created;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_14
+
+#if !defined(CODEEXEC_GROUP_15) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+#define CODEEXEC_GROUP_15
+
 // paths/paths_internal.hpp ------------------------------------------------------------------------
 // Opening directories without following links.
 
@@ -19957,7 +20587,10 @@ std::size_t DeleteGuard::created_files() const {
 #endif
 #endif
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 #if defined(O_PATH)
 inline constexpr int open_directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
@@ -19973,6 +20606,16 @@ Expected<UniqueFd> open_canonical_directory(const std::string& path);
 
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_15
+
+#if !defined(CODEEXEC_GROUP_16) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_16
 
 // paths/rules.cpp ---------------------------------------------------------------------------------
 // Canonical paths, and what the roots allow.
@@ -19996,6 +20639,11 @@ bool is_canonical_form(std::string_view path);
 //                          when that text is absolute. Counts against 40 links and 4095 bytes
 //   anything else, also    the name is added to done
 //   what does not exist
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 constexpr std::size_t longest_path = 4095;  // PATH_MAX of Linux, which counts the NUL
 constexpr int most_links = 40;              // MAXSYMLINKS of Linux
@@ -20041,6 +20689,10 @@ Expected<Root> open_root(const Root& root) {
   return Root{std::move(*path), root.permission};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<UniqueFd> open_canonical_directory(const std::string& path) {
   UniqueFd at_once(above_standard_streams(open_without_links(path)));
   if (at_once) return at_once;
@@ -20076,7 +20728,7 @@ bool is_canonical_form(std::string_view path) {
   return true;
 }
 
-}  // namespace
+}  // inner
 
 const char* name(Permission permission) noexcept {
   return name_in("none\0read\0write\0", static_cast<int>(permission));
@@ -20199,10 +20851,55 @@ Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool
   return with_prefix("Working directory cannot be entered: ", {}, error);
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_16
+
+#if !defined(CODEEXEC_GROUP_17) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_17
+
+// paths/elsewhere_internal.hpp --------------------------------------------------------------------
+// Files on another machine, as executors know them.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+struct FileMessage;
+
+// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
+// or say that it was not reached. All members are safe from any thread.
+class FilesElsewhere {
+ public:
+  std::string workspace = {};  // canonical there, as the roots are
+  std::vector<Root> roots = {};
+  std::string here = {};  // a canonical directory that is on this host all the same; or empty
+  // What is in an answer may be untrue, but for `path`, which is canonical in form.
+  virtual Expected<void> ask(FileMessage& message) const = 0;
+  // canonical_path() there.
+  virtual Expected<std::string> canonical(std::string_view path, std::string_view base) const = 0;
+
+ protected:
+  ~FilesElsewhere() = default;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_17
+
+#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_18
+
 // files/files_internal.hpp ------------------------------------------------------------------------
 // Places of files, and Python's tokens.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // An error when what is opened here is not data but the kernel's own state.
 Expected<void> check_file_system(int fd, const std::string& path);
@@ -20317,7 +21014,7 @@ class PythonLexer {
   std::optional<Error> error_ = {};
 };
 
-}  // namespace
+}  // inner
 
 // A question about files on another machine; it becomes the answer.
 struct FileMessage {
@@ -20337,27 +21034,33 @@ struct FileMessage {
   Error error() const;
 };
 
-// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
-// or say that it was not reached. All members are safe from any thread.
-class FilesElsewhere {
- public:
-  std::string workspace = {};  // canonical there, as the roots are
-  std::vector<Root> roots = {};
-  std::string here = {};  // a canonical directory that is on this host all the same; or empty
-  // What is in an answer may be untrue, but for `path`, which is canonical in form.
-  virtual Expected<void> ask(FileMessage& message) const = 0;
+CODEEXEC_INNER {
 
-  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
-  Expected<std::string> write(std::string_view path, std::string_view bytes,
-                              const FileWrite& how) const;
-  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+// What Files does where the files are elsewhere.
+Expected<std::string> canonical_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                          std::string_view base);
+Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                     const FileRange& range);
+Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                      std::string_view bytes, const FileWrite& how);
+Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                  std::size_t depth);
 
- protected:
-  ~FilesElsewhere() = default;
-};
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_18
+
+#if !defined(CODEEXEC_GROUP_19) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_19
 
 // files/docstring.cpp -----------------------------------------------------------------------------
 // Docstrings, found and cleaned as Python does it.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -20714,13 +21417,24 @@ Error FileMessage::error() const {
   return error;
 }
 
-Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
+CODEEXEC_INNER {
+
+Expected<std::string> canonical_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                          std::string_view base) {
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  return std::move(message.path);
+}
+
+Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                     const FileRange& range) {
   FileMessage message(FileMessage::read, path);
   message.numbers[1] = range.by_bytes ? 1 : 0;
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count;
   message.numbers[4] = range.max_bytes;
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   Expected<FileContent> found = FileContent();
   FileContent& content = *found;
   content.path.swap(message.path);
@@ -20737,8 +21451,8 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
   return found;
 }
 
-Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
-                                            const FileWrite& how) const {
+Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                      std::string_view bytes, const FileWrite& how) {
   FileMessage message(FileMessage::write, path);
   message.numbers[1] = how.make_directories;
   message.numbers[2] = how.only_new;
@@ -20746,14 +21460,15 @@ Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_v
   message.extra = how.below;
   // With one byte too many, the far end refuses it as too long.
   message.bytes = bytes.substr(0, Files::max_write + 1);
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   return std::move(message.path);
 }
 
-Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
+Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                  std::size_t depth) {
   FileMessage message(FileMessage::list, path);
   message.numbers[1] = depth;
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   Expected<FileList> found = FileList();
   FileList& list = *found;
   list.path.swap(message.path);
@@ -20771,6 +21486,8 @@ Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth
   }
   return found;
 }
+
+}  // inner
 
 const FilesElsewhere* Files::elsewhere(std::string_view path) const {
   if (!elsewhere_) return nullptr;
@@ -20834,7 +21551,7 @@ void Files::answer(FileMessage& message) const {
 // it wakes the writer of a pipe and starts a watchdog. O_NONBLOCK keeps a pipe that takes the place
 // of the file meanwhile from blocking.
 
-namespace {
+CODEEXEC_INNER {
 
 Expected<void> check_file_system(int fd, const std::string& path) {
 #if defined(__linux__)
@@ -20912,7 +21629,7 @@ SharedError not_regular_error(const std::string& path, mode_t mode) {
   return make_error(ErrorCode::invalid_argument, "%: %, no regular file", {in_quotes(path), what});
 }
 
-}  // namespace
+}  // inner
 
 const char* name(FileEntry::Type type) noexcept {
   return name_in("file\0directory\0link\0other\0", static_cast<int>(type));
@@ -21041,7 +21758,8 @@ class TreeWalk {
 }  // namespace
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->list(path, depth);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return list_elsewhere(*there, path, depth);
   if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.failure();
@@ -21070,6 +21788,10 @@ namespace {
 bool is_python_name_byte(char c) {
   return is_name_char(c) || static_cast<unsigned char>(c) >= 0x80;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 PythonPrefix python_prefix(std::string_view text) {
   PythonPrefix prefix;
@@ -21304,8 +22026,12 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
     open.pop_back();
 }
 
+}  // inner
+
 // files/read.cpp ----------------------------------------------------------------------------------
 // Reading a range of a file.
+
+namespace {
 
 Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
   const Place place = place_of(path);
@@ -21460,7 +22186,8 @@ std::string_view image_type(std::string_view start) {
 }  // namespace
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->read(path, range);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return read_elsewhere(*there, path, range);
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
   auto place = permitted_path(rules_, path, base_, Permission::read);
@@ -21659,7 +22386,8 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return write_elsewhere(*there, path, bytes, how);
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
   auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;
@@ -21705,8 +22433,22 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   return target;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_19
+
+#if !defined(CODEEXEC_GROUP_20) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_20
+
 // environment/environment_internal.hpp ------------------------------------------------------------
 // What commands see, as it is computed for each; which of the host's variables are kept.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // What one command gets.
 struct CommandEnvironment {
@@ -21757,11 +22499,21 @@ class Environment {
   bool auto_venv_ = true;
 };
 
-namespace {
+CODEEXEC_INNER {
 
 bool is_directory(const std::string& path);
 
 bool is_kept(std::string_view variable, const EnvironmentOptions& options);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_20
+
+#if !defined(CODEEXEC_GROUP_21) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_21
 
 // environment/environment.cpp ---------------------------------------------------------------------
 // The variables, the venv and the prefix of a command.
@@ -21773,6 +22525,11 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options);
 // MCP clients start a server with six variables and no locale, and Python, git and others then
 // fall back to ASCII: hence LANG. A missing PATH is not passed on, because each program has its own
 // idea of what that means, and "<venv>/bin:" with nothing behind it would mean the work_dir.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -21883,6 +22640,10 @@ Expected<std::string> check_venv_path(const std::string& given) {
   return path;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool is_directory(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
@@ -21899,7 +22660,7 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
   return false;
 }
 
-}  // namespace
+}  // inner
 
 std::vector<std::string> usual_variables() {
   return split_at_blanks(
@@ -21987,6 +22748,17 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
   return result;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_21
+
+#if !defined(CODEEXEC_GROUP_22) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_22
+
 // sandbox/capabilities_internal.hpp ---------------------------------------------------------------
 // What this system can do: macros that are 0 or 1, and may be set.
 
@@ -22036,7 +22808,13 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
 #endif
 #endif
 
-inline namespace v0_1 {}  // namespace v0_1
+#endif  // CODEEXEC_GROUP_22
+
+#if !defined(CODEEXEC_GROUP_23) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_23
 
 // sandbox/plan_internal.hpp -----------------------------------------------------------------------
 // What a child gets to confine itself with, prepared by the host.
@@ -22052,6 +22830,9 @@ inline namespace v0_1 {}  // namespace v0_1
 //
 // Rules of Landlock are a union: what one grants no other can take back. So nothing is granted
 // that has a secret in it; /etc and the prefixes of tools are granted entry by entry around theirs.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // Whether commands have a network namespace of their own.
 inline bool has_own_network(Network network) {
@@ -22203,6 +22984,14 @@ struct SandboxState {
   ~SandboxState() = default;
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_23
+
+#if !defined(CODEEXEC_GROUP_24) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_24
+
 // sandbox/broker_internal.hpp ---------------------------------------------------------------------
 // Files that a supervisor makes, replaces and removes for its command.
 //
@@ -22215,9 +23004,12 @@ struct SandboxState {
 // meanwhile, nothing else can be touched by that. Every other call goes on as it is, and Landlock
 // judges it.
 
+namespace codeexec {
+inline namespace v0_1 {
+
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 // Opens the directories of SandboxOptions::replaceable, and fills in that part of the plan. Files
 // whose directory cannot be opened, or is another user's, are left out.
@@ -22233,16 +23025,28 @@ inline constexpr std::size_t broker_buffer_size = 2048;
 // Takes one request, and answers it.
 CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char* buffer);
 
-}  // namespace
+}  // inner
 
 #endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_24
+
+#if !defined(CODEEXEC_GROUP_25) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT))
+#define CODEEXEC_GROUP_25
 
 // sandbox/child_internal.hpp ----------------------------------------------------------------------
 // Confining a child, and trying it out.
 
+namespace codeexec {
+inline namespace v0_1 {
+
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 // The same on every architecture; headers of older systems lack some.
 inline constexpr long number_of_clone3 = 435;
@@ -22386,9 +23190,17 @@ struct AbstractListener {
   }
 };
 
-}  // namespace
+}  // inner
 
 #endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_25
+
+#if !defined(CODEEXEC_GROUP_26) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_26
 
 // sandbox/filter_internal.hpp ---------------------------------------------------------------------
 // The system call filter: the program that a table of calls becomes.
@@ -22407,9 +23219,12 @@ struct AbstractListener {
 // Numbers are compared as 32 bits without a sign, and so are the arguments that the kernel takes as
 // an int: it ignores the upper half, and a filter that does not can be fooled with it.
 
+namespace codeexec {
+inline namespace v0_1 {
+
 #if CODEEXEC_HAS_FILTER
 
-namespace {
+CODEEXEC_INNER {
 
 // The program is built from its end, so that the targets of all jumps, which only lead forward, are
 // known when a jump is added.
@@ -22482,14 +23297,26 @@ std::vector<sock_filter> build_filter(const FilterOptions& options);
 // a colon which of them or why. A call that is in no line is allowed.
 std::vector<std::string> explain_filter(const FilterOptions& options);
 
-}  // namespace
+}  // inner
 
 #endif  // CODEEXEC_HAS_FILTER
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_26
+
+#if !defined(CODEEXEC_GROUP_27) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_27
 
 // sandbox/grants_internal.hpp ---------------------------------------------------------------------
 // What may be read and written: the rules of Landlock, and the classes that find them.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 #if CODEEXEC_HAS_SANDBOX
 struct OpenedGrant {
@@ -22742,14 +23569,25 @@ inline bool is_readable_system(std::string_view) { return false; }
 inline bool is_home_directory(const std::string&) { return false; }
 #endif
 
-}  // namespace
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_27
+
+#if !defined(CODEEXEC_GROUP_28) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_28
 
 // sandbox/system_calls_internal.hpp ---------------------------------------------------------------
 // System calls without libc, and clone, for children on borrowed memory.
 
+namespace codeexec {
+inline namespace v0_1 {
+
 #if CODEEXEC_HAS_CLONE
 
-namespace {
+CODEEXEC_INNER {
 
 // An argument of a system call. It goes through a register, so that one function takes all calls.
 struct CallWord {
@@ -22848,7 +23686,7 @@ struct CloneRequest {
 // removed the host's signal handlers from it.
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared);
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -23082,6 +23920,10 @@ CODEEXEC_IN_CHILD bool answer_request(const SandboxPlan& plan, int listener,
   return true;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void plan_broker(SandboxState& state) {
   for (const std::string& path : state.options.replaceable) {
     const std::size_t slash = path.rfind('/');
@@ -23140,7 +23982,7 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
     raw(SYS_ioctl, listener, send_answer, &answer);
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -23149,7 +23991,7 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
 
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 // The features of a report that are missing, and why. A feature without a reason is enforced.
 class SandboxGaps {
@@ -23266,14 +24108,27 @@ class SandboxFitter {
   bool user_namespace_ = ::geteuid() != 0;  // root needs none, unless that fails
 };
 
-}  // namespace
+}  // inner
 
 #endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_28
+
+#if !defined(CODEEXEC_GROUP_29) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_29
 
 // sandbox/sandbox_internal.hpp --------------------------------------------------------------------
 // Options, the filter, cgroups, and the state of a sandbox.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 struct NamedLimit {
   const char* name;
@@ -23301,7 +24156,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options);
 // Whether commands get a view of the file systems of their own.
 bool wants_mounts(const SandboxOptions& options);
 
-}  // namespace
+}  // inner
 
 #if CODEEXEC_HAS_SANDBOX
 // The cgroup of one run, or two of them with cgroup v1, made by the parent before the start. Empty
@@ -23338,7 +24193,7 @@ class RunCgroup {
 };
 #endif
 
-namespace {
+CODEEXEC_INNER {
 
 #if CODEEXEC_HAS_SANDBOX
 // Where leaves, the cgroups of runs, can be made with a limit of memory or of processes. The
@@ -23359,12 +24214,23 @@ std::string group_directory(std::string_view mounts, const std::string& group,
                             std::string_view controller);
 #endif
 
-}  // namespace
+}  // inner
 
 struct Sandbox::State : SandboxState {};
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_29
+
+#if !defined(CODEEXEC_GROUP_30) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_30
+
 // sandbox/builder.cpp -----------------------------------------------------------------------------
 // A sandbox is built: the steps in their order, the report, the public functions.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -23465,6 +24331,10 @@ Expected<void> build(SandboxState& state) {
 
 #endif
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool wants_mounts(const SandboxOptions& options) {
   return options.pid_namespace || !options.protected_paths.empty();
 }
@@ -23488,7 +24358,7 @@ void SandboxGaps::replace(std::string_view feature, const char* why, Pieces valu
 
 #endif
 
-}  // namespace
+}  // inner
 
 Expected<Sandbox> Sandbox::create(const SandboxOptions& options) {
   if (auto checked = check_sandbox_options(options); !checked) return checked.failure();
@@ -23557,6 +24427,10 @@ bool has_word(std::string_view text, std::string_view word, char separator) {
   return false;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::uint64_t counter_in(const std::string& text, std::string_view word) {
   for (std::string_view lines = text; !lines.empty();) {
     const std::string_view line = take_part(lines, '\n');
@@ -23621,6 +24495,10 @@ std::string group_directory(std::string_view mounts, const std::string& group,
   return {};
 }
 
+}  // inner
+
+namespace {
+
 // A name that no other program's leaf has, and no other run's.
 std::string new_leaf_name() {
   static std::atomic<std::uint64_t> runs{0};
@@ -23669,6 +24547,10 @@ int try_leaf(const std::string& directory, bool unified, bool memory, bool proce
   return ::rmdir(leaf.c_str()) == 0 ? error : errno;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 CgroupBase find_cgroup_base(bool memory) {
   const std::string_view controller = memory ? "memory"sv : "pids"sv;
   CgroupBase base;
@@ -23704,7 +24586,7 @@ CgroupBase find_cgroup_base(bool memory) {
   return base;
 }
 
-}  // namespace
+}  // inner
 
 Expected<void> RunCgroup::make(const SandboxState& state) {
   const Limits& limits = state.options.limits;
@@ -23944,6 +24826,10 @@ CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
   return result;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (plan.uid_map) {
     const long mapped = map_user(plan);
@@ -23961,6 +24847,10 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
+
+}  // inner
+
+namespace {
 
 CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
   std::uint64_t now[2] = {0, 0};
@@ -23984,6 +24874,10 @@ CODEEXEC_IN_CHILD long drop_capabilities() {
   const CapabilityData none[2] = {};
   return raw(SYS_capset, &header, &none[0]);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step) {
   ConfineStep ignored = ConfineStep::limits;
@@ -24020,7 +24914,7 @@ CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
   return raw(SYS_seccomp, set_mode_filter, 0, &program);
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -24137,6 +25031,10 @@ void explain_mounts(const SandboxPlan& plan, std::vector<std::string>& rules) {
   }
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void SandboxPlanner::explain() {
   const SandboxPlan& plan = state_.plan;
   std::vector<std::string>& rules = state_.report.rules;
@@ -24176,7 +25074,7 @@ void SandboxPlanner::explain() {
              "program does"});
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -24582,6 +25480,10 @@ class FilterBuilder {
   std::array<FilterLabel, first_unknown_call + 1> answers_ = {};
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::vector<sock_filter> build_filter(const FilterOptions& options) {
   return FilterBuilder(options, nullptr).build();
 }
@@ -24592,7 +25494,7 @@ std::vector<std::string> explain_filter(const FilterOptions& options) {
   return rules;
 }
 
-}  // namespace
+}  // inner
 
 #endif  // CODEEXEC_HAS_FILTER
 #endif
@@ -24602,7 +25504,7 @@ std::vector<std::string> explain_filter(const FilterOptions& options) {
 
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 Expected<void> SandboxFitter::fit() {
   const AbstractListener listener;
@@ -24661,6 +25563,10 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
   return Next::done;
 }
 
+}  // inner
+
+namespace {
+
 // A setting of the kernel, what it says where namespaces cannot be had, and how a report names it.
 struct NamespaceSwitch {
   const char* file;
@@ -24686,6 +25592,10 @@ std::string why_no_namespaces(int error) {
   }
   return errno_text(error);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // The feature that is missed least goes first. When a network of its own is the only one left, it
 // was at fault: it goes, and the others come back.
@@ -24735,6 +25645,10 @@ bool SandboxFitter::leave_out_step(ConfineStep step, int error) {
   return false;
 }
 
+}  // inner
+
+namespace {
+
 constexpr const char* broken = "it is claimed to be there, but a trial got around it";
 
 // Features whose enforcement a breach disproves.
@@ -24745,6 +25659,10 @@ struct BrokenFeature {
 constexpr BrokenFeature broken_features[] = {{breach_capability | breach_privilege, "privileges"},
                                              {breach_filter, "system_calls"},
                                              {breach_metadata, "metadata"}};
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void SandboxFitter::judge(const Trial& trial) {
   const unsigned breaches = trial.breaches;
@@ -24790,7 +25708,7 @@ void SandboxFitter::judge_network(unsigned breaches) {
   }
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -24829,6 +25747,10 @@ void limit_by_cgroup(SandboxState& state, SandboxGaps& gaps, CgroupBase& base, s
   if (limit.other) others.push_back(limit.other);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>& others) {
   const Limits& limits = state.options.limits;
   // A second between the signal that can be caught and the one that cannot.
@@ -24854,19 +25776,33 @@ void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>
   state.plan.rlimits = state.rlimits;
 }
 
-}  // namespace
+}  // inner
 
 #endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_30
+
+#if !defined(CODEEXEC_GROUP_31) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_31
 
 // sandbox/listener_internal.hpp -------------------------------------------------------------------
 // A listening socket of a command's own network, which this program is handed.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // The port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
 inline constexpr unsigned proxy_port = 61080;
 
-}  // namespace
+}  // inner
 
 #if CODEEXEC_HAS_SANDBOX
 
@@ -24901,8 +25837,19 @@ class ListenerPass {
 
 #endif
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_31
+
+#if !defined(CODEEXEC_GROUP_32) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_32
+
 // sandbox/listener.cpp ----------------------------------------------------------------------------
 // A listening socket of a command's own network is sent to this program.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 #if CODEEXEC_HAS_SANDBOX
 
@@ -24956,7 +25903,7 @@ UniqueFd ListenerPass::take() {
 
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 Expected<void> SandboxPlanner::open_grants() {
   for (const bool writable : {true, false})
@@ -25180,7 +26127,7 @@ void SandboxPlanner::drop_all(const char* why) {
   state_.plan.no_new_privs = false;
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -25240,6 +26187,10 @@ int walk_by_name(const std::string& path,
   return 0;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool link_is_trusted(const UniqueFd& directory, const std::string& path) {
   return path.empty() || ::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0;
 }
@@ -25275,6 +26226,10 @@ const char* objection_to_writing(const OpenedGrant& grant) {
   return nullptr;
 }
 
+}  // inner
+
+namespace {
+
 // The ruleset -------------------------------------------------------------------------------------
 
 // What each ABI of Landlock can forbid. Of a newer ABI only what the last one here can.
@@ -25283,6 +26238,10 @@ constexpr std::uint64_t rights_of_abi[] = {0,      0x1fff, 0x3fff, 0x7fff, 0x7ff
 constexpr int newest_known_abi = 9;
 
 constexpr int tcp_abi = 4;
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool Ruleset::create(int abi, Network network, bool unix_sockets) {
   const int known = std::min(abi, newest_known_abi);
@@ -25331,7 +26290,7 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
     add(std::move(file), status.st_mode, rights, path);
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -25346,7 +26305,7 @@ const char* name(Network network) noexcept {
   return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
 }
 
-namespace {
+CODEEXEC_INNER {
 
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
   for (const auto* list : {&options.writable, &options.readable, &options.replaceable}) {
@@ -25384,18 +26343,22 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
   return {};
 }
 
-}  // namespace
+}  // inner
 
 // sandbox/system_calls.cpp ------------------------------------------------------------------------
 // System calls without libc, and clone.
 
 #if CODEEXEC_HAS_CLONE
 
-namespace {
+CODEEXEC_INNER {
 
 CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before) {
   raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
 }
+
+}  // inner
+
+namespace {
 
 // The kernel's struct clone_args, first version.
 struct CloneArguments {
@@ -25503,6 +26466,10 @@ CODEEXEC_IN_CHILD long old_clone(const CloneRequest& request, std::uint64_t flag
   return call_with_child(SYS_clone, words, request.function, request.argument);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared) {
   constexpr std::uint64_t clear_sighand = 0x100000000u;  // Linux 5.5
   const std::uint64_t flags = request.flags | CLONE_VM |
@@ -25533,7 +26500,7 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
   return pid;
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -25542,7 +26509,7 @@ CODEEXEC_IN_CHILD long clone_process(const CloneRequest& request, bool& cleared)
 
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 void ToolGrants::add(std::string_view search_path) {
   while (!search_path.empty()) {
@@ -25671,7 +26638,7 @@ bool ToolGrants::is_tool(const std::string& path) const {
          is_program_file(path);
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -25680,7 +26647,7 @@ bool ToolGrants::is_tool(const std::string& path) const {
 
 #if CODEEXEC_HAS_SANDBOX
 
-namespace {
+CODEEXEC_INNER {
 
 std::vector<std::string> paths_in(const std::string& directory) {
   std::vector<std::string> paths;
@@ -25746,6 +26713,10 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
+}  // inner
+
+namespace {
+
 // Names of secrets, as patterns of shells with a blank between them.
 struct SecretNames {
   unsigned where;  // of SecretSearch::Place
@@ -25793,6 +26764,10 @@ bool is_public(const struct stat& status) {
   const mode_t needed = S_ISDIR(status.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
   return (status.st_mode & needed) == needed;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
   for (const SecretNames& row : secret_names)
@@ -25948,7 +26923,7 @@ void SystemGrants::add_link(const std::string& path) {
     ruleset_.add_path(target, right_read_file);
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -26115,6 +27090,10 @@ CODEEXEC_IN_CHILD int trial_main(void* argument) {
   for (;;) raw(SYS_exit_group, 0);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 long run_trial(Trial& trial) {
   alignas(16) char stack[32768];
   const SignalPause pause;
@@ -26130,9 +27109,20 @@ long run_trial(Trial& trial) {
   return 0;
 }
 
-}  // namespace
+}  // inner
 
 #endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_32
+
+#if !defined(CODEEXEC_GROUP_33) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_33
 
 // terminal/terminal_internal.hpp ------------------------------------------------------------------
 // The emulator of a terminal: VT100 and what xterm has beyond it, as far as text shows it.
@@ -26156,7 +27146,10 @@ long run_trial(Trial& trial) {
 //
 // Control bytes within a sequence act at once, as on a real terminal.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // The cells that a character takes: 0 for one that is drawn over the one before it, -1 for none (a
 // control character).
@@ -26165,7 +27158,7 @@ int cell_width(std::uint32_t code);
 // The name of the terminal for programs.
 inline constexpr char terminal_variable[] = "TERM=xterm-256color";
 
-}  // namespace
+}  // inner
 
 // The size of a terminal in cells.
 struct TerminalSize {
@@ -26308,8 +27301,19 @@ class TerminalEmulator {
   std::string answers_ = {};
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_33
+
+#if !defined(CODEEXEC_GROUP_34) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_34
+
 // terminal/keys.cpp -------------------------------------------------------------------------------
 // The bytes of keys.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -27046,6 +28050,10 @@ std::size_t entries_up_to(const Table& table, std::uint32_t code, First first) {
   return low;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int cell_width(std::uint32_t code) {
   if (code < 0x300) return code < 0x20 || (code >= 0x7f && code < 0xa0) ? -1 : 1;
   std::size_t found =
@@ -27058,10 +28066,24 @@ int cell_width(std::uint32_t code) {
   return found > 0 && code <= wide_characters[found - 1][1] ? 2 : 1;
 }
 
-}  // namespace
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_34
+
+#if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_35
 
 // process/capture_internal.hpp --------------------------------------------------------------------
 // What is kept of a stream, and what is masked in it.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // Keeps the beginning and the end of a stream of any length in at most `max_bytes` of memory (in
 // blocks of up to 64 KiB, allocated as data arrives). Not thread-safe.
@@ -27161,8 +28183,21 @@ class Redactor {
   std::uint64_t count_ = 0;
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_35
+
+#if !defined(CODEEXEC_GROUP_36) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_36
+
 // process/process_internal.hpp --------------------------------------------------------------------
 // Killing and reaping, and what /proc says of processes.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace detail {
 
@@ -27174,7 +28209,7 @@ struct KnownProcess {
 
 }  // namespace detail
 
-namespace {
+CODEEXEC_INNER {
 
 using detail::KnownProcess;
 
@@ -27242,8 +28277,23 @@ void reap_abandoned();
 // A new file in an open directory, for the whole of a stream. -1 and errno on failure.
 int open_spill_file(int directory, std::string_view suffix, std::string& name);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_36
+
+#if !defined(CODEEXEC_GROUP_37) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_37
+
 // process/capture.cpp -----------------------------------------------------------------------------
 // The head and the tail of an output, within a bound.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 int open_spill_file(int directory, std::string_view suffix, std::string& name) {
   const std::string random = random_hex(12);
@@ -27253,7 +28303,7 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name) {
   return above_standard_streams(::openat(directory, name.c_str(), flags, 0600));
 }
 
-}  // namespace
+}  // inner
 
 const char* name(Outcome outcome) noexcept {
   return name_in("exited\0signaled\0timed_out\0cancelled\0refused\0not_started\0unknown\0",
@@ -27461,6 +28511,17 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
   return chunk;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_37
+
+#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_38
+
 // process/plan_internal.hpp -----------------------------------------------------------------------
 // What a child needs to start, prepared by the host; the supervisor's shared state.
 //
@@ -27482,6 +28543,9 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
 //
 // One kind of process cannot be found from here: it left the group, its parents are dead, and it
 // closed our pipes. A supervisor is the parent of such a process, and kills it; see below.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // The parts of a start that can fail; step_name() is what ProcessResult::step says.
 enum class SpawnStep : int { setup, start, stdio, work_dir, pass_fd, sandbox, exec };
@@ -27602,7 +28666,7 @@ struct ChildHandle {
   pthread_t waiter = {};  // unless is_pidfd: the thread that makes exit_event readable
 };
 
-namespace {
+CODEEXEC_INNER {
 
 const char* step_name(SpawnStep step);
 
@@ -27816,7 +28880,7 @@ Spawned spawn(ChildPlan& plan, [[maybe_unused]] Supervisor& supervisor);
 std::string describe_failure(const ProcessOptions& options, const Launch& launch, SpawnStep step,
                              int error, std::string_view file);
 
-}  // namespace
+}  // inner
 
 // process/remote_internal.hpp ---------------------------------------------------------------------
 // Commands that run in a place or a container, and the program here that leads there.
@@ -27875,17 +28939,30 @@ struct PipedProgram {
   void end();
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_38
+
+#if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_39
+
 // process/child_internal.hpp ----------------------------------------------------------------------
 // One run of a command, on this host or elsewhere.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 std::string next_run_variable(std::uint64_t ticks);
 
 // An exception ends this program: otherwise the command would run on without a deadline.
 void call_back(FunctionRef<void()> callback) noexcept;
 
-}  // namespace
+}  // inner
 
 // A run as a state machine without a thread: it names descriptors and a deadline to wait for, and
 // step() acts on what has come. LocalRun and RemoteRun say how a command starts, dies and ends.
@@ -28195,18 +29272,33 @@ class RemoteRun final : public Process::State {
   std::shared_ptr<State> recovery_ = {};
 };
 
-namespace {
+CODEEXEC_INNER {
 
 // The run of a program here or, with `remote`, of that command.
 std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
                                         std::shared_ptr<RemoteCommand> remote = {});
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_39
+
+#if !defined(CODEEXEC_GROUP_40) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_40
+
 // process/child.cpp -------------------------------------------------------------------------------
 // One run: its events, its deadlines, its handles.
 
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
 void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 
-}  // namespace
+}  // inner
 
 Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
@@ -28835,6 +29927,10 @@ void read_report(const UniqueFd& report, ChildPlan& plan) {
 }
 #endif
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 #if CODEEXEC_HAS_CLONE
 CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   // inode and offset (8 bytes each), the record's length (2), a type (1), the name
@@ -28917,7 +30013,7 @@ Spawned spawn_once(ChildPlan& plan) {
 }
 #endif
 
-}  // namespace
+}  // inner
 
 // process/kill.cpp --------------------------------------------------------------------------------
 // Killing what belongs to a run, wherever it has gone.
@@ -28969,6 +30065,10 @@ bool has_variable(pid_t pid, const std::string& variable) {
   const std::size_t at = variables.find(variable);
   return at != std::string_view::npos && (at == 0 || variables[at - 1] == '\0');
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
   const UniqueFd file(::open(concat("/proc/%/stat", {pid}).c_str(), O_RDONLY | O_CLOEXEC));
@@ -29074,7 +30174,7 @@ bool kill_marked(const RunMarks& marks) {
   return false;
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -29575,6 +30675,10 @@ SpawnStep become_program_after_fork(ChildPlan& plan) {
   return SpawnStep::exec;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Spawned spawn_once(ChildPlan& plan) {
   Spawned child;
   child.step = SpawnStep::setup;
@@ -29612,7 +30716,7 @@ Spawned spawn_once(ChildPlan& plan) {
   return child;
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -29639,6 +30743,10 @@ namespace {
 // The process in which this thread calls callbacks; a fork made in one has no such thread.
 thread_local pid_t event_thread_of = 0;
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
 
 void abort_in_callback(const char* function) {
@@ -29649,7 +30757,7 @@ void abort_in_callback(const char* function) {
   std::abort();
 }
 
-}  // namespace
+}  // inner
 
 // The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
 //
@@ -29934,6 +31042,10 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
 }
 #endif
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   ExitStatus result;
 #if defined(__linux__)
@@ -29963,6 +31075,10 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   return result;
 }
 
+}  // inner
+
+namespace {
+
 // Children that were killed and are not waited for: they wait in the kernel for a device or a
 // network file system, or take long to end. A later start reaps them when they have ended.
 struct Abandoned {
@@ -29976,6 +31092,10 @@ Abandoned& abandoned() {
   static Abandoned& list = *new Abandoned;
   return list;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void abandon_child(pid_t pid) {
   Abandoned& list = abandoned();
@@ -30002,7 +31122,7 @@ void reap_abandoned() {
   list.any.store(!list.pids.empty());
 }
 
-}  // namespace
+}  // inner
 
 // process/redactor.cpp ----------------------------------------------------------------------------
 // Secrets in an output, replaced while it streams.
@@ -30248,7 +31368,7 @@ void Redactor::give(std::uint64_t end, std::string_view piece) {
 // process/remote.cpp ------------------------------------------------------------------------------
 // Commands elsewhere, and the program here that leads there.
 
-namespace {
+CODEEXEC_INNER {
 
 std::string next_run_variable(std::uint64_t ticks) {
   static std::atomic<std::uint64_t> runs{0};
@@ -30262,7 +31382,7 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
   return new_shared<LocalRun>(std::move(given));
 }
 
-}  // namespace
+}  // inner
 
 std::shared_ptr<Process::State> RemoteCommand::recover(const ProcessResult*) { return nullptr; }
 
@@ -30418,6 +31538,10 @@ std::string unquoted(std::string_view text) {
   const std::string safe = in_quotes(text);
   return safe.substr(1, safe.size() - 2);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 const char* step_name(SpawnStep step) {
   switch (step) {
@@ -30600,7 +31724,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
   return concat("cannot start %: % (%)", {in_quotes(options.argv[0]), reason, detail});
 }
 
-}  // namespace
+}  // inner
 
 // process/supervisor.cpp --------------------------------------------------------------------------
 // The supervisor: a process that kills all that a command leaves.
@@ -31013,7 +32137,7 @@ void SupervisionDeleter::operator()(Supervision* run) const noexcept {
   if (!spare_supervision.compare_exchange_strong(none, run)) ::munmap(run, sizeof *run);
 }
 
-namespace {
+CODEEXEC_INNER {
 
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   Spawned child;
@@ -31061,7 +32185,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   return child;
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -31183,1438 +32307,24 @@ bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_en
          fail_start(launch, SpawnStep::setup, errno, "terminal: "sv);
 }
 
-// proxy/proxy_internal.hpp ------------------------------------------------------------------------
-// Rules of names, requests, addresses, and the proxy between them.
-//
-// A command in a network of its own reaches nothing but this proxy. It asks for a host by name
-// (HTTP CONNECT, plain HTTP by absolute URI, SOCKS5). The name is judged first, and only an allowed
-// one is resolved. Then each address is judged, and the connection goes to exactly one of these, so
-// that a name cannot come to mean another address in between.
-
-class DomainProxy;
-
-namespace {
-
-inline constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
-
-// Whether a command with so many of `all` connections may have another one: at most four times as
-// many as are free, 205 if it is alone, so that several greedy ones leave some to the others.
-constexpr bool may_connect(std::size_t own, std::size_t all) {
-  return all < most_connections && own < 4 * (most_connections - all);
-}
-
-}  // namespace
-
-#if defined(__linux__)
-
-// A host and a port. The host is in lower case without a dot at its end, or the canonical text of
-// an address.
-struct Destination {
-  std::string host = {};  // empty: the text was no destination
-  unsigned port = 0;
-  bool literal = false;  // the host is an address
-  std::string text() const;
-};
-
-namespace {
-
-// Of "host", "host:port", "[::1]:port". Without a port it is `usual_port`; 0: it must have one.
-// Refused are other spellings of IPv4 addresses, names that are not ASCII, and what is odd.
-Destination destination_of(std::string_view text, unsigned usual_port = 0);
-
-}  // namespace
-
-// An address of a host and its port.
-union SocketAddress {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-
-  socklen_t size() const { return any.sa_family == AF_INET ? sizeof v4 : sizeof v6; }
-  std::string text() const;  // without the port
-};
-
-namespace {
-
-// Whether it is one of the internet's: not private, of a link, of many, of this host, nor another
-// form of one that is.
-bool is_public_address(const SocketAddress& address);
-
-}  // namespace
-
-// What an operator allows. Does not change after create().
-class DomainRules {
- public:
-  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
-  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
-  static Expected<DomainRules> create(const std::vector<std::string>& given);
-
-  bool allow(const Destination& wanted) const;
-  // A name's address: public, or listed itself.
-  bool allow_address(const SocketAddress& address, unsigned port) const;
-  const std::string& text() const noexcept { return text_; }  // for a message, as given
-
- private:
-  // host:port, and .example.org:port for the names below one.
-  std::vector<std::string> rules_ = {};
-  std::string text_ = {};
-};
-
-// What a client asks for, once enough of it has come.
-struct ProxyRequest {
-  enum State { incomplete, greeting, ready, bad };
-  enum Protocol { unknown, http, socks };
-  State state = incomplete;
-  Protocol protocol = unknown;
-  std::size_t taken = 0;     // bytes of the input that it had
-  const char* problem = "";  // of a bad one
-  Destination wanted = {};
-  bool tunnel = true;     // the client waits for an answer of the proxy, and all is passed on
-  std::string head = {};  // for the server, in place of what was taken
-  std::uint64_t body = std::uint64_t(-1);  // bytes for the server after that
-};
-
-namespace {
-
-inline constexpr std::size_t longest_head = std::size_t{16} << 10;
-
-// Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
-// of at most longest_head bytes gives an answer in linear time.
-ProxyRequest read_proxy_request(std::string_view input, std::size_t seen);
-
-}  // namespace
-
-// One lookup: the name, then its addresses or why there are none.
-struct Lookup {
-  std::uint64_t key = 0;      // of the connection that waits for it
-  std::uint64_t command = 0;  // whose connection that is
-  Destination wanted = {};
-  SocketAddress addresses[8] = {};
-  std::size_t count = 0;
-  std::string problem = {};
-};
-
-// Looks names up on a few threads of its own, as getaddrinfo() blocks. The threads are never
-// joined: each keeps the resolver alive, and ends after its lookup when the owner is gone. Slow
-// names of one command do not hold up others: it has at most as many threads as are free.
-class Resolver {
- public:
-  // Writes to the descriptor, an eventfd, when a lookup is done.
-  static Expected<std::shared_ptr<Resolver>> create();
-  int descriptor() const noexcept { return done_event_.get(); }
-  void ask(std::uint64_t key, std::uint64_t command, const Destination& wanted);
-  // Drops what the connection waits for, unless it is being looked up.
-  void forget(std::uint64_t key);
-  // Those that are done since.
-  std::list<Lookup> take();
-  // Its threads end soon. Writes to the descriptor, too.
-  void end();
-  // Writes to the descriptor.
-  void wake() const;
-
- private:
-  static constexpr unsigned most_threads = 8;
-  static void* thread_main(void* self);
-  void serve();
-  std::list<Lookup>::iterator next();
-
-  std::mutex mutex_ = {};
-  std::condition_variable work_ = {};
-  UniqueFd done_event_ = {};
-  std::weak_ptr<Resolver> self_ = {};
-  std::list<Lookup> waiting_ = {};
-  std::list<Lookup> done_ = {};
-  unsigned threads_ = 0;
-  unsigned idle_ = 0;
-  std::uint64_t served_[most_threads] = {};  // the command of each lookup that runs; 0: none
-  bool ending_ = false;
-};
-
-// A connection of a command, as it is recorded.
-struct ProxyRecord {
-  std::string name = {};       // as it was asked for, made printable
-  unsigned port = 0;           // 0: none was named
-  const char* verdict = "";    // "allowed", "refused", "failed" or "bad request"
-  std::string reason = {};     // of all but "allowed"
-  std::uint64_t sent = 0;      // bytes to the server
-  std::uint64_t received = 0;  // bytes from the server
-};
-
-// What a command did over the network.
-struct ProxyReport {
-  static constexpr std::size_t most_records = 100;
-  static constexpr std::size_t most_refused = 5;
-  std::list<ProxyRecord> records = {};
-  std::uint64_t omitted = 0;              // connections beyond them
-  std::vector<std::string> refused = {};  // a few, each once
-  void add(ProxyRecord&& record);
-};
-
-// The proxy of an executor, with one thread for the connections of all its commands. Members are
-// safe from any thread.
-class DomainProxy {
- public:
-  struct State;
-  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
-  explicit DomainProxy(std::unique_ptr<State> state);
-  DomainProxy(const DomainProxy&) = delete;
-  DomainProxy& operator=(const DomainProxy&) = delete;
-  ~DomainProxy();
-
-  // Serves the listening socket of a command, or one that has none. Returns its number.
-  std::uint64_t serve(UniqueFd listener);
-  // Opens a connection as a program of the command does by its socket. None: there is no room.
-  UniqueFd connect(std::uint64_t command);
-  // Closes the socket and all connections that came by it.
-  ProxyReport finish(std::uint64_t command);
-  const DomainRules& rules() const noexcept;
-
- private:
-  std::unique_ptr<State> state_;
-};
-
-#endif
-
-// proxy/addresses.cpp -----------------------------------------------------------------------------
-// Which addresses are those of the internet.
-
-#if defined(__linux__)
-
-namespace {
-
-// The first bits of addresses, in the first 64 of them.
-struct AddressRange {
-  std::uint64_t bits;
-  int count;
-};
-
-// IANA's special-purpose registries; multicast; the last one is Azure's server for its machines.
-constexpr AddressRange special_v4[] = {{0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10},
-                                       {0x7f000000, 8},  {0xa9fe0000, 16}, {0xac100000, 12},
-                                       {0xc0000000, 24}, {0xc0586300, 24}, {0xc0a80000, 16},
-                                       {0xc6120000, 15}, {0xe0000000, 3},  {0xa83f8110, 32}};
-
-bool is_special_v4(std::uint32_t address) {
-  for (const AddressRange& range : special_v4)
-    if (address >> (32 - range.count) == range.bits >> (32 - range.count)) return true;
-  return false;
-}
-
-std::uint64_t big_endian(const unsigned char* bytes, int count) {
-  std::uint64_t number = 0;
-  for (int i = 0; i < count; ++i) number = number << 8 | bytes[i];
-  return number;
-}
-
-// Forms that hold an IPv4 address are as special as that one.
-bool is_special_v6(const in6_addr& address) {
-  const std::uint64_t high = big_endian(address.s6_addr, 8);
-  const auto low = static_cast<std::uint32_t>(big_endian(address.s6_addr + 12, 4));
-  const std::uint64_t middle = big_endian(address.s6_addr + 8, 4);
-  if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
-  if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
-  if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
-  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
-  return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
-}
-
-// A datagram socket that is connected to an address of this host has that address itself.
-// Connecting sends nothing. Without a descriptor to look with, any address may be this host's.
-bool is_own_address(const SocketAddress& address) {
-  const UniqueFd fd(::socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return errno != EAFNOSUPPORT;
-  SocketAddress own = {};
-  socklen_t size = sizeof own;
-  if (::connect(fd.get(), &address.any, address.size()) != 0 ||
-      ::getsockname(fd.get(), &own.any, &size) != 0)
-    return false;  // without a way there
-  return own.text() == address.text();
-}
-
-}  // namespace
-
-std::string SocketAddress::text() const {
-  char text[64] = {};
-  const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
-                                                     : static_cast<const void*>(&v6.sin6_addr);
-  const char* const written = ::inet_ntop(any.sa_family, bytes, text, sizeof text);
-  return written ? written : "";
-}
-
-namespace {
-
-bool is_public_address(const SocketAddress& address) {
-  const bool special = address.any.sa_family == AF_INET
-                           ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))
-                           : is_special_v6(address.v6.sin6_addr);
-  return !special && !is_own_address(address);
-}
-
-}  // namespace
-
-#endif
-
-// proxy/connection_internal.hpp -------------------------------------------------------------------
-// One connection that the proxy carries.
-
-#if defined(__linux__)
-
-// What all connections of a proxy share.
-struct ProxyContext {
-  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
-
-  const DomainRules rules;
-  UniqueFd poll = {};
-  std::shared_ptr<Resolver> resolver = {};
-
-  // Has epoll report these events, and nothing at all when they are none: it would go on reporting
-  // the end of a socket. `watched` are those that it reports so far.
-  bool watch(int fd, std::uint64_t key, std::uint32_t& watched, std::uint32_t events) const;
-};
-
-namespace {
-
-// Of a key of events: the end of a connection that has an event.
-inline constexpr std::uint64_t far_bit = 1;
-
-}  // namespace
-
-// Bytes that came from one end and wait for the other: at most 32 KiB, on the heap once there are
-// some.
-class RelayBuffer {
- public:
-  static constexpr std::size_t capacity = std::size_t{32} << 10;
-
-  bool empty() const { return begin_ == end_; }
-  bool full() const { return begin_ < end_ && end_ == capacity; }
-  std::string_view text() const { return {bytes_.get() + begin_, end_ - begin_}; }
-  void clear() { begin_ = end_ = 0; }
-  void remove(std::size_t size) { begin_ += size; }
-  // Room behind the text; what was written to it is then added by its size.
-  char* room(std::size_t& size);
-  void add(std::size_t size) { end_ += size; }
-  void add(std::string_view text);
-
- private:
-  std::unique_ptr<char[]> bytes_ = {};
-  std::size_t begin_ = 0;
-  std::size_t end_ = 0;
-};
-
-// One end of a connection.
-struct RelayEnd {
-  UniqueFd fd = {};
-  RelayBuffer from = {};      // what came from it
-  bool ended = false;         // nothing more comes from it
-  bool closed = false;        // nothing more goes to it: it has got the end
-  std::uint32_t watched = 0;  // events that epoll reports; 0: epoll does not know the descriptor
-};
-
-// A connection of a command as a state machine without a thread. It never blocks: each step does
-// what can be done now, and names events and a deadline for the next one.
-//
-//   head --> looking_up --> connecting --> relaying -----------> (over)
-//    |           |              |                                  ^
-//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
-class ProxyConnection {
- public:
-  ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
-                  UniqueFd client, Clock::time_point now);
-
-  std::uint64_t key() const noexcept { return key_; }
-  Clock::time_point deadline() const noexcept { return deadline_; }
-
-  // Each of them: false when it is over.
-  bool step(bool far_event, Clock::time_point now);
-  bool take(Lookup&& lookup, Clock::time_point now);
-  bool expire(Clock::time_point now);
-
-  ProxyRecord record = {};  // its verdict is empty as long as nothing was asked for
-
- private:
-  enum class Phase { head, looking_up, connecting, relaying, refusing };
-
-  void read_head(Clock::time_point now);
-  void connect_next(Clock::time_point now);
-  void end_connecting(Clock::time_point now);
-  void refuse(const char* verdict, std::string reason, Clock::time_point now);
-  bool receive(RelayEnd& end, Clock::time_point now);
-  bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
-  bool wait_for_more();
-
-  const ProxyContext& context_;
-  const std::uint64_t key_;
-  const std::uint64_t command_;
-  Phase phase_ = Phase::head;
-  RelayEnd near_ = {};    // the command's
-  RelayEnd far_ = {};     // the server's
-  std::size_t seen_ = 0;  // bytes of an incomplete request
-  bool greeted_ = false;
-  ProxyRequest request_ = {};
-  Lookup lookup_ = {};
-  std::size_t next_address_ = 0;
-  std::string barred_ = {};  // an address that may not be reached
-  Clock::time_point deadline_;
-};
-
-#endif
-
-// proxy/connection.cpp ----------------------------------------------------------------------------
-// The steps of one connection.
-
-#if defined(__linux__)
-
-namespace {
-
-constexpr auto head_time = std::chrono::seconds(10);
-constexpr auto lookup_time = std::chrono::seconds(20);
-constexpr auto connect_time = std::chrono::seconds(10);  // for each address
-constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
-constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
-constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
-
-static_assert(RelayBuffer::capacity >= 2 * longest_head, "there is room for a head written anew");
-
-// Without the address of the proxy's own socket, which no client needs.
-std::string socks_answer(char code) {
-  return {'\x05', code, '\0', '\x01', '\0', '\0', '\0', '\0', '\0', '\0'};
-}
-
-void send_at_once(const UniqueFd& fd) {
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
-}  // namespace
-
-bool ProxyContext::watch(int fd, std::uint64_t key, std::uint32_t& watched,
-                         std::uint32_t events) const {
-  if (watched == events) return true;
-  epoll_event event = {};
-  event.events = events;
-  event.data.u64 = key;
-  const int change = events == 0 ? EPOLL_CTL_DEL : watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  watched = events;
-  return ::epoll_ctl(poll.get(), change, fd, &event) == 0;
-}
-
-char* RelayBuffer::room(std::size_t& size) {
-  if (!bytes_) bytes_.reset(new char[capacity]);
-  if (empty()) clear();
-  size = capacity - end_;
-  return bytes_.get() + end_;
-}
-
-void RelayBuffer::add(std::string_view text) {
-  std::size_t size = 0;
-  char* const place = room(size);
-  size = text.copy(place, size);
-  add(size);
-}
-
-ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
-                                 std::uint64_t command, UniqueFd client, Clock::time_point now)
-    : context_(context), key_(key), command_(command), deadline_(now + head_time) {
-  near_.fd = std::move(client);
-  send_at_once(near_.fd);
-}
-
-bool ProxyConnection::step(bool far_event, Clock::time_point now) {
-  if (phase_ == Phase::connecting && far_event) end_connecting(now);
-  if (phase_ == Phase::head) {
-    if (!receive(near_, now)) return false;
-    read_head(now);
-  }
-  if (phase_ == Phase::relaying) {
-    if (!receive(near_, now) || !send(near_, far_, now) || !receive(far_, now) ||
-        !send(far_, near_, now) || (near_.closed && far_.closed))
-      return false;
-    return wait_for_more();
-  }
-  if (!send(far_, near_, now)) return false;
-  if (phase_ == Phase::refusing) {
-    near_.from.clear();
-    if (!receive(near_, now) || near_.ended) return false;
-    near_.from.clear();
-  }
-  return wait_for_more();
-}
-
-bool ProxyConnection::take(Lookup&& lookup, Clock::time_point now) {
-  if (phase_ != Phase::looking_up) return true;
-  lookup_ = std::move(lookup);
-  connect_next(now);
-  return wait_for_more();
-}
-
-bool ProxyConnection::expire(Clock::time_point now) {
-  if (phase_ == Phase::connecting)
-    connect_next(now);
-  else if (phase_ == Phase::looking_up)
-    refuse("failed", "its name could not be looked up in time", now);
-  else
-    return false;
-  return wait_for_more();
-}
-
-void ProxyConnection::read_head(Clock::time_point now) {
-  RelayBuffer& input = near_.from;
-  ProxyRequest request = read_proxy_request(input.text(), seen_);
-  seen_ = input.text().size();
-  if (request.protocol == ProxyRequest::socks && request.taken > 0 &&
-      !std::exchange(greeted_, true))
-    far_.from.add("\x05\x00"sv);
-  if (request.state == ProxyRequest::incomplete || request.state == ProxyRequest::greeting) {
-    if (near_.ended) deadline_ = now;
-    return;
-  }
-  request_ = std::move(request);
-  record.name = printable(request_.wanted.host);
-  record.port = request_.wanted.port;
-  if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
-  if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
-  record.verdict = "failed";
-  record.reason = "the command ended before it was connected";
-  const std::string_view after = input.text().substr(request_.taken);
-  const std::string rest(after.substr(
-      0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
-  request_.body -= rest.size();
-  input.clear();
-  input.add(request_.head);
-  input.add(rest);
-  phase_ = Phase::looking_up;
-  deadline_ = now + lookup_time;
-  context_.resolver->ask(key_, command_, request_.wanted);
-}
-
-// Tries the next address that may be reached.
-void ProxyConnection::connect_next(Clock::time_point now) {
-  far_.fd.reset();
-  far_.watched = 0;
-  while (next_address_ < lookup_.count) {
-    const SocketAddress& address = lookup_.addresses[next_address_++];
-    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
-      barred_ = address.text();
-      continue;
-    }
-    far_.fd.reset(above_standard_streams(
-        ::socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-    if (far_.fd &&
-        (::connect(far_.fd.get(), &address.any, address.size()) == 0 || errno == EINPROGRESS)) {
-      phase_ = Phase::connecting;
-      deadline_ = now + connect_time;
-      return;
-    }
-    lookup_.problem = errno_text(errno);
-    far_.fd.reset();
-  }
-  if (lookup_.problem.empty() && !barred_.empty())
-    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
-  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
-}
-
-void ProxyConnection::end_connecting(Clock::time_point now) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(far_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) {
-    lookup_.problem = errno_text(error);
-    return connect_next(now);
-  }
-  send_at_once(far_.fd);
-  phase_ = Phase::relaying;
-  deadline_ = now + idle_time;
-  record.verdict = "allowed";
-  record.reason.clear();
-  if (request_.protocol == ProxyRequest::socks)
-    far_.from.add(socks_answer('\0'));
-  else if (request_.tunnel)
-    far_.from.add("HTTP/1.1 200 Connection established\r\n\r\n"sv);
-}
-
-// The client is given the reason, as far as its protocol has words.
-void ProxyConnection::refuse(const char* verdict, std::string reason, Clock::time_point now) {
-  constexpr std::size_t longest_rules = 1000;
-  const bool failed = verdict == "failed"sv;
-  const bool bad = verdict == "bad request"sv;
-  if (request_.protocol == ProxyRequest::socks) {
-    // RFC 1928: ff no such method; 2 not allowed, 4 unreachable, 7 no such command.
-    far_.from.add(!greeted_ ? "\x05\xff" : socks_answer(failed ? '\x04' : bad ? '\x07' : '\x02'));
-  } else if (request_.protocol == ProxyRequest::http) {
-    const std::string wanted = request_.wanted.text();
-    std::string text = reason;
-    if (failed) text = concat("% cannot be reached: %", {wanted, reason});
-    if (!failed && !bad)
-      text = concat("% is not allowed%%; the operator allows: %",
-                    {wanted, reason.empty() ? "" : ": ", reason,
-                     utf8_prefix(context_.rules.text(), longest_rules)});
-    far_.from.add(
-        concat("HTTP/1.1 %\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-               "Content-Length: %\r\n\r\n%\n",
-               {bad      ? "400 Bad Request"
-                : failed ? "502 Bad Gateway"
-                         : "403 Forbidden",
-                text.size() + 1, text}));
-  }
-  record.verdict = verdict;
-  record.reason = std::move(reason);
-  phase_ = Phase::refusing;
-  far_.ended = true;
-  far_.fd.reset();
-  far_.watched = 0;
-  deadline_ = now + refusal_time;
-}
-
-// Reads what has come, as far as there is room. False: the connection is over.
-bool ProxyConnection::receive(RelayEnd& end, Clock::time_point now) {
-  if (end.ended || end.from.full()) return true;
-  std::size_t size = 0;
-  char* const place = end.from.room(size);
-  if (phase_ == Phase::head) size = longest_head - end.from.text().size();
-  const ssize_t taken = ::recv(end.fd.get(), place, size, 0);
-  if (taken < 0) return errno == EAGAIN || errno == EINTR;
-  end.ended = taken == 0;
-  auto wanted = static_cast<std::uint64_t>(taken);
-  if (phase_ == Phase::relaying) {
-    deadline_ = now + (near_.closed ? ended_time : idle_time);
-    // What follows the body of a request is dropped: this connection has no second one.
-    if (&end == &near_)
-      request_.body -= wanted = std::min(wanted, request_.body);
-    else
-      record.received += wanted;
-  }
-  end.from.add(static_cast<std::size_t>(wanted));
-  return true;
-}
-
-// Writes what the other end has sent. False: the connection is over.
-bool ProxyConnection::send(RelayEnd& from, RelayEnd& to, Clock::time_point now) {
-  while (!from.from.empty()) {
-    const std::string_view text = from.from.text();
-    const ssize_t written = ::send(to.fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno == EAGAIN;
-    from.from.remove(static_cast<std::size_t>(written));
-    if (&to == &far_) record.sent += static_cast<std::uint64_t>(written);
-    if (phase_ == Phase::relaying) deadline_ = now + (near_.closed ? ended_time : idle_time);
-  }
-  if (!from.ended || std::exchange(to.closed, true)) return true;
-  return ::shutdown(to.fd.get(), SHUT_WR) == 0;
-}
-
-// Has epoll report what the connection waits for. False: it cannot.
-bool ProxyConnection::wait_for_more() {
-  const auto events_of = [](bool in, bool out) {
-    return (in ? std::uint32_t{EPOLLIN} : 0u) | (out ? std::uint32_t{EPOLLOUT} : 0u);
-  };
-  const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
-  const bool relaying = phase_ == Phase::relaying;
-  const bool connecting = phase_ == Phase::connecting;
-  const bool idle = connecting || phase_ == Phase::looking_up;
-  if (!context_.watch(near_.fd.get(), key_, near_.watched,
-                      events_of(!idle && reads(near_), !far_.from.empty())))
-    return false;
-  return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
-                                    events_of(relaying && reads(far_),
-                                              connecting || (relaying && !near_.from.empty())));
-}
-
-#endif
-
-// proxy/proxy.cpp ---------------------------------------------------------------------------------
-// The proxy: one thread for all connections of all commands of an executor.
-
-#if defined(__linux__)
-
-namespace {
-
-// Those of commands elsewhere are counted there, where they may have ended earlier than here.
-constexpr std::size_t most_slots = 2 * most_connections;
-
-// Keys of events: a number that is never used again and, of a connection, its place and its end.
-//   connection: number << 11 | place << 2 | far_bit;  listener: number << 11 | 2;  resolver: 3
-constexpr std::uint64_t listener_key = 2;
-constexpr std::uint64_t resolver_key = 3;
-constexpr int place_shift = 2;
-constexpr int number_shift = 11;
-static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
-
-}  // namespace
-
-void ProxyReport::add(ProxyRecord&& record) {
-  if (record.verdict == "refused"sv) {
-    std::string text = concat("%:%", {record.name, record.port});
-    if (!record.reason.empty()) append_all(text, " (%)", {record.reason});
-    if (refused.size() < most_refused && !is_one_of(text, refused))
-      refused.push_back(std::move(text));
-  }
-  if (records.size() == most_records)
-    ++omitted;
-  else
-    records.push_back(std::move(record));
-}
-
-// All of it but the context is under the mutex, which is never held while something is waited for.
-struct DomainProxy::State {
-  explicit State(DomainRules rules) : context(std::move(rules)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  // A command with its listening socket.
-  struct Client {
-    std::uint64_t number = 0;
-    UniqueFd listener = {};
-    std::uint32_t watched = 0;
-    std::size_t connections = 0;
-    ProxyReport report = {};
-  };
-  struct Slot {
-    std::unique_ptr<ProxyConnection> connection = {};
-    Client* client = nullptr;
-  };
-
-  static void* thread_main(void* self);
-  void loop();
-  void handle(const epoll_event& event, Clock::time_point now);
-  int expire(Clock::time_point now);
-  bool has_room(const Client& client) const { return may_connect(client.connections, count); }
-  std::list<Client>::iterator client_of(std::uint64_t number) {
-    return find_where(clients, [=](const Client& client) { return client.number == number; });
-  }
-  void accept_all(Client& client, Clock::time_point now);
-  void add(Client& client, UniqueFd fd, Clock::time_point now);
-  void listen_again();
-  Slot* find(std::uint64_t key);
-  void close(Slot& slot);
-
-  ProxyContext context;
-  const pid_t owner = ::getpid();
-  pthread_t thread = {};
-  bool has_thread = false;
-  std::mutex mutex = {};
-  bool ending = false;
-  std::uint64_t last_number = 0;
-  std::list<Client> clients = {};
-  std::size_t count = 0;
-  Slot slots[most_slots] = {};
-  Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
-};
-
-Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
-  auto resolver = Resolver::create();
-  if (!resolver) return resolver.failure();
-  auto state = std::make_unique<State>(std::move(rules));
-  ProxyContext& context = state->context;
-  context.resolver = std::move(*resolver);
-  context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
-  std::uint32_t watched = 0;
-  if (!context.poll ||
-      !context.watch(context.resolver->descriptor(), resolver_key, watched, EPOLLIN))
-    return system_error(errno, "network: epoll");
-  return new_shared<DomainProxy>(std::move(state));
-}
-
-DomainProxy::DomainProxy(std::unique_ptr<State> state) : state_(std::move(state)) {}
-
-// In a fork of this program there is no thread: what that may hold is left as it is.
-DomainProxy::~DomainProxy() {
-  if (state_->owner != ::getpid()) {
-    (void)state_.release();
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->ending = true;
-  }
-  state_->context.resolver->end();
-  if (state_->has_thread) ::pthread_join(state_->thread, nullptr);
-}
-
-const DomainRules& DomainProxy::rules() const noexcept { return state_->context.rules; }
-
-std::uint64_t DomainProxy::serve(UniqueFd listener) {
-  State& state = *state_;
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  // Without a thread connections wait until the next command, or the end of this one.
-  if (!state.has_thread)
-    state.has_thread = start_thread(&state.thread, State::thread_main, &state) == 0;
-  State::Client& client = state.clients.emplace_back();
-  client.number = ++state.last_number;
-  client.listener = std::move(listener);
-  state.listen_again();
-  return client.number;
-}
-
-UniqueFd DomainProxy::connect(std::uint64_t command) {
-  State& state = *state_;
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  const auto client = state.client_of(command);
-  int ends[2] = {-1, -1};
-  if (client == state.clients.end() || state.count >= most_connections + 32 ||
-      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-    return {};
-  UniqueFd near(above_standard_streams(ends[0]));
-  UniqueFd far(above_standard_streams(ends[1]));
-  if (!near || !far) return {};
-  state.add(*client, std::move(far), Clock::now());
-  state.context.resolver->wake();  // the thread waits for another deadline now
-  return near;
-}
-
-ProxyReport DomainProxy::finish(std::uint64_t command) {
-  State& state = *state_;
-  if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
-  const std::lock_guard<std::mutex> lock(state.mutex);
-  const auto client = state.client_of(command);
-  if (client == state.clients.end()) return {};
-  client->listener.reset();
-  for (State::Slot& slot : state.slots)
-    if (slot.client == &*client) state.close(slot);
-  ProxyReport report = std::move(client->report);
-  state.clients.erase(client);
-  return report;
-}
-
-void* DomainProxy::State::thread_main(void* self) {
-  static_cast<State*>(self)->loop();
-  return nullptr;
-}
-
-void DomainProxy::State::loop() {
-  constexpr int most_events = 64;
-  epoll_event events[most_events];
-  int time = -1;
-  for (;;) {
-    const int ready = ::epoll_wait(context.poll.get(), events, most_events, time);
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (ending) return;
-    const Clock::time_point now = Clock::now();
-    for (int i = 0; i < ready; ++i) handle(events[i], now);
-    time = expire(now);
-  }
-}
-
-void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now) {
-  const std::uint64_t key = event.data.u64;
-  if (key == resolver_key) {
-    for (Lookup& lookup : context.resolver->take()) {
-      Slot* const slot = find(lookup.key);
-      if (slot && !slot->connection->take(std::move(lookup), now)) close(*slot);
-    }
-  } else if ((key & resolver_key) == listener_key) {
-    const auto client = client_of(key >> number_shift);
-    if (client != clients.end()) accept_all(*client, now);
-  } else if (Slot* const slot = find(key)) {
-    if (!slot->connection->step((key & far_bit) != 0, now)) close(*slot);
-  }
-}
-
-// Ends what has waited too long. Returns the time until the next deadline, for epoll_wait().
-int DomainProxy::State::expire(Clock::time_point now) {
-  if (now >= retry) listen_again();
-  Clock::time_point next = retry;
-  for (Slot& slot : slots) {
-    if (slot.connection && now >= slot.connection->deadline() && !slot.connection->expire(now))
-      close(slot);
-    if (slot.connection) next = std::min(next, slot.connection->deadline());
-  }
-  if (next == Clock::time_point::max()) return -1;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
-  return static_cast<int>(std::max<std::int64_t>(left, 0)) + 1;
-}
-
-void DomainProxy::State::accept_all(Client& client, Clock::time_point now) {
-  constexpr int most_at_once = 64;  // a command that never stops must not hold up the others
-  for (int taken = 0; has_room(client); ++taken) {
-    if (taken == most_at_once) return;  // epoll reports the rest again
-    UniqueFd fd(above_standard_streams(
-        ::accept4(client.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
-    if (!fd) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return;
-      retry = later(now, std::chrono::milliseconds(100));
-      break;
-    }
-    add(client, std::move(fd), now);
-  }
-  // The others wait in the kernel.
-  context.watch(client.listener.get(), 0, client.watched, 0);
-}
-
-void DomainProxy::State::add(Client& client, UniqueFd fd, Clock::time_point now) {
-  Slot* slot = slots;
-  while (slot->connection) ++slot;
-  const auto place = static_cast<std::uint64_t>(slot - slots);
-  slot->client = &client;
-  slot->connection = std::make_unique<ProxyConnection>(
-      context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
-      now);
-  ++count;
-  ++client.connections;
-  if (!slot->connection->step(false, now)) close(*slot);
-}
-
-// Accepts connections again after a time in which there was no room for more.
-void DomainProxy::State::listen_again() {
-  retry = Clock::time_point::max();
-  for (Client& client : clients)
-    if (client.listener && has_room(client))
-      context.watch(client.listener.get(), client.number << number_shift | listener_key,
-                    client.watched, EPOLLIN);
-}
-
-DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
-  Slot& slot = slots[(key >> place_shift) % most_slots];
-  return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
-}
-
-void DomainProxy::State::close(Slot& slot) {
-  Client& client = *std::exchange(slot.client, nullptr);
-  const auto connection = std::move(slot.connection);
-  context.resolver->forget(connection->key());
-  if (*connection->record.verdict != '\0') client.report.add(std::move(connection->record));
-  --client.connections;
-  --count;
-  listen_again();
-}
-
-#endif
-
-// proxy/requests.cpp ------------------------------------------------------------------------------
-// What a client asks the proxy for: HTTP and SOCKS5.
-//
-// One request for each connection. A head of HTTP that two programs could read in different ways is
-// refused: the request goes to the host of its URI, and the server sees that name and no other.
-
-#if defined(__linux__)
-
-namespace {
-
-ProxyRequest bad_request(ProxyRequest::Protocol protocol, const char* problem) {
-  ProxyRequest request;
-  request.state = ProxyRequest::bad;
-  request.protocol = protocol;
-  request.problem = problem;
-  return request;
-}
-
-// RFC 9110, 5.6.2.
-bool is_token_char(char c) {
-  return is_letter(c) || is_digit(c) || (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c));
-}
-bool is_token(std::string_view text) { return !text.empty() && all_are(text, is_token_char); }
-
-bool is_uri_char(char c) { return c > ' ' && c < '\x7f' && c != '#'; }
-bool is_value_char(char c) {
-  return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
-}
-
-std::string_view without_blanks_around(std::string_view text) {
-  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-// Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
-const char* take_header(std::string_view line, ProxyRequest& request, bool& has_host,
-                        bool& has_length) {
-  const std::size_t colon = std::min(line.find(':'), line.size());
-  const std::string name = in_lower_case(line.substr(0, colon));
-  if (colon == line.size() || !is_token(name)) return "a header has no name, or is folded";
-  const std::string_view value = without_blanks_around(line.substr(colon + 1));
-  if (!all_are(value, is_value_char)) return "a header has a control character";
-  if (request.tunnel) return nullptr;
-  if (name == "host") {
-    if (std::exchange(has_host, true)) return "there are two Host headers";
-    const Destination host = destination_of(value, 80);
-    if (host.host != request.wanted.host || host.port != request.wanted.port)
-      return "the Host header is another one than that of the URI";
-    return nullptr;
-  }
-  if (name == "transfer-encoding")
-    return "Transfer-Encoding is not supported by this proxy: send a Content-Length";
-  if (name == "content-length") {
-    constexpr std::size_t most_length_digits = 18;
-    if (std::exchange(has_length, true)) return "there are two Content-Length headers";
-    if (value.empty() || value.size() > most_length_digits || !all_are(value, is_digit))
-      return "the Content-Length is no number";
-    request.body = 0;
-    for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
-  }
-  // These are of one connection.
-  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
-  append_all(request.head, {line, "\r\n"});
-  return nullptr;
-}
-
-// METHOD http://host[:port]/path HTTP/1.x becomes METHOD /path HTTP/1.1 with that host.
-const char* take_uri(std::string_view method, std::string_view uri, ProxyRequest& request) {
-  constexpr std::string_view scheme = "http://";
-  request.tunnel = method == "CONNECT";
-  std::string_view path = "/";
-  if (!request.tunnel) {
-    if (in_lower_case(uri.substr(0, scheme.size())) != scheme)
-      return "this is a proxy: it takes CONNECT, and URIs that begin with http://";
-    uri.remove_prefix(scheme.size());
-    const std::size_t end = std::min(uri.find_first_of("/?"), uri.size());
-    path = uri.substr(end);
-    uri = uri.substr(0, end);
-  }
-  request.wanted = destination_of(uri, request.tunnel ? 0 : 80);
-  if (request.wanted.host.empty()) return "it names no host, or one in an unusual spelling";
-  if (request.tunnel) return nullptr;
-  request.body = 0;
-  const Destination& wanted = request.wanted;
-  const std::string text = wanted.text();
-  const std::string_view host =
-      std::string_view(text).substr(0, wanted.port == 80 ? text.rfind(':') : text.npos);
-  append_all(request.head, "% %% HTTP/1.1\r\nHost: %\r\n",
-             {method, starts_with(path, "/"sv) ? "" : "/", path, host});
-  return nullptr;
-}
-
-// `head` ends with an empty line.
-ProxyRequest read_http_request(std::string_view head) {
-  ProxyRequest request;
-  request.protocol = ProxyRequest::http;
-  request.taken = head.size();
-  head.remove_suffix(2);
-  // Each line ends with a CR and a LF, and neither stands anywhere else.
-  for (std::size_t at = 0; (at = head.find_first_of("\r\n", at)) != head.npos; at += 2)
-    if (head.substr(at, 2) != "\r\n")
-      return bad_request(ProxyRequest::http, "a line does not end with CR and LF");
-  const auto next_line = [&head] {
-    const std::string_view line = take_part(head, '\n');
-    return line.substr(0, line.size() - 1);
-  };
-  std::string_view line = next_line();
-  const std::string_view method = take_part(line, ' ');
-  const std::string_view uri = take_part(line, ' ');
-  if (!is_token(method) || uri.empty() || !all_are(uri, is_uri_char) ||
-      (line != "HTTP/1.1" && line != "HTTP/1.0"))
-    return bad_request(ProxyRequest::http, "the first line is not of HTTP/1.1");
-  const char* problem = take_uri(method, uri, request);
-  bool has_host = false;
-  bool has_length = false;
-  while (!problem && !head.empty())
-    problem = take_header(next_line(), request, has_host, has_length);
-  if (problem) return bad_request(ProxyRequest::http, problem);
-  if (!request.tunnel) request.head += "Connection: close\r\n\r\n";
-  request.state = ProxyRequest::ready;
-  return request;
-}
-
-// RFC 1928: the methods of the client, then its request. `input` begins with either.
-ProxyRequest read_socks_request(std::string_view input) {
-  const auto byte = [input](std::size_t at) {
-    return at < input.size() ? static_cast<unsigned char>(input[at]) : 0u;
-  };
-  ProxyRequest request;
-  request.protocol = ProxyRequest::socks;
-  const auto bad = [&request](const char* problem) {
-    request.state = ProxyRequest::bad;
-    request.problem = problem;
-    return request;
-  };
-  const std::size_t methods = 2 + byte(1);
-  if (input.size() < methods) return request;
-  if (input.substr(2, byte(1)).find('\0') == input.npos)
-    return bad("SOCKS: it wants to give a password");
-  request.state = ProxyRequest::greeting;
-  request.taken = methods;
-  const std::size_t start = methods;
-  if (input.size() < start + 5) return request;
-  const unsigned kind = byte(start + 3);
-  const std::size_t begin = start + (kind == 3 ? 5 : 4);
-  const std::size_t size = kind == 1 ? 4 : kind == 4 ? 16 : byte(start + 4);
-  if (byte(start) != 5 || byte(start + 2) != 0 || (kind != 1 && kind != 3 && kind != 4))
-    return bad("SOCKS: it is not of version 5");
-  if (byte(start + 1) != 1) return bad("SOCKS: only CONNECT is supported");
-  if (input.size() < begin + size + 2) return request;
-  const std::string_view host = input.substr(begin, size);
-  const unsigned port = byte(begin + size) << 8 | byte(begin + size + 1);
-  if (kind == 3) {
-    // The port comes as a number, and no other.
-    if (host.find(':') == host.npos) request.wanted = destination_of(host, port);
-  } else {
-    SocketAddress address = {};
-    address.any.sa_family = kind == 1 ? AF_INET : AF_INET6;
-    std::memcpy(kind == 1 ? static_cast<void*>(&address.v4.sin_addr) : &address.v6.sin6_addr,
-                host.data(), size);
-    request.wanted = {address.text(), port, true};
-  }
-  if (request.wanted.host.empty() || port == 0)
-    return bad("SOCKS: it names no host, or one in an unusual spelling");
-  request.taken = begin + size + 2;
-  request.state = ProxyRequest::ready;
-  return request;
-}
-
-ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
-  constexpr std::string_view end = "\r\n\r\n";
-  if (input.empty()) return {};
-  if (input[0] == '\x05') return read_socks_request(input);
-  if (!is_letter(input[0]))
-    return bad_request(ProxyRequest::unknown, "it is neither HTTP nor SOCKS5");
-  const std::size_t found = input.find(end, seen - std::min(seen, end.size() - 1));
-  if (found != input.npos) return read_http_request(input.substr(0, found + end.size()));
-  if (input.size() >= longest_head)
-    return bad_request(ProxyRequest::http, "its head is longer than 16 KiB");
-  return {};
-}
-
-}  // namespace
-
-#endif
-
-// proxy/resolver.cpp ------------------------------------------------------------------------------
-// Names are looked up on threads of their own.
-
-#if defined(__linux__)
-
-Expected<std::shared_ptr<Resolver>> Resolver::create() {
-  auto resolver = new_shared<Resolver>();
-  resolver->done_event_.reset(above_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-  if (!resolver->done_event_) return system_error(errno, "network: eventfd");
-  resolver->self_ = resolver;
-  return resolver;
-}
-
-void Resolver::wake() const {
-  const std::uint64_t one = 1;
-  (void)!::write(done_event_.get(), &one, sizeof one);
-}
-
-void Resolver::ask(std::uint64_t key, std::uint64_t command, const Destination& wanted) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Lookup& lookup = waiting_.emplace_back();
-  lookup.key = key;
-  lookup.command = command;
-  lookup.wanted = wanted;
-  work_.notify_one();
-  if (idle_ >= waiting_.size() || threads_ == most_threads) return;
-  auto self = std::make_unique<std::shared_ptr<Resolver>>(self_.lock());
-  pthread_t thread = {};
-  if (start_thread(&thread, thread_main, self.get()) == 0) {
-    (void)self.release();
-    ::pthread_detach(thread);
-    ++threads_;
-  } else if (threads_ == 0) {
-    lookup.problem = "there is no thread to look names up with";
-    done_.splice(done_.end(), waiting_);
-    wake();
-  }
-}
-
-void Resolver::forget(std::uint64_t key) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  waiting_.remove_if([key](const Lookup& lookup) { return lookup.key == key; });
-}
-
-std::list<Lookup> Resolver::take() {
-  std::uint64_t count = 0;
-  (void)!::read(done_event_.get(), &count, sizeof count);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(done_, {});
-}
-
-void Resolver::end() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ending_ = true;
-  work_.notify_all();
-  wake();
-}
-
-void* Resolver::thread_main(void* self) {
-  const std::unique_ptr<std::shared_ptr<Resolver>> resolver(
-      static_cast<std::shared_ptr<Resolver>*>(self));
-  (*resolver)->serve();
-  return nullptr;
-}
-
-namespace {
-
-void look_up(Lookup& lookup) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = lookup.wanted.literal ? AI_NUMERICHOST : 0;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(lookup.wanted.port);
-  const int error = ::getaddrinfo(lookup.wanted.host.c_str(), port.c_str(), &hints, &found);
-  if (error != 0) {
-    lookup.problem = ::gai_strerror(error);
-    return;
-  }
-  for (const addrinfo* at = found; at && lookup.count < std::size(lookup.addresses);
-       at = at->ai_next)
-    if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
-      std::memcpy(&lookup.addresses[lookup.count++], at->ai_addr, at->ai_addrlen);
-  ::freeaddrinfo(found);
-}
-
-}  // namespace
-
-// The first that may run now; the end of the list: none.
-std::list<Lookup>::iterator Resolver::next() {
-  const auto running = [this](std::uint64_t command) {
-    return std::count(served_, served_ + most_threads, command);
-  };
-  return find_where(waiting_,
-                    [&](const Lookup& lookup) { return running(lookup.command) < running(0); });
-}
-
-void Resolver::serve() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!ending_) {
-    const auto found = next();
-    if (found == waiting_.end()) {
-      ++idle_;
-      work_.wait(lock);
-      --idle_;
-      continue;
-    }
-    std::list<Lookup> own;
-    std::uint64_t& served = *std::find(served_, served_ + most_threads, 0u);
-    served = found->command;
-    own.splice(own.end(), waiting_, found);
-    lock.unlock();
-    look_up(own.front());
-    lock.lock();
-    served = 0;
-    done_.splice(done_.end(), own);
-    wake();
-  }
-}
-
-#endif
-
-// proxy/rules.cpp ---------------------------------------------------------------------------------
-// Which names and ports an operator allows.
-
-namespace {
-
-// The hosts of the named sets: a row for each. The rows of a set stand together.
-struct SetHost {
-  const char* set;
-  const char* host;
-};
-constexpr SetHost set_hosts[] = {
-    {"python", "pypi.org"},
-    {"python", "files.pythonhosted.org"},
-    {"node", "registry.npmjs.org"},
-    {"node", "registry.yarnpkg.com"},
-    {"node", "nodejs.org"},
-    {"rust", "crates.io"},
-    {"rust", "index.crates.io"},
-    {"rust", "static.crates.io"},
-    {"rust", "static.rust-lang.org"},
-    {"go", "proxy.golang.org"},
-    {"go", "sum.golang.org"},
-    {"debian", "deb.debian.org"},
-    {"debian", "security.debian.org"},
-};
-
-// True if a row is the first of its set.
-constexpr bool begins_set(std::size_t row) {
-  return row == 0 || std::string_view(set_hosts[row - 1].set) != set_hosts[row].set;
-}
-
-constexpr bool sets_stand_together() {
-  for (std::size_t row = 0; row < std::size(set_hosts); ++row)
-    for (std::size_t before = 0; before < row && begins_set(row); ++before)
-      if (std::string_view(set_hosts[before].set) == set_hosts[row].set) return false;
-  return true;
-}
-static_assert(sets_stand_together(), "the rows of a set stand one behind the other");
-
-// The text of domain_sets().
-struct SetTexts {
-  constexpr void append(std::string_view part) {
-    for (const char c : part) text[size++] = c;
-  }
-  char text[512] = {};
-  std::size_t size = 0;
-};
-constexpr SetTexts make_set_texts() {
-  SetTexts texts;
-  for (std::size_t row = 0; row < std::size(set_hosts); ++row) {
-    if (begins_set(row)) {
-      if (row) texts.append("\n");
-      texts.append(set_hosts[row].set);
-    }
-    texts.append(" ");
-    texts.append(set_hosts[row].host);
-  }
-  texts.append("\n");
-  return texts;
-}
-constexpr SetTexts set_texts = make_set_texts();
-
-}  // namespace
-
-std::string_view domain_sets() noexcept { return {set_texts.text, set_texts.size}; }
-
-#if defined(__linux__)
-
-namespace {
-
-bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
-
-// As programs of the C library read addresses, a name whose last part is a number is one.
-bool ends_in_number(std::string_view host) {
-  std::string_view last = host.substr(host.rfind('.') + 1);
-  return all_are(last, is_digit) || starts_with(last, "0x"sv);
-}
-
-bool is_host_name(std::string_view host) {
-  constexpr std::size_t longest_name = 253;
-  constexpr std::size_t longest_label = 63;
-  if (host.empty() || host.size() > longest_name || host.back() == '.') return false;
-  while (!host.empty()) {
-    const std::string_view label = take_part(host, '.');
-    if (label.empty() || label.size() > longest_label || !all_are(label, is_host_char))
-      return false;
-  }
-  return true;
-}
-
-// An address in its canonical text; empty: it is none.
-std::string canonical_address(const std::string& host, int family) {
-  unsigned char bytes[16] = {};
-  char text[64] = {};
-  if (::inet_pton(family, host.c_str(), bytes) != 1) return {};
-  const char* const canonical = ::inet_ntop(family, bytes, text, sizeof text);
-  return canonical ? canonical : "";
-}
-
-// 0: it is none.
-unsigned port_of(std::string_view digits) {
-  constexpr std::size_t longest = 5;
-  if (digits.empty() || digits.size() > longest || !all_are(digits, is_digit)) return 0;
-  std::size_t at = 0;
-  const unsigned port = read_digits(digits, at, longest, 10);
-  return port <= 65535 ? port : 0;
-}
-
-}  // namespace
-
-std::string Destination::text() const {
-  const bool brackets = host.find(':') != std::string::npos;
-  return concat(brackets ? "[%]:%" : "%:%", {host, port});
-}
-
-namespace {
-
-Destination destination_of(std::string_view text, unsigned usual_port) {
-  const bool brackets = starts_with(text, "["sv);
-  const std::size_t end = brackets ? text.find(']') : text.find(':');
-  std::string_view host = text.substr(0, end);
-  std::string_view rest = end == text.npos ? ""sv : text.substr(end);
-  if (brackets && rest.empty()) return {};
-  if (brackets) host.remove_prefix(1), rest.remove_prefix(1);
-  Destination found;
-  found.port = usual_port;
-  if (!rest.empty()) found.port = rest[0] == ':' ? port_of(rest.substr(1)) : 0;
-  if (found.port == 0 || has_nul(host)) return {};
-  if (!brackets && ends_with(host, "."sv)) host.remove_suffix(1);
-  const std::string name = in_lower_case(host);
-  found.literal = brackets || ends_in_number(name);
-  if (brackets)
-    found.host = canonical_address(name, AF_INET6);
-  else if (is_host_name(name))
-    found.host = found.literal ? canonical_address(name, AF_INET) : name;
-  return found;
-}
-
-}  // namespace
-
-Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
-  DomainRules rules;
-  const auto add = [&rules](std::string_view host) {
-    const bool below = starts_with(host, "*."sv);
-    const std::string_view name = below ? host.substr(2) : host;
-    Destination found = destination_of(name, 80);
-    // Without a port of its own.
-    const bool both = destination_of(name).host.empty();
-    if (found.host.empty() || (below && found.literal)) return false;
-    if (below) found.host.insert(0, 1, '.');
-    rules.rules_.push_back(found.text());
-    found.port = 443;
-    if (both) rules.rules_.push_back(found.text());
-    return true;
-  };
-  for (const std::string& entry : given) {
-    bool is_set = false;
-    for (const SetHost& row : set_hosts)
-      if (entry == row.set) is_set = add(row.host);
-    append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
-    // A name without a dot may be a set that is spelled wrong.
-    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
-      return make_error(ErrorCode::invalid_argument,
-                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
-                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
-                        {in_quotes(entry)});
-  }
-  return rules;
-}
-
-bool DomainRules::allow(const Destination& wanted) const {
-  const std::string text = wanted.text();
-  for (const std::string& rule : rules_)
-    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
-      return true;
-  return false;
-}
-
-bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
-  return is_public_address(address) || allow({address.text(), port, true});
-}
-
-#endif
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_40
+
+#if !defined(CODEEXEC_GROUP_41) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_41
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
-// What the parts of the executor share: audit, files in danger, sessions.
+// What the parts of the executor share: files in danger, sessions, notes.
 
-namespace detail {
+namespace codeexec {
+inline namespace v0_1 {
 
-// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
-// write() under a lock of the file.
-class AuditFile {
- public:
-  // Accepts only files that take every write at once: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
-
-  // Appends an object of JSON. Returns a note for the caller, or an empty text.
-  std::string append(std::string_view record);
-
- private:
-  // Of records that could not be written; the oldest are dropped.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(std::string_view record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  bool locked_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::string waiting_ = {};   // one record a line
-  std::uint64_t lost_ = 0;
-};
-
-}  // namespace detail
-
-namespace {
+CODEEXEC_INNER {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
 // Scripts that do not fit are handed to the shell as a file.
@@ -32644,9 +32354,6 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
 // are not in the pipe when the command has ended are lost.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
 std::string read_session_text(const UniqueFd& told);
-
-// Audit records hold at most this much of a command, and of code.
-inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
 // At most so many bytes of a text and a line for what is left out of its middle. The text may have
 // been cut before, and then had `total` bytes.
@@ -32680,15 +32387,6 @@ std::string git_identity();
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
-// How the line of a record begins and ends in the audit file; between them stands what
-// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
-inline constexpr std::string_view audit_begin = "{\"previous\":\"";
-inline constexpr std::string_view audit_end = ",\"hash\":\"";
-inline constexpr std::size_t sha256_digits = 64;
-
-// The hash that the line of a record ends with; empty when it is not one.
-std::string_view audit_hash(std::string_view line);
-
 // Refuses a file of the host's own in a place where commands may write: a command could put a link
 // there, or change the audit log. `writable` lists the canonical paths that commands may change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
@@ -32697,12 +32395,7 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 // Never replaces a file that is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
 
-Json list_of(const std::vector<std::string>& texts);
-
-// Fields that the audit log and the result of the tool have in common.
-void set_sandbox_fields(Json& object, const Result& r);
-
-}  // namespace
+}  // inner
 
 // Of folders that are linked worktrees of git: what commands may do in their repositories, and why
 // one is closed to them. Either may be empty.
@@ -32711,7 +32404,7 @@ struct GitAdvice {
   std::string problem = {};
 };
 
-namespace {
+CODEEXEC_INNER {
 
 // The note on a failure that the sandbox or the container may have caused: what is allowed, and
 // which option allows more. Empty when nothing points to that. `writable` names the folders that
@@ -32790,7 +32483,7 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
 // Adds a note for the caller, unless it is empty.
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
 
-}  // namespace
+}  // inner
 
 // A directory with a random name and a folder `tmp` in it, removed with its content at the
 // end. It is locked as long as it is in use, so one without a lock belonged to a program that was
@@ -32844,7 +32537,7 @@ struct Session::State {
   bool take(const SessionState& told, const std::string& folder, std::uint64_t reset);
 };
 
-namespace {
+CODEEXEC_INNER {
 
 bool sets_variable(const Variables& variables, std::string_view name);
 
@@ -32877,8 +32570,23 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
 // Which shell, which Python: what holds wherever commands run.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_41
+
+#if !defined(CODEEXEC_GROUP_42) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_42
+
 // executor/advice.cpp -----------------------------------------------------------------------------
 // Why a command may have failed here and not elsewhere, and what a result says then.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 // Why a command may fail here and not elsewhere.
 enum class Cause : char {
@@ -33074,6 +32782,10 @@ constexpr AskedFeature asked_features[] = {
     {"processes", "the limit of processes", "processes_per_user"sv},
     {"disk", "the limit of the disk", ""sv}};
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
@@ -33107,7 +32819,17 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
   return concat("the operator asked for what is not in force here: %", {gaps});
 }
 
-}  // namespace
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_42
+
+#if !defined(CODEEXEC_GROUP_43) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_43
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
 // How many commands of an executor run at a time.
@@ -33117,6 +32839,9 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 //      +-----none is free----> in the line --gets a slot--> running
 //                                   |
 //                                   +-------cancelled-----> not started
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // The slots of ExecutorOptions::max_concurrent and the line of those that wait for one, in the
 // order in which they came. A slot that is given back is handed to the first of the line, so that
@@ -33245,7 +32970,7 @@ struct Executor::Gate {
   using Ending = Admission::Ending;
 
   ExecutorOptions options;
-  Policy policy;
+  std::shared_ptr<const Guard> guard;
   PathRules paths;
   PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
@@ -33258,9 +32983,7 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // Null: workspace and roots are on this host.
   FilesElsewhere* elsewhere = nullptr;
-  // Needed with a delete guard if the policy lets pass what it cannot read: refuses just that.
-  std::optional<Policy> reader = {};
-  std::unique_ptr<detail::AuditFile> audit = {};
+  std::shared_ptr<AuditLog> audit = {};
   mutable std::recursive_mutex audit_mutex = {};  // a callback may run a command itself
   std::string host = {};                          // of audit records
   Redactor redactor;
@@ -33270,10 +32993,10 @@ struct Executor::Gate {
   mutable std::mutex approvals_mutex = {};
   mutable std::vector<std::string> approvals = {};
 
-  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
-       const std::vector<std::string>& secrets)
+  Gate(const ExecutorOptions& given, std::shared_ptr<const Guard> judged_by,
+       PathRules&& confined_by, const std::vector<std::string>& secrets)
       : options(given),
-        policy(std::move(judged_by)),
+        guard(std::move(judged_by)),
         paths(std::move(confined_by)),
         redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
@@ -33282,7 +33005,7 @@ struct Executor::Gate {
   // to read.
   Expected<void> find_workspace();
   Expected<void> set_up_guards();
-  Expected<void> set_up_audit();
+  Expected<void> set_up_audit(const ExecutorWings& wings);
   Expected<void> set_up_files();
   // Takes a slot for a command that needs one. False: the admission says why it does not run.
   bool take_slot(const Command& command, Admission& admission) const;
@@ -33317,6 +33040,14 @@ struct Executor::Gate {
   void record(Result& result, AuditRecord record) const;
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_43
+
+#if !defined(CODEEXEC_GROUP_44) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_44
+
 // executor/approval.cpp ---------------------------------------------------------------------------
 // Commands that a person must approve.
 //
@@ -33326,6 +33057,9 @@ struct Executor::Gate {
 //     the command is cancelled, also meanwhile -> cancelled
 //     once, session                            -> it runs; the second is remembered
 //     no                                       -> refused
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -33406,333 +33140,10 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   }
 }
 
-// executor/audit.cpp ------------------------------------------------------------------------------
-// Audit records, and small things that the parts share.
-
-namespace {
-
-std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
-  if (text.size() <= bytes) return text;
-  const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
-  const std::string_view tail = utf8_suffix(text, bytes / 2);
-  return concat(
-      {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
-       tail});
-}
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  if (time == no_limit) return "unlimited";
-  const auto seconds = time.count() / 1000;
-  const auto rest = std::abs(time.count() % 1000);
-  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", seconds});
-  if (rest == 0) return text;
-  std::string fraction = std::to_string(1000 + rest).substr(1);
-  while (fraction.back() == '0') fraction.pop_back();
-  return concat("%.%", {text, fraction});
-}
-
-std::string count_of_seconds(std::chrono::milliseconds time) {
-  return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
-}
-
-std::string utc_timestamp() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  char fraction[16];
-  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
-  return utc_time(now.tv_sec) + fraction;
-}
-
-bool is_shortage(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
-}
-
-Expected<UniqueFd> anonymous_file(std::string_view content) {
-#if defined(__linux__)
-  UniqueFd fd(above_standard_streams(::memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
-#else
-  char path[] = "/tmp/codeexec-XXXXXX";
-  UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
-  if (fd) ::unlink(path);
-#endif
-  if (!fd) return system_error(errno, "cannot make a file for the script");
-  if (const int error = write_all(fd.get(), content); error != 0)
-    return system_error(error, "cannot write the script");
-#if defined(__linux__)
-  // The running script cannot rewrite itself.
-  ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-#endif
-  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
-  return fd;
-}
-
-bool is_program(const std::string& path) {
-  struct stat status {};
-  return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
-         S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
-  if (given.empty()) return std::string();
-  auto path = canonical_path(given);
-  if (!path) return with_prefix("%: ", {option}, path.error());
-  struct stat status {};
-  int error = 0;
-  if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
-    error = errno;
-  else if (!S_ISDIR(status.st_mode))
-    error = ENOTDIR;
-  if (error != 0) return system_error(error, "%: %", {option, in_quotes(*path)});
-  return path;
-}
-
-Json list_of(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  for (const std::string& text : texts) list.push_back(text);
-  return list;
-}
-
-void set_sandbox_fields(Json& object, const Result& r) {
-  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
-    Json sandbox = Json::object();
-    sandbox.set("mode"sv, name(r.sandbox->mode));
-    sandbox.set("network"sv, name(r.sandbox->network));
-    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
-    object.set("sandbox"sv, std::move(sandbox));
-  }
-  if (!r.container.empty()) object.set("container"sv, r.container);
-  if (!r.place.empty()) object.set("place"sv, r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
-  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions"sv, redactions);
-}
-
-void set_verdict_fields(Json& object, const Result& r) {
-  const auto set_known = [&object](std::string_view field, const std::string& text) {
-    if (!text.empty()) object.set(field, text);
-  };
-  object.set("allowed"sv, r.outcome != Outcome::refused);
-  set_known("rule"sv, r.rule);
-  if (r.rule_end > r.rule_begin) {
-    object.set("rule_begin"sv, r.rule_begin);
-    object.set("rule_end"sv, r.rule_end);
-  }
-  set_known("message"sv, r.message);
-  set_known("asked"sv, r.asked);
-  set_known("answer"sv, r.answer);
-}
-
-}  // namespace
-
-Json to_json(const AuditRecord& record) {
-  const Result& r = *record.result;
-  const auto milliseconds = [](std::chrono::microseconds span) {
-    return static_cast<double>(span.count()) / 1000.0;
-  };
-  Json object = Json::object();
-  const auto set_text = [&object](std::string_view field, const std::string& text) {
-    object.set(field, text);
-  };
-  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
-    if (!text.empty()) set_text(field, text);
-  };
-  set_text("time"sv, record.time);
-  set_text("host"sv, record.host);
-  object.set("pid"sv, record.pid);
-  set_known("agent_id"sv, record.agent_id);
-  set_known("client"sv, record.client);
-  set_known("request"sv, record.request);
-  set_known("session_id"sv, record.session_id);
-  set_known("shell_id"sv, record.shell_id);
-  set_text("tool"sv, record.tool);
-  const auto set_cut = [&](std::string_view field, const std::string& text) {
-    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
-  };
-  set_cut("command"sv, r.command);
-  if (!record.code.empty()) set_cut("code"sv, record.code);
-  if (!record.input_sha256.empty()) {
-    object.set("input_bytes"sv, record.input_bytes);
-    set_text("input_sha256"sv, record.input_sha256);
-  }
-  set_text("work_dir"sv, r.work_dir);
-  set_verdict_fields(object, r);
-  object.set("outcome"sv, name(r.outcome));
-  if (r.idle) object.set("idle"sv, true);
-  object.set("exit_code"sv, r.exit_code);
-  if (r.signal != 0) object.set("signal"sv, r.signal);
-  object.set("duration_ms"sv, milliseconds(r.wall_time));
-  object.set("cpu_ms"sv, milliseconds(r.cpu_time));
-  if (r.peak_memory > 0) object.set("peak_memory"sv, r.peak_memory);
-  const auto set_stream = [&](std::string_view field, const std::string& text,
-                              const OutputCounts& counts) {
-    object.set(concat("%_bytes", {field}), counts.total_bytes);
-    if (counts.total_bytes == 0) return;
-    set_known(concat("%_sha256", {field}), counts.sha256);
-    if (record.max_output > 0)
-      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
-  };
-  set_stream("stdout"sv, r.out, r.out_counts);
-  set_stream("stderr"sv, r.err, r.err_counts);
-  if (!r.connections.is_null()) object.set("connections"sv, r.connections);
-  set_sandbox_fields(object, r);
-  return object;
-}
-
-// executor/audit_file.cpp -------------------------------------------------------------------------
-// The audit log as a file: a chain of hashes.
-
-namespace {
-
-std::string_view audit_hash(std::string_view line) {
-  const std::size_t end_size = audit_end.size() + sha256_digits + 2;
-  if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
-  line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
-  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
-  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
-}
-
-}  // namespace
-
-namespace detail {
-
-Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
-  const std::string subject = concat("audit_file: %", {in_quotes(path)});
-  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  auto file = std::make_unique<AuditFile>();
-  file->path_ = path;
-  file->name_ = path.substr(folder == "." ? 0 : folder.size());
-  file->folder_.reset(
-      above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!file->folder_) return system_error(errno, "%", {subject});
-  const int error = file->open_file();
-  if (error == EOPNOTSUPP)
-    return make_error(ErrorCode::invalid_argument, "% is neither a file nor a device", {subject});
-  if (error != 0) return system_error(error, "%", {subject});
-  return file;
-}
-
-// An errno, or 0. The file that was open before stays when there is no other.
-int AuditFile::open_file() {
-  UniqueFd fd(above_standard_streams(::openat(
-      folder_.get(), name_.c_str(),
-      O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
-  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EOPNOTSUPP;
-  regular_ = S_ISREG(status.st_mode);
-  file_ = std::move(fd);
-  size_ = -1;
-  return 0;
-}
-
-// flock(2) has no time limit, and any process that can open the file can hold its lock. So this
-// tries a number of times, for about 200 ms, and then goes on without the lock.
-bool AuditFile::lock() const {
-  constexpr int most_tries = 200;
-  for (int i = 0; i < most_tries; ++i) {
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EWOULDBLOCK && errno != EINTR) return false;
-    ::poll(nullptr, 0, 1);
-  }
-  return false;
-}
-
-// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
-// note for the operator, or an empty text.
-std::string AuditFile::follow() {
-  struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
-  const bool is_cut = status.st_size < size_;
-  size_ = status.st_size;
-  cut_ = false;
-  // An empty file goes on with what was the last hash elsewhere.
-  if (size_ > 0) {
-    char end[audit_end.size() + sha256_digits + 3];
-    const auto count = std::min<off_t>(size_, sizeof end);
-    const ssize_t got = ::pread(file_.get(), end, static_cast<std::size_t>(count), size_ - count);
-    std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
-    cut_ = line.empty() || line.back() != '\n';
-    if (!cut_) line.remove_suffix(1);
-    previous_ = audit_hash(concat({audit_begin, line}));
-  }
-  return is_cut ? "the file had become shorter" : "";
-}
-
-// An errno, or 0.
-int AuditFile::write_line(std::string_view record) {
-  std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
-  const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
-  if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
-  line += record.substr(1, record.size() - 2);
-  const std::string hash = sha256(std::string_view(line).substr(begin));
-  append_all(line, "%%\"}\n", {audit_end, hash});
-  const ssize_t written = write_to_file(file_.get(), line);
-  if (written != static_cast<ssize_t>(line.size())) {
-    const int error = written < 0 ? errno : ENOSPC;
-    // Half a line is taken back, unless others may have written behind it; where it stays, the next
-    // line begins behind it.
-    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
-    return error;
-  }
-  if (size_ >= 0) size_ += written;
-  previous_ = hash;
-  cut_ = false;
-  notice_.clear();
-  lost_ = 0;
-  return 0;
-}
-
-std::string AuditFile::append(std::string_view record) {
-  const std::lock_guard<std::mutex> guard(mutex_);
-  std::string problem;
-  int error = 0;
-  if (regular_) {
-    struct stat here {};
-    struct stat named {};
-    const bool known = ::fstat(file_.get(), &here) == 0;
-    const bool same = known &&
-                      ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      here.st_dev == named.st_dev && here.st_ino == named.st_ino;
-    if (!same) {
-      notice_ = "the file had been removed or replaced";
-      problem = notice_;
-      error = open_file();
-    }
-  }
-  locked_ = error == 0 && regular_ && lock();
-  if (error == 0 && regular_) {
-    const std::string noticed = follow();
-    if (!noticed.empty()) problem = notice_ = noticed;
-  }
-  append_all(waiting_, "%\n", {record});
-  std::string_view rest = waiting_;
-  while (error == 0 && !rest.empty()) {
-    std::string_view after = rest;
-    error = write_line(take_part(after, '\n'));
-    if (error == 0) rest = after;
-  }
-  if (locked_) ::flock(file_.get(), LOCK_UN);
-  for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
-  waiting_.erase(0, waiting_.size() - rest.size());
-  if (error != 0)
-    return concat(
-        "the audit record could not be written to %: %",
-        {in_quotes(path_), error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
-  return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
-}
-
-}  // namespace detail
-
 // executor/command.cpp ----------------------------------------------------------------------------
 // Commands, results, and handles on commands that run.
 
-namespace {
+CODEEXEC_INNER {
 
 std::string signal_text(int number) {
   constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
@@ -33750,7 +33161,7 @@ std::string signal_text(int number) {
   return concat("signal %", {number});
 }
 
-}  // namespace
+}  // inner
 
 // Out of line: each file that uses one would have its own copies otherwise.
 Command::Command() = default;
@@ -34030,6 +33441,10 @@ Expected<void> grant_roots(const LocalOptions& options, const std::vector<Root>&
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<void> check_without_sandbox(const SandboxOptions& options) {
   if (options.mode != SandboxMode::off) return {};
   if (options.network != Network::host)
@@ -34157,7 +33572,7 @@ std::string note_of_left_behind(const ProcessResult& ended) {
              : concat("% processes that the command left behind were ended", {ended.left_behind});
 }
 
-}  // namespace
+}  // inner
 
 void Executor::Admission::fail(const Error& error, const char* step) {
   result.outcome = error.system_error == ECANCELED ? Outcome::cancelled : Outcome::not_started;
@@ -34204,25 +33619,58 @@ Expected<void> check_general_options(const ExecutorOptions& options) {
   return {};
 }
 
+// For executors without a guard: nothing is judged, so no option may ask for it.
+class OpenGuard final : public Guard {
+ public:
+  Judgement judge(std::string_view, std::string_view, bool) const override { return {}; }
+  bool can_read(std::string_view, std::string_view) const override { return true; }
+};
+
+Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
+                                                const ExecutorWings& wings) {
+  const PolicyOptions& policy = options.policy;
+  if (wings.guard && !wings.own_guard) return wings.guard(policy);
+  const bool reads_only =
+      std::any_of(options.roots.begin(), options.roots.end(),
+                  [](const Root& root) { return root.permission != Permission::write; });
+  const std::pair<const char*, bool> asked[] = {
+      {"compat", policy.compat},
+      {"compat_lists", policy.compat_lists},
+      {"allowed_commands", !policy.allowed.empty()},
+      {"allow_usual", policy.allow_usual},
+      {"blocked_commands", !policy.blocked.empty()},
+      {"disabled_rules", !policy.disabled_rules.empty()},
+      {"ask_commands", !policy.ask_commands.empty()},
+      {"ask_rules", !policy.ask_rules.empty()},
+      {"delete_guard", options.delete_guard && !wings.own_guard},
+      {"roots that are not writable", reads_only && !wings.own_guard}};
+  for (const auto& [option, is_set] : asked)
+    if (is_set)
+      return make_error(ErrorCode::invalid_argument,
+                        "%: this executor was made without a policy, which it needs", {option});
+  if (wings.own_guard) return wings.own_guard;
+  return std::shared_ptr<const Guard>(new_shared<const OpenGuard>());
+}
+
 }  // namespace
 
-Expected<void> Executor::set_up(const ExecutorOptions& options,
+Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                                 const std::vector<std::string>& secrets,
                                 FilesElsewhere* elsewhere) {
   if (auto ok = check_general_options(options); !ok) return ok;
-  auto policy = Policy::create(options.policy);
-  if (!policy) return policy.failure();
+  auto guard = guard_of(options, wings);
+  if (!guard) return guard.failure();
   auto paths =
       elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(options.roots);
   if (!paths) return paths.failure();
 
-  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*guard), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->elsewhere = elsewhere;
   if (auto ok = gate->find_workspace(); !ok) return ok;
   if (auto ok = gate->set_up_guards(); !ok) return ok;
   if (auto ok = gate->set_up_files(); !ok) return ok;
-  if (auto ok = gate->set_up_audit(); !ok) return ok;
+  if (auto ok = gate->set_up_audit(wings); !ok) return ok;
   gate_ = std::move(gate);
   return {};
 }
@@ -34247,21 +33695,17 @@ Expected<void> Executor::Gate::set_up_guards() {
     roots.push_back(root.path);
   }
   if (options.delete_guard) delete_guard.emplace(std::move(roots));
-  if (!guards_files() || !options.policy.compat) return {};
-  PolicyOptions nothing_but_syntax;
-  for (const RuleInfo& rule : Policy::rules())
-    nothing_but_syntax.disabled_rules.push_back(rule.name);
-  auto made = Policy::create(nothing_but_syntax);
-  if (!made) return made.failure();
-  reader.emplace(std::move(*made));
   return {};
 }
 
-Expected<void> Executor::Gate::set_up_audit() {
+Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
   if (options.audit_file.empty()) return {};
-  auto opened = detail::AuditFile::open(options.audit_file);
+  if (!wings.audit)
+    return make_error(ErrorCode::invalid_argument,
+                      "audit_file: this executor was made without an audit log, which it needs");
+  auto opened = wings.audit(options.audit_file);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};
@@ -34280,11 +33724,10 @@ std::string Executor::home(const Command&, std::string_view) const { return {}; 
 
 Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
   if (!gate_->elsewhere) return canonical_path(path, base);
-  FileMessage message(FileMessage::canonical, path);
-  message.extra = base;
-  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.failure();
-  return std::move(message.path);
+  return gate_->elsewhere->canonical(path, base);
 }
+
+const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
@@ -34308,7 +33751,7 @@ bool Executor::Admission::check_form(const Command& command) {
 
 bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
                                        Judgement& judgement, bool in_full) {
-  judgement = gate.policy.judge(result.command, work_dir, in_full || gate.guards_files());
+  judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
@@ -34496,7 +33939,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
     options.on_audit(record);
   }
   if (!audit) return;
-  add_note(result.notes, "%", {audit->append(to_json(record).dump())});
+  add_note(result.notes, "%", {audit->append(record)});
 }
 
 Result Executor::run(const Command& command) const {
@@ -34569,7 +34012,7 @@ struct GitFolders {
   std::string problem = {};                   // why the repository of a folder is not among these
 };
 
-namespace {
+CODEEXEC_INNER {
 
 // Looks at folders that commands may change or read, and at those directly below them; and at
 // GIT_DIR among the variables that the operator sets. All that a command may have written before is
@@ -34582,7 +34025,7 @@ GitFolders find_git_folders(const std::vector<std::string>& writable,
 void for_each_git_setting(std::string_view text,
                           FunctionRef<void(std::string_view, const std::string&)> callback);
 
-}  // namespace
+}  // inner
 
 // executor/git_folders.cpp ------------------------------------------------------------------------
 // Linked git worktrees and submodules: which folders outside of the roots their commands need.
@@ -34781,6 +34224,10 @@ void GitFinder::look_at_given(const std::string& path) {
     found_.problem = concat("GIT_DIR is %, which %", {in_quotes(path), why});
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 GitFolders find_git_folders(const std::vector<std::string>& writable,
                             const std::vector<std::string>& readable, const Variables& set) {
   GitFolders found;
@@ -34795,11 +34242,11 @@ GitFolders find_git_folders(const std::vector<std::string>& writable,
   return found;
 }
 
-}  // namespace
+}  // inner
 
 #else
 
-namespace {
+CODEEXEC_INNER {
 
 // No command is confined here.
 GitFolders find_git_folders(const std::vector<std::string>&, const std::vector<std::string>&,
@@ -34807,7 +34254,7 @@ GitFolders find_git_folders(const std::vector<std::string>&, const std::vector<s
   return {};
 }
 
-}  // namespace
+}  // inner
 
 #endif
 
@@ -34854,6 +34301,10 @@ std::string git_value_at(std::string_view text, std::size_t& at) {
   return value;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void for_each_git_setting(std::string_view text,
                           FunctionRef<void(std::string_view, const std::string&)> callback) {
   std::string section;
@@ -34877,6 +34328,10 @@ void for_each_git_setting(std::string_view text,
     }
   }
 }
+
+}  // inner
+
+namespace {
 
 class GitConfig {
  public:
@@ -34928,6 +34383,10 @@ void GitConfig::take(std::string_view key, const std::string& value, const std::
   *place = value.empty() ? value : quoted + '"';
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string git_identity() {
   const std::string_view home = host_variable("HOME");
   const std::string_view others = host_variable("XDG_CONFIG_HOME");
@@ -34966,6 +34425,10 @@ Expected<void> link_skills(const std::string& workspace, const std::string& skil
   if (error == 0) return {};
   return system_error(error, "cannot link the skills as %", {in_quotes(folder + "/skills")});
 }
+
+}  // inner
+
+namespace {
 
 std::string home_of_user(std::string_view name) {
   for (const SystemUser& user : system_users("/etc/passwd"))
@@ -35082,8 +34545,7 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
   const Gate& gate = *executor.gate_;
   const std::string& work_dir = directory.path;
   const char* const strictest = gate.has_read_only_roots ? "read-only" : "delete-guard";
-  const bool unread = !judgement.complete && gate.reader &&
-                      !gate.reader->judge(result.command, work_dir, false).verdict;
+  const bool unread = !judgement.complete && !gate.guard->can_read(result.command, work_dir);
   if (unread)
     return reject(strictest, "Command was not understood, so which files it changes is not known",
                   {}, 0, result.command.size());
@@ -35110,8 +34572,92 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
   }
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_44
+
+#if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+#define CODEEXEC_GROUP_45
+
+// executor/network_internal.hpp -------------------------------------------------------------------
+// The network of commands by names, for all executors.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What a command did over the network.
+struct NetworkReport {
+  static constexpr std::size_t most_connections = 100;
+  static constexpr std::size_t most_refused = 5;
+  std::vector<Connection> connections = {};
+  std::uint64_t omitted = 0;              // connections beyond them
+  std::vector<std::string> refused = {};  // a few names, each once
+};
+
+// What lets the connections of commands through to the names that an operator allows, and to no
+// other. One serves all commands of an executor. Members are safe from any thread.
+class CommandNetwork {
+ public:
+  virtual ~CommandNetwork() = default;
+  // Serves the listening socket of a command, or one that has none. Returns its number.
+  virtual std::uint64_t serve(UniqueFd listener) = 0;
+  // Opens a connection as a program of the command does by its socket. None: there is no room.
+  virtual UniqueFd connect(std::uint64_t command) = 0;
+  // Closes the socket and all connections that came by it.
+  virtual NetworkReport finish(std::uint64_t command) = 0;
+  // The names that are allowed, for a message, as given.
+  virtual const std::string& allowed() const noexcept = 0;
+
+ protected:
+  CommandNetwork() = default;
+  CommandNetwork(const CommandNetwork&) = default;
+  CommandNetwork& operator=(const CommandNetwork&) = default;
+};
+
+CODEEXEC_INNER {
+
+// The most connections of all commands: each takes two descriptors.
+inline constexpr std::size_t most_connections = 256;
+
+// Whether a command with so many of `all` connections may have another one: at most four times as
+// many as are free, 205 if it is alone, so that several greedy ones leave some to the others.
+constexpr bool may_connect(std::size_t own, std::size_t all) {
+  return all < most_connections && own < 4 * (most_connections - all);
+}
+
+// The network for Network::allow; null: another network is wanted.
+//   Errors: invalid_argument, also where `wings` have none; unsupported, without Linux.
+Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& options,
+                                                       const ExecutorWings& wings, Network network);
+
+// For a model, with the meaning of 127.0.0.1. Empty without a network.
+std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback);
+
+// Each has the result show what the command did over the network, and does nothing without one.
+// Of a command here: the network serves its socket.
+void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission);
+// Of a command elsewhere: each call opens a connection of it.
+Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
+                                Executor::Admission& admission);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_45
+
+#if !defined(CODEEXEC_GROUP_46) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_46
+
 // executor/local_internal.hpp ---------------------------------------------------------------------
 // This host as a place for commands.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 struct LocalExecutor::Place {
   using Home = PrivateFolder;  // for HOME and TMPDIR to lead to
@@ -35125,7 +34671,7 @@ struct LocalExecutor::Place {
   std::vector<std::string> protected_paths = {};  // below each of these
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
-  std::shared_ptr<DomainProxy> proxy = {};       // with Network::allow, else null
+  std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
   GitFolders git = {};                           // outside of these
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
@@ -35165,7 +34711,8 @@ struct LocalExecutor::Place {
   std::string about_git() const;
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
-  Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
+  Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
+                              const Executor& executor);
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
   // Puts into a new home what is in it from the start.
@@ -35176,27 +34723,6 @@ struct LocalExecutor::Place {
   Expected<CommandEnvironment> resolve(const Command& command, std::string_view work_dir,
                                        const Home* home) const;
 };
-
-// executor/network_internal.hpp -------------------------------------------------------------------
-// The network of commands by names, for all executors.
-
-namespace {
-
-// The proxy for Network::allow; null: another network is wanted.
-//   Errors: invalid_argument; unsupported, without Linux.
-Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network);
-
-// For a model, with the meaning of 127.0.0.1. Empty without a proxy.
-std::string describe_proxy(const std::shared_ptr<DomainProxy>& proxy, const char* loopback);
-
-// Each has the result show what the command did over the network, and does nothing without a proxy.
-// Of a command here: the proxy serves its socket.
-void listen_by(const std::shared_ptr<DomainProxy>& proxy, Executor::Admission& admission);
-// Of a command elsewhere: each call opens a connection of it.
-Function<UniqueFd()> connect_by(const std::shared_ptr<DomainProxy>& proxy,
-                                Executor::Admission& admission);
-
-}  // namespace
 
 // executor/local.cpp ------------------------------------------------------------------------------
 // The executor of this host.
@@ -35217,7 +34743,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
   return environment.resolve(work_dir, extra);
 }
 
-namespace {
+CODEEXEC_INNER {
 
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   std::string facts = concat("The shell is %.", {to_utf8(shell)});
@@ -35232,6 +34758,10 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
   return facts +
          " A `.venv` in the directory of a command, or in the workspace, is used by itself.";
 }
+
+}  // inner
+
+namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
 std::string facts_of(const LocalOptions& options) {
@@ -35250,7 +34780,8 @@ std::string facts_of(const LocalOptions& options) {
 
 }  // namespace
 
-Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
+                                              const ExecutorWings& wings) {
   const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
@@ -35259,7 +34790,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!environment) return environment.failure();
   ExecutorOptions general = options;
   general.policy.enable_sudo = false;
-  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.failure();
+  if (auto ok = executor.set_up(general, wings, environment->secrets()); !ok) return ok.failure();
   if (has_nul(options.shell) || !is_program(options.shell))
     return make_error(ErrorCode::invalid_argument,
                       "shell must be the path of a program, and % is not",
@@ -35268,7 +34799,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!skills_dir) return skills_dir.failure();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
-  if (auto ok = place->make_sandbox(options, executor); !ok) return ok.failure();
+  if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
   std::vector<std::string> readable = options.sandbox.readable;
@@ -35281,6 +34812,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 }
 
 Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
+                                                  const ExecutorWings& wings,
                                                   const Executor& executor) {
   std::vector<std::string> missing;
   const std::string& spill_dir =
@@ -35307,14 +34839,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
-  auto server = make_proxy(options, wanted.network);
+  auto server = make_network(options, wings, wanted.network);
   if (!server) return server.failure();
   // What was not to be an open network must not become one.
   if (*server && known.network == Network::host)
     return make_error(ErrorCode::unsupported,
                       "network: 'allow' cannot be had here: %; set network to host or none",
                       {joined(known.missing, "; "sv)});
-  if (known.network == Network::allow) proxy = std::move(*server);
+  if (known.network == Network::allow) network = std::move(*server);
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   gaps = note_of_gaps(known, wanted.network);
@@ -35347,7 +34879,7 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_proxy(place_->proxy, "one command");
+  text += describe_network(place_->network, "one command");
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -35408,7 +34940,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
       process.environment.push_back(variable);
   add_note(result.notes, "%", {gaps});
   if (!sandboxed()) return;
-  listen_by(proxy, admission);
+  listen_by(network, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -35468,80 +35000,58 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   return {};
 }
 
-Result run(std::string_view script) {
-  const auto here = LocalExecutor::create({});
-  if (here) return here->run(script);
-  Result result;
-  result.command = script;
-  result.message = here.error().message;
-  return result;
-}
-
 // executor/network.cpp ----------------------------------------------------------------------------
 // The network of commands, by names.
 
-#if defined(__linux__)
-
 namespace {
 
-// True: some were refused, as a note then says.
-bool tell_of_network(const ProxyReport& report, const DomainRules& rules, const Redactor& redactor,
-                     Result& told) {
-  if (report.records.empty()) return false;
-  told.connections = Json::array();
-  for (const ProxyRecord& record : report.records) {
-    Json object = Json::object();
-    object.set("name"sv, redactor.redact(record.name));
-    object.set("port"sv, record.port);
-    object.set("verdict"sv, record.verdict);
-    if (!record.reason.empty()) object.set("reason"sv, redactor.redact(record.reason));
-    object.set("sent"sv, record.sent);
-    object.set("received"sv, record.received);
-    told.connections.push_back(std::move(object));
+// Moves a report into a result. True: some connections were refused, as a note then says.
+bool report_network(NetworkReport&& report, const std::string& allowed, const Redactor& redactor,
+                    Result& result) {
+  for (Connection& connection : report.connections) {
+    connection.name = redactor.redact(connection.name);
+    connection.reason = redactor.redact(connection.reason);
   }
-  if (report.omitted > 0) {
-    Json object = Json::object();
-    object.set("omitted"sv, report.omitted);
-    told.connections.push_back(std::move(object));
-  }
+  result.connections = std::move(report.connections);
+  result.connections_omitted = report.omitted;
   if (report.refused.empty()) return false;
-  const bool all = report.refused.size() < ProxyReport::most_refused;
-  add_note(told.notes, "% not allowed over the network; the operator allows: %",
+  const bool all = report.refused.size() < NetworkReport::most_refused;
+  add_note(result.notes, "% not allowed over the network; the operator allows: %",
            {joined(report.refused, ", "sv) +
                 (all ? report.refused.size() == 1 ? " is" : " are" : " and perhaps others are"),
-            utf8_prefix(rules.text(), 1000)});
+            utf8_prefix(allowed, 1000)});
   return true;
 }
 
-// A command that a proxy serves, until its result is recorded.
+// A command that a network serves, until its result is recorded.
 struct ServedCommand {
-  const std::shared_ptr<DomainProxy> proxy;
+  const std::shared_ptr<CommandNetwork> network;
   std::uint64_t number = 0;  // 0: it is not served yet
 
-  explicit ServedCommand(std::shared_ptr<DomainProxy> server) : proxy(std::move(server)) {}
+  explicit ServedCommand(std::shared_ptr<CommandNetwork> by) : network(std::move(by)) {}
   ServedCommand(const ServedCommand&) = delete;
   ServedCommand& operator=(const ServedCommand&) = delete;
-  ~ServedCommand() { proxy->finish(number); }
+  ~ServedCommand() { network->finish(number); }
 };
 
-std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<DomainProxy>& proxy,
+std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& network,
                                         Executor::Admission& admission) {
-  if (!proxy) return {};
-  auto served = new_shared<ServedCommand>(proxy);
-  admission.ending.end_network = [served](Result& told, const Redactor& redactor) {
-    DomainProxy& by = *served->proxy;
-    return tell_of_network(by.finish(served->number), by.rules(), redactor, told);
+  if (!network) return {};
+  auto served = new_shared<ServedCommand>(network);
+  admission.ending.end_network = [served](Result& result, const Redactor& redactor) {
+    CommandNetwork& by = *served->network;
+    return report_network(by.finish(served->number), by.allowed(), redactor, result);
   };
   return served;
 }
 
 }  // namespace
 
-#endif
+CODEEXEC_INNER {
 
-namespace {
-
-Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network) {
+Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& options,
+                                                       const ExecutorWings& wings,
+                                                       Network network) {
   const bool wanted = network == Network::allow;
   if (wanted == options.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
@@ -35549,51 +35059,44 @@ Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
-  if (!wanted) return std::shared_ptr<DomainProxy>();
-#if defined(__linux__)
-  auto rules = DomainRules::create(options.allowed_domains);
-  if (!rules) return rules.failure();
-  return DomainProxy::create(std::move(*rules));
-#else
-  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
-#endif
+  if (!wanted) return std::shared_ptr<CommandNetwork>();
+  if (!wings.network)
+    return make_error(
+        ErrorCode::invalid_argument,
+        "allowed_domains: this executor was made without what serves names, which it needs");
+  return wings.network(options.allowed_domains);
 }
 
-std::string describe_proxy([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-                           [[maybe_unused]] const char* loopback) {
-#if defined(__linux__)
-  if (proxy)
-    return concat(
-        " The network reaches nothing but these, through a proxy that variables such as "
-        "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
-        {loopback, to_utf8(proxy->rules().text())});
-#endif
-  return {};
+std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback) {
+  if (!network) return {};
+  return concat(
+      " The network reaches nothing but these, through a proxy that variables such as "
+      "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
+      {loopback, to_utf8(network->allowed())});
 }
 
-void listen_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-               [[maybe_unused]] Executor::Admission& admission) {
-#if defined(__linux__)
-  if (const auto served = serve_by(proxy, admission))
+void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission) {
+  if (const auto served = serve_by(network, admission))
     admission.process.on_listener = [served](UniqueFd listener) {
-      served->number = served->proxy->serve(std::move(listener));
+      served->number = served->network->serve(std::move(listener));
     };
-#endif
 }
 
-Function<UniqueFd()> connect_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-                                [[maybe_unused]] Executor::Admission& admission) {
-#if defined(__linux__)
-  if (const auto served = serve_by(proxy, admission)) {
-    served->number = proxy->serve({});
-    return [served] { return served->proxy->connect(served->number); };
+Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
+                                Executor::Admission& admission) {
+  if (const auto served = serve_by(network, admission)) {
+    served->number = network->serve({});
+    return [served] { return served->network->connect(served->number); };
   }
-#endif
   return {};
 }
+
+}  // inner
 
 // executor/private_home.cpp -----------------------------------------------------------------------
 // Private homes: made for commands, and removed with all that is in them.
+
+namespace {
 
 // Removing trees. What a command leaves is hostile: links, mounts, directories without rights or
 // ten thousand deep, names of any bytes. Nothing here follows a link or a path of more than one
@@ -35980,6 +35483,10 @@ class ExportList {
   std::size_t at_ = 0;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
@@ -36058,7 +35565,7 @@ std::string read_session_text(const UniqueFd& told) {
   return text;
 }
 
-}  // namespace
+}  // inner
 
 Session::Session() : state_(new_shared<State>()) {}
 
@@ -36151,6 +35658,88 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
   return concat("%more than 256 variables or 64 KiB changed", {all});
 }
 
+// executor/shared.cpp -----------------------------------------------------------------------------
+// Small things that the parts share: times, texts cut in their middle, folders of options.
+
+CODEEXEC_INNER {
+
+std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
+  if (text.size() <= bytes) return text;
+  const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
+  const std::string_view tail = utf8_suffix(text, bytes / 2);
+  return concat(
+      {head, Capture::gap(std::max<std::uint64_t>(text.size(), total) - head.size() - tail.size()),
+       tail});
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  if (time == no_limit) return "unlimited";
+  const auto seconds = time.count() / 1000;
+  const auto rest = std::abs(time.count() % 1000);
+  std::string text = concat({time.count() < 0 && seconds == 0 ? "-" : "", seconds});
+  if (rest == 0) return text;
+  std::string fraction = std::to_string(1000 + rest).substr(1);
+  while (fraction.back() == '0') fraction.pop_back();
+  return concat("%.%", {text, fraction});
+}
+
+std::string count_of_seconds(std::chrono::milliseconds time) {
+  return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
+}
+
+std::string utc_timestamp() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  char fraction[16];
+  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>(now.tv_nsec / 1000000));
+  return utc_time(now.tv_sec) + fraction;
+}
+
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
+}
+
+Expected<UniqueFd> anonymous_file(std::string_view content) {
+#if defined(__linux__)
+  UniqueFd fd(above_standard_streams(::memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
+#else
+  char path[] = "/tmp/codeexec-XXXXXX";
+  UniqueFd fd(above_standard_streams(::mkostemp(path, O_CLOEXEC)));
+  if (fd) ::unlink(path);
+#endif
+  if (!fd) return system_error(errno, "cannot make a file for the script");
+  if (const int error = write_all(fd.get(), content); error != 0)
+    return system_error(error, "cannot write the script");
+#if defined(__linux__)
+  // The running script cannot rewrite itself.
+  ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+#endif
+  if (::lseek(fd.get(), 0, SEEK_SET) != 0) return system_error(errno, "cannot rewind the script");
+  return fd;
+}
+
+bool is_program(const std::string& path) {
+  struct stat status {};
+  return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
+         S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
+  if (given.empty()) return std::string();
+  auto path = canonical_path(given);
+  if (!path) return with_prefix("%: ", {option}, path.error());
+  struct stat status {};
+  int error = 0;
+  if (::stat(path->c_str(), &status) != 0 || ::access(path->c_str(), mode) != 0)
+    error = errno;
+  else if (!S_ISDIR(status.st_mode))
+    error = ENOTDIR;
+  if (error != 0) return system_error(error, "%: %", {option, in_quotes(*path)});
+  return path;
+}
+
+}  // inner
+
 // executor/slots.cpp ------------------------------------------------------------------------------
 // How many commands of an executor run at a time: slots and the line of those that wait for one.
 
@@ -36216,7 +35805,7 @@ bool Executor::Gate::take_slot(const Command& command, Admission& admission) con
 // executor/spill.cpp ------------------------------------------------------------------------------
 // Where outputs go whole that are too long to be kept.
 
-namespace {
+CODEEXEC_INNER {
 
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
@@ -36235,7 +35824,7 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
   return {};
 }
 
-}  // namespace
+}  // inner
 
 Expected<void> Executor::Gate::set_up_files() {
   file_rules = paths;
@@ -36288,8 +35877,6 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
 
-Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
-
 // executor/watch.cpp ------------------------------------------------------------------------------
 // Files that later programs trust: which of them a command has changed.
 
@@ -36324,6 +35911,10 @@ std::string hooks_path_in(const std::string& config) {
 struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
     : directories_(std::move(directories)), below_(below) {
@@ -36476,8 +36067,12 @@ void WatchedFiles::look_at(const std::string& directory) {
   look_at_watched(place, {});
 }
 
+}  // inner
+
 // executor/words.cpp ------------------------------------------------------------------------------
 // The words that run a command, wherever it runs.
+
+namespace {
 
 // A script as an argument of a shell. The blank keeps one like "-x" from being read as an option.
 std::string as_operand(const std::string& script) {
@@ -36532,6 +36127,1751 @@ std::vector<std::string> Executor::Admission::words_to_run(const Command& comman
   }
   return prefixed(prefix, shell, std::move(words));
 }
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_46
+
+#if !defined(CODEEXEC_GROUP_47) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_47
+
+// proxy/proxy_internal.hpp ------------------------------------------------------------------------
+// Rules of names, requests, addresses, and the proxy between them.
+//
+// A command in a network of its own reaches nothing but this proxy. It asks for a host by name
+// (HTTP CONNECT, plain HTTP by absolute URI, SOCKS5). The name is judged first, and only an allowed
+// one is resolved. Then each address is judged, and the connection goes to exactly one of these, so
+// that a name cannot come to mean another address in between.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+#if defined(__linux__)
+
+// A host and a port. The host is in lower case without a dot at its end, or the canonical text of
+// an address.
+struct Destination {
+  std::string host = {};  // empty: the text was no destination
+  unsigned port = 0;
+  bool literal = false;  // the host is an address
+  std::string text() const;
+};
+
+CODEEXEC_INNER {
+
+// Of "host", "host:port", "[::1]:port". Without a port it is `usual_port`; 0: it must have one.
+// Refused are other spellings of IPv4 addresses, names that are not ASCII, and what is odd.
+Destination destination_of(std::string_view text, unsigned usual_port = 0);
+
+}  // inner
+
+// An address of a host and its port.
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+
+  socklen_t size() const { return any.sa_family == AF_INET ? sizeof v4 : sizeof v6; }
+  std::string text() const;  // without the port
+};
+
+CODEEXEC_INNER {
+
+// Whether it is one of the internet's: not private, of a link, of many, of this host, nor another
+// form of one that is.
+bool is_public_address(const SocketAddress& address);
+
+}  // inner
+
+// What an operator allows. Does not change after create().
+class DomainRules {
+ public:
+  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
+  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
+  static Expected<DomainRules> create(const std::vector<std::string>& given);
+
+  bool allow(const Destination& wanted) const;
+  // A name's address: public, or listed itself.
+  bool allow_address(const SocketAddress& address, unsigned port) const;
+  const std::string& text() const noexcept { return text_; }  // for a message, as given
+
+ private:
+  // host:port, and .example.org:port for the names below one.
+  std::vector<std::string> rules_ = {};
+  std::string text_ = {};
+};
+
+// What a client asks for, once enough of it has come.
+struct ProxyRequest {
+  enum State { incomplete, greeting, ready, bad };
+  enum Protocol { unknown, http, socks };
+  State state = incomplete;
+  Protocol protocol = unknown;
+  std::size_t taken = 0;     // bytes of the input that it had
+  const char* problem = "";  // of a bad one
+  Destination wanted = {};
+  bool tunnel = true;     // the client waits for an answer of the proxy, and all is passed on
+  std::string head = {};  // for the server, in place of what was taken
+  std::uint64_t body = std::uint64_t(-1);  // bytes for the server after that
+};
+
+CODEEXEC_INNER {
+
+inline constexpr std::size_t longest_head = std::size_t{16} << 10;
+
+// Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
+// of at most longest_head bytes gives an answer in linear time.
+ProxyRequest read_proxy_request(std::string_view input, std::size_t seen);
+
+}  // inner
+
+// One lookup: the name, then its addresses or why there are none.
+struct Lookup {
+  std::uint64_t key = 0;      // of the connection that waits for it
+  std::uint64_t command = 0;  // whose connection that is
+  Destination wanted = {};
+  SocketAddress addresses[8] = {};
+  std::size_t count = 0;
+  std::string problem = {};
+};
+
+// Looks names up on a few threads of its own, as getaddrinfo() blocks. The threads are never
+// joined: each keeps the resolver alive, and ends after its lookup when the owner is gone. Slow
+// names of one command do not hold up others: it has at most as many threads as are free.
+class Resolver {
+ public:
+  // Writes to the descriptor, an eventfd, when a lookup is done.
+  static Expected<std::shared_ptr<Resolver>> create();
+  int descriptor() const noexcept { return done_event_.get(); }
+  void ask(std::uint64_t key, std::uint64_t command, const Destination& wanted);
+  // Drops what the connection waits for, unless it is being looked up.
+  void forget(std::uint64_t key);
+  // Those that are done since.
+  std::list<Lookup> take();
+  // Its threads end soon. Writes to the descriptor, too.
+  void end();
+  // Writes to the descriptor.
+  void wake() const;
+
+ private:
+  static constexpr unsigned most_threads = 8;
+  static void* thread_main(void* self);
+  void serve();
+  std::list<Lookup>::iterator next();
+
+  std::mutex mutex_ = {};
+  std::condition_variable work_ = {};
+  UniqueFd done_event_ = {};
+  std::weak_ptr<Resolver> self_ = {};
+  std::list<Lookup> waiting_ = {};
+  std::list<Lookup> done_ = {};
+  unsigned threads_ = 0;
+  unsigned idle_ = 0;
+  std::uint64_t served_[most_threads] = {};  // the command of each lookup that runs; 0: none
+  bool ending_ = false;
+};
+
+// The proxy of an executor, with one thread for the connections of all its commands. Members are
+// safe from any thread.
+class DomainProxy final : public CommandNetwork {
+ public:
+  struct State;
+  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
+  explicit DomainProxy(std::unique_ptr<State> state);
+  DomainProxy(const DomainProxy&) = delete;
+  DomainProxy& operator=(const DomainProxy&) = delete;
+  ~DomainProxy() override;
+
+  std::uint64_t serve(UniqueFd listener) override;
+  UniqueFd connect(std::uint64_t command) override;
+  NetworkReport finish(std::uint64_t command) override;
+  const std::string& allowed() const noexcept override;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+#endif
+
+// proxy/addresses.cpp -----------------------------------------------------------------------------
+// Which addresses are those of the internet.
+
+#if defined(__linux__)
+
+namespace {
+
+// The first bits of addresses, in the first 64 of them.
+struct AddressRange {
+  std::uint64_t bits;
+  int count;
+};
+
+// IANA's special-purpose registries; multicast; the last one is Azure's server for its machines.
+constexpr AddressRange special_v4[] = {{0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10},
+                                       {0x7f000000, 8},  {0xa9fe0000, 16}, {0xac100000, 12},
+                                       {0xc0000000, 24}, {0xc0586300, 24}, {0xc0a80000, 16},
+                                       {0xc6120000, 15}, {0xe0000000, 3},  {0xa83f8110, 32}};
+
+bool is_special_v4(std::uint32_t address) {
+  for (const AddressRange& range : special_v4)
+    if (address >> (32 - range.count) == range.bits >> (32 - range.count)) return true;
+  return false;
+}
+
+std::uint64_t big_endian(const unsigned char* bytes, int count) {
+  std::uint64_t number = 0;
+  for (int i = 0; i < count; ++i) number = number << 8 | bytes[i];
+  return number;
+}
+
+// Forms that hold an IPv4 address are as special as that one.
+bool is_special_v6(const in6_addr& address) {
+  const std::uint64_t high = big_endian(address.s6_addr, 8);
+  const auto low = static_cast<std::uint32_t>(big_endian(address.s6_addr + 12, 4));
+  const std::uint64_t middle = big_endian(address.s6_addr + 8, 4);
+  if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
+  if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
+  if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
+  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
+  return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
+}
+
+// A datagram socket that is connected to an address of this host has that address itself.
+// Connecting sends nothing. Without a descriptor to look with, any address may be this host's.
+bool is_own_address(const SocketAddress& address) {
+  const UniqueFd fd(::socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno != EAFNOSUPPORT;
+  SocketAddress own = {};
+  socklen_t size = sizeof own;
+  if (::connect(fd.get(), &address.any, address.size()) != 0 ||
+      ::getsockname(fd.get(), &own.any, &size) != 0)
+    return false;  // without a way there
+  return own.text() == address.text();
+}
+
+}  // namespace
+
+std::string SocketAddress::text() const {
+  char text[64] = {};
+  const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
+                                                     : static_cast<const void*>(&v6.sin6_addr);
+  const char* const written = ::inet_ntop(any.sa_family, bytes, text, sizeof text);
+  return written ? written : "";
+}
+
+CODEEXEC_INNER {
+
+bool is_public_address(const SocketAddress& address) {
+  const bool special = address.any.sa_family == AF_INET
+                           ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))
+                           : is_special_v6(address.v6.sin6_addr);
+  return !special && !is_own_address(address);
+}
+
+}  // inner
+
+#endif
+
+// proxy/connection_internal.hpp -------------------------------------------------------------------
+// One connection that the proxy carries.
+
+#if defined(__linux__)
+
+// What all connections of a proxy share.
+struct ProxyContext {
+  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
+
+  const DomainRules rules;
+  UniqueFd poll = {};
+  std::shared_ptr<Resolver> resolver = {};
+
+  // Has epoll report these events, and nothing at all when they are none: it would go on reporting
+  // the end of a socket. `watched` are those that it reports so far.
+  bool watch(int fd, std::uint64_t key, std::uint32_t& watched, std::uint32_t events) const;
+};
+
+CODEEXEC_INNER {
+
+// Of a key of events: the end of a connection that has an event.
+inline constexpr std::uint64_t far_bit = 1;
+
+}  // inner
+
+// Bytes that came from one end and wait for the other: at most 32 KiB, on the heap once there are
+// some.
+class RelayBuffer {
+ public:
+  static constexpr std::size_t capacity = std::size_t{32} << 10;
+
+  bool empty() const { return begin_ == end_; }
+  bool full() const { return begin_ < end_ && end_ == capacity; }
+  std::string_view text() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  void clear() { begin_ = end_ = 0; }
+  void remove(std::size_t size) { begin_ += size; }
+  // Room behind the text; what was written to it is then added by its size.
+  char* room(std::size_t& size);
+  void add(std::size_t size) { end_ += size; }
+  void add(std::string_view text);
+
+ private:
+  std::unique_ptr<char[]> bytes_ = {};
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+// One end of a connection.
+struct RelayEnd {
+  UniqueFd fd = {};
+  RelayBuffer from = {};      // what came from it
+  bool ended = false;         // nothing more comes from it
+  bool closed = false;        // nothing more goes to it: it has got the end
+  std::uint32_t watched = 0;  // events that epoll reports; 0: epoll does not know the descriptor
+};
+
+// A connection of a command as a state machine without a thread. It never blocks: each step does
+// what can be done now, and names events and a deadline for the next one.
+//
+//   head --> looking_up --> connecting --> relaying -----------> (over)
+//    |           |              |                                  ^
+//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
+class ProxyConnection {
+ public:
+  ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
+                  UniqueFd client, Clock::time_point now);
+
+  std::uint64_t key() const noexcept { return key_; }
+  Clock::time_point deadline() const noexcept { return deadline_; }
+
+  // Each of them: false when it is over.
+  bool step(bool far_event, Clock::time_point now);
+  bool take(Lookup&& lookup, Clock::time_point now);
+  bool expire(Clock::time_point now);
+
+  Connection record = {};  // its verdict is empty as long as nothing was asked for
+
+ private:
+  enum class Phase { head, looking_up, connecting, relaying, refusing };
+
+  void read_head(Clock::time_point now);
+  void connect_next(Clock::time_point now);
+  void end_connecting(Clock::time_point now);
+  void refuse(const char* verdict, std::string reason, Clock::time_point now);
+  bool receive(RelayEnd& end, Clock::time_point now);
+  bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
+  bool wait_for_more();
+
+  const ProxyContext& context_;
+  const std::uint64_t key_;
+  const std::uint64_t command_;
+  Phase phase_ = Phase::head;
+  RelayEnd near_ = {};    // the command's
+  RelayEnd far_ = {};     // the server's
+  std::size_t seen_ = 0;  // bytes of an incomplete request
+  bool greeted_ = false;
+  ProxyRequest request_ = {};
+  Lookup lookup_ = {};
+  std::size_t next_address_ = 0;
+  std::string barred_ = {};  // an address that may not be reached
+  Clock::time_point deadline_;
+};
+
+#endif
+
+// proxy/connection.cpp ----------------------------------------------------------------------------
+// The steps of one connection.
+
+#if defined(__linux__)
+
+namespace {
+
+constexpr auto head_time = std::chrono::seconds(10);
+constexpr auto lookup_time = std::chrono::seconds(20);
+constexpr auto connect_time = std::chrono::seconds(10);  // for each address
+constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
+constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
+constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
+
+static_assert(RelayBuffer::capacity >= 2 * longest_head, "there is room for a head written anew");
+
+// Without the address of the proxy's own socket, which no client needs.
+std::string socks_answer(char code) {
+  return {'\x05', code, '\0', '\x01', '\0', '\0', '\0', '\0', '\0', '\0'};
+}
+
+void send_at_once(const UniqueFd& fd) {
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+bool ProxyContext::watch(int fd, std::uint64_t key, std::uint32_t& watched,
+                         std::uint32_t events) const {
+  if (watched == events) return true;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = key;
+  const int change = events == 0 ? EPOLL_CTL_DEL : watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  watched = events;
+  return ::epoll_ctl(poll.get(), change, fd, &event) == 0;
+}
+
+char* RelayBuffer::room(std::size_t& size) {
+  if (!bytes_) bytes_.reset(new char[capacity]);
+  if (empty()) clear();
+  size = capacity - end_;
+  return bytes_.get() + end_;
+}
+
+void RelayBuffer::add(std::string_view text) {
+  std::size_t size = 0;
+  char* const place = room(size);
+  size = text.copy(place, size);
+  add(size);
+}
+
+ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
+                                 std::uint64_t command, UniqueFd client, Clock::time_point now)
+    : context_(context), key_(key), command_(command), deadline_(now + head_time) {
+  near_.fd = std::move(client);
+  send_at_once(near_.fd);
+}
+
+bool ProxyConnection::step(bool far_event, Clock::time_point now) {
+  if (phase_ == Phase::connecting && far_event) end_connecting(now);
+  if (phase_ == Phase::head) {
+    if (!receive(near_, now)) return false;
+    read_head(now);
+  }
+  if (phase_ == Phase::relaying) {
+    if (!receive(near_, now) || !send(near_, far_, now) || !receive(far_, now) ||
+        !send(far_, near_, now) || (near_.closed && far_.closed))
+      return false;
+    return wait_for_more();
+  }
+  if (!send(far_, near_, now)) return false;
+  if (phase_ == Phase::refusing) {
+    near_.from.clear();
+    if (!receive(near_, now) || near_.ended) return false;
+    near_.from.clear();
+  }
+  return wait_for_more();
+}
+
+bool ProxyConnection::take(Lookup&& lookup, Clock::time_point now) {
+  if (phase_ != Phase::looking_up) return true;
+  lookup_ = std::move(lookup);
+  connect_next(now);
+  return wait_for_more();
+}
+
+bool ProxyConnection::expire(Clock::time_point now) {
+  if (phase_ == Phase::connecting)
+    connect_next(now);
+  else if (phase_ == Phase::looking_up)
+    refuse("failed", "its name could not be looked up in time", now);
+  else
+    return false;
+  return wait_for_more();
+}
+
+void ProxyConnection::read_head(Clock::time_point now) {
+  RelayBuffer& input = near_.from;
+  ProxyRequest request = read_proxy_request(input.text(), seen_);
+  seen_ = input.text().size();
+  if (request.protocol == ProxyRequest::socks && request.taken > 0 &&
+      !std::exchange(greeted_, true))
+    far_.from.add("\x05\x00"sv);
+  if (request.state == ProxyRequest::incomplete || request.state == ProxyRequest::greeting) {
+    if (near_.ended) deadline_ = now;
+    return;
+  }
+  request_ = std::move(request);
+  record.name = printable(request_.wanted.host);
+  record.port = request_.wanted.port;
+  if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
+  if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
+  record.verdict = "failed";
+  record.reason = "the command ended before it was connected";
+  const std::string_view after = input.text().substr(request_.taken);
+  const std::string rest(after.substr(
+      0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
+  request_.body -= rest.size();
+  input.clear();
+  input.add(request_.head);
+  input.add(rest);
+  phase_ = Phase::looking_up;
+  deadline_ = now + lookup_time;
+  context_.resolver->ask(key_, command_, request_.wanted);
+}
+
+// Tries the next address that may be reached.
+void ProxyConnection::connect_next(Clock::time_point now) {
+  far_.fd.reset();
+  far_.watched = 0;
+  while (next_address_ < lookup_.count) {
+    const SocketAddress& address = lookup_.addresses[next_address_++];
+    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
+      barred_ = address.text();
+      continue;
+    }
+    far_.fd.reset(above_standard_streams(
+        ::socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (far_.fd &&
+        (::connect(far_.fd.get(), &address.any, address.size()) == 0 || errno == EINPROGRESS)) {
+      phase_ = Phase::connecting;
+      deadline_ = now + connect_time;
+      return;
+    }
+    lookup_.problem = errno_text(errno);
+    far_.fd.reset();
+  }
+  if (lookup_.problem.empty() && !barred_.empty())
+    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
+  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
+}
+
+void ProxyConnection::end_connecting(Clock::time_point now) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(far_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) {
+    lookup_.problem = errno_text(error);
+    return connect_next(now);
+  }
+  send_at_once(far_.fd);
+  phase_ = Phase::relaying;
+  deadline_ = now + idle_time;
+  record.verdict = "allowed";
+  record.reason.clear();
+  if (request_.protocol == ProxyRequest::socks)
+    far_.from.add(socks_answer('\0'));
+  else if (request_.tunnel)
+    far_.from.add("HTTP/1.1 200 Connection established\r\n\r\n"sv);
+}
+
+// The client is given the reason, as far as its protocol has words.
+void ProxyConnection::refuse(const char* verdict, std::string reason, Clock::time_point now) {
+  constexpr std::size_t longest_rules = 1000;
+  const bool failed = verdict == "failed"sv;
+  const bool bad = verdict == "bad request"sv;
+  if (request_.protocol == ProxyRequest::socks) {
+    // RFC 1928: ff no such method; 2 not allowed, 4 unreachable, 7 no such command.
+    far_.from.add(!greeted_ ? "\x05\xff" : socks_answer(failed ? '\x04' : bad ? '\x07' : '\x02'));
+  } else if (request_.protocol == ProxyRequest::http) {
+    const std::string wanted = request_.wanted.text();
+    std::string text = reason;
+    if (failed) text = concat("% cannot be reached: %", {wanted, reason});
+    if (!failed && !bad)
+      text = concat("% is not allowed%%; the operator allows: %",
+                    {wanted, reason.empty() ? "" : ": ", reason,
+                     utf8_prefix(context_.rules.text(), longest_rules)});
+    far_.from.add(
+        concat("HTTP/1.1 %\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+               "Content-Length: %\r\n\r\n%\n",
+               {bad      ? "400 Bad Request"
+                : failed ? "502 Bad Gateway"
+                         : "403 Forbidden",
+                text.size() + 1, text}));
+  }
+  record.verdict = verdict;
+  record.reason = std::move(reason);
+  phase_ = Phase::refusing;
+  far_.ended = true;
+  far_.fd.reset();
+  far_.watched = 0;
+  deadline_ = now + refusal_time;
+}
+
+// Reads what has come, as far as there is room. False: the connection is over.
+bool ProxyConnection::receive(RelayEnd& end, Clock::time_point now) {
+  if (end.ended || end.from.full()) return true;
+  std::size_t size = 0;
+  char* const place = end.from.room(size);
+  if (phase_ == Phase::head) size = longest_head - end.from.text().size();
+  const ssize_t taken = ::recv(end.fd.get(), place, size, 0);
+  if (taken < 0) return errno == EAGAIN || errno == EINTR;
+  end.ended = taken == 0;
+  auto wanted = static_cast<std::uint64_t>(taken);
+  if (phase_ == Phase::relaying) {
+    deadline_ = now + (near_.closed ? ended_time : idle_time);
+    // What follows the body of a request is dropped: this connection has no second one.
+    if (&end == &near_)
+      request_.body -= wanted = std::min(wanted, request_.body);
+    else
+      record.received += wanted;
+  }
+  end.from.add(static_cast<std::size_t>(wanted));
+  return true;
+}
+
+// Writes what the other end has sent. False: the connection is over.
+bool ProxyConnection::send(RelayEnd& from, RelayEnd& to, Clock::time_point now) {
+  while (!from.from.empty()) {
+    const std::string_view text = from.from.text();
+    const ssize_t written = ::send(to.fd.get(), text.data(), text.size(), MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno == EAGAIN;
+    from.from.remove(static_cast<std::size_t>(written));
+    if (&to == &far_) record.sent += static_cast<std::uint64_t>(written);
+    if (phase_ == Phase::relaying) deadline_ = now + (near_.closed ? ended_time : idle_time);
+  }
+  if (!from.ended || std::exchange(to.closed, true)) return true;
+  return ::shutdown(to.fd.get(), SHUT_WR) == 0;
+}
+
+// Has epoll report what the connection waits for. False: it cannot.
+bool ProxyConnection::wait_for_more() {
+  const auto events_of = [](bool in, bool out) {
+    return (in ? std::uint32_t{EPOLLIN} : 0u) | (out ? std::uint32_t{EPOLLOUT} : 0u);
+  };
+  const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
+  const bool relaying = phase_ == Phase::relaying;
+  const bool connecting = phase_ == Phase::connecting;
+  const bool idle = connecting || phase_ == Phase::looking_up;
+  if (!context_.watch(near_.fd.get(), key_, near_.watched,
+                      events_of(!idle && reads(near_), !far_.from.empty())))
+    return false;
+  return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
+                                    events_of(relaying && reads(far_),
+                                              connecting || (relaying && !near_.from.empty())));
+}
+
+#endif
+
+// proxy/proxy.cpp ---------------------------------------------------------------------------------
+// The proxy: one thread for all connections of all commands of an executor.
+
+#if defined(__linux__)
+
+namespace {
+
+// Those of commands elsewhere are counted there, where they may have ended earlier than here.
+constexpr std::size_t most_slots = 2 * most_connections;
+
+// Keys of events: a number that is never used again and, of a connection, its place and its end.
+//   connection: number << 11 | place << 2 | far_bit;  listener: number << 11 | 2;  resolver: 3
+constexpr std::uint64_t listener_key = 2;
+constexpr std::uint64_t resolver_key = 3;
+constexpr int place_shift = 2;
+constexpr int number_shift = 11;
+static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
+
+void add_connection(NetworkReport& report, Connection&& connection) {
+  if (connection.verdict == "refused"sv) {
+    std::string text = concat("%:%", {connection.name, connection.port});
+    if (!connection.reason.empty()) append_all(text, " (%)", {connection.reason});
+    if (report.refused.size() < NetworkReport::most_refused && !is_one_of(text, report.refused))
+      report.refused.push_back(std::move(text));
+  }
+  if (report.connections.size() == NetworkReport::most_connections)
+    ++report.omitted;
+  else
+    report.connections.push_back(std::move(connection));
+}
+
+}  // namespace
+
+// All of it but the context is under the mutex, which is never held while something is waited for.
+struct DomainProxy::State {
+  explicit State(DomainRules rules) : context(std::move(rules)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // A command with its listening socket.
+  struct Client {
+    std::uint64_t number = 0;
+    UniqueFd listener = {};
+    std::uint32_t watched = 0;
+    std::size_t connections = 0;
+    NetworkReport report = {};
+  };
+  struct Slot {
+    std::unique_ptr<ProxyConnection> connection = {};
+    Client* client = nullptr;
+  };
+
+  static void* thread_main(void* self);
+  void loop();
+  void handle(const epoll_event& event, Clock::time_point now);
+  int expire(Clock::time_point now);
+  bool has_room(const Client& client) const { return may_connect(client.connections, count); }
+  std::list<Client>::iterator client_of(std::uint64_t number) {
+    return find_where(clients, [=](const Client& client) { return client.number == number; });
+  }
+  void accept_all(Client& client, Clock::time_point now);
+  void add(Client& client, UniqueFd fd, Clock::time_point now);
+  void listen_again();
+  Slot* find(std::uint64_t key);
+  void close(Slot& slot);
+
+  ProxyContext context;
+  const pid_t owner = ::getpid();
+  pthread_t thread = {};
+  bool has_thread = false;
+  std::mutex mutex = {};
+  bool ending = false;
+  std::uint64_t last_number = 0;
+  std::list<Client> clients = {};
+  std::size_t count = 0;
+  Slot slots[most_slots] = {};
+  Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
+};
+
+Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
+  auto resolver = Resolver::create();
+  if (!resolver) return resolver.failure();
+  auto state = std::make_unique<State>(std::move(rules));
+  ProxyContext& context = state->context;
+  context.resolver = std::move(*resolver);
+  context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
+  std::uint32_t watched = 0;
+  if (!context.poll ||
+      !context.watch(context.resolver->descriptor(), resolver_key, watched, EPOLLIN))
+    return system_error(errno, "network: epoll");
+  return new_shared<DomainProxy>(std::move(state));
+}
+
+DomainProxy::DomainProxy(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+// In a fork of this program there is no thread: what that may hold is left as it is.
+DomainProxy::~DomainProxy() {
+  if (state_->owner != ::getpid()) {
+    (void)state_.release();
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->ending = true;
+  }
+  state_->context.resolver->end();
+  if (state_->has_thread) ::pthread_join(state_->thread, nullptr);
+}
+
+const std::string& DomainProxy::allowed() const noexcept { return state_->context.rules.text(); }
+
+std::uint64_t DomainProxy::serve(UniqueFd listener) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  // Without a thread connections wait until the next command, or the end of this one.
+  if (!state.has_thread)
+    state.has_thread = start_thread(&state.thread, State::thread_main, &state) == 0;
+  State::Client& client = state.clients.emplace_back();
+  client.number = ++state.last_number;
+  client.listener = std::move(listener);
+  state.listen_again();
+  return client.number;
+}
+
+UniqueFd DomainProxy::connect(std::uint64_t command) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const auto client = state.client_of(command);
+  int ends[2] = {-1, -1};
+  if (client == state.clients.end() || state.count >= most_connections + 32 ||
+      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return {};
+  UniqueFd near(above_standard_streams(ends[0]));
+  UniqueFd far(above_standard_streams(ends[1]));
+  if (!near || !far) return {};
+  state.add(*client, std::move(far), Clock::now());
+  state.context.resolver->wake();  // the thread waits for another deadline now
+  return near;
+}
+
+NetworkReport DomainProxy::finish(std::uint64_t command) {
+  State& state = *state_;
+  if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  const auto client = state.client_of(command);
+  if (client == state.clients.end()) return {};
+  client->listener.reset();
+  for (State::Slot& slot : state.slots)
+    if (slot.client == &*client) state.close(slot);
+  NetworkReport report = std::move(client->report);
+  state.clients.erase(client);
+  return report;
+}
+
+void* DomainProxy::State::thread_main(void* self) {
+  static_cast<State*>(self)->loop();
+  return nullptr;
+}
+
+void DomainProxy::State::loop() {
+  constexpr int most_events = 64;
+  epoll_event events[most_events];
+  int time = -1;
+  for (;;) {
+    const int ready = ::epoll_wait(context.poll.get(), events, most_events, time);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (ending) return;
+    const Clock::time_point now = Clock::now();
+    for (int i = 0; i < ready; ++i) handle(events[i], now);
+    time = expire(now);
+  }
+}
+
+void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now) {
+  const std::uint64_t key = event.data.u64;
+  if (key == resolver_key) {
+    for (Lookup& lookup : context.resolver->take()) {
+      Slot* const slot = find(lookup.key);
+      if (slot && !slot->connection->take(std::move(lookup), now)) close(*slot);
+    }
+  } else if ((key & resolver_key) == listener_key) {
+    const auto client = client_of(key >> number_shift);
+    if (client != clients.end()) accept_all(*client, now);
+  } else if (Slot* const slot = find(key)) {
+    if (!slot->connection->step((key & far_bit) != 0, now)) close(*slot);
+  }
+}
+
+// Ends what has waited too long. Returns the time until the next deadline, for epoll_wait().
+int DomainProxy::State::expire(Clock::time_point now) {
+  if (now >= retry) listen_again();
+  Clock::time_point next = retry;
+  for (Slot& slot : slots) {
+    if (slot.connection && now >= slot.connection->deadline() && !slot.connection->expire(now))
+      close(slot);
+    if (slot.connection) next = std::min(next, slot.connection->deadline());
+  }
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0)) + 1;
+}
+
+void DomainProxy::State::accept_all(Client& client, Clock::time_point now) {
+  constexpr int most_at_once = 64;  // a command that never stops must not hold up the others
+  for (int taken = 0; has_room(client); ++taken) {
+    if (taken == most_at_once) return;  // epoll reports the rest again
+    UniqueFd fd(above_standard_streams(
+        ::accept4(client.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EAGAIN) return;
+      retry = later(now, std::chrono::milliseconds(100));
+      break;
+    }
+    add(client, std::move(fd), now);
+  }
+  // The others wait in the kernel.
+  context.watch(client.listener.get(), 0, client.watched, 0);
+}
+
+void DomainProxy::State::add(Client& client, UniqueFd fd, Clock::time_point now) {
+  Slot* slot = slots;
+  while (slot->connection) ++slot;
+  const auto place = static_cast<std::uint64_t>(slot - slots);
+  slot->client = &client;
+  slot->connection = std::make_unique<ProxyConnection>(
+      context, ++last_number << number_shift | place << place_shift, client.number, std::move(fd),
+      now);
+  ++count;
+  ++client.connections;
+  if (!slot->connection->step(false, now)) close(*slot);
+}
+
+// Accepts connections again after a time in which there was no room for more.
+void DomainProxy::State::listen_again() {
+  retry = Clock::time_point::max();
+  for (Client& client : clients)
+    if (client.listener && has_room(client))
+      context.watch(client.listener.get(), client.number << number_shift | listener_key,
+                    client.watched, EPOLLIN);
+}
+
+DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
+  Slot& slot = slots[(key >> place_shift) % most_slots];
+  return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
+}
+
+void DomainProxy::State::close(Slot& slot) {
+  Client& client = *std::exchange(slot.client, nullptr);
+  const auto connection = std::move(slot.connection);
+  context.resolver->forget(connection->key());
+  if (!connection->record.verdict.empty())
+    add_connection(client.report, std::move(connection->record));
+  --client.connections;
+  --count;
+  listen_again();
+}
+
+#endif
+
+Expected<std::shared_ptr<CommandNetwork>> open_network(
+    [[maybe_unused]] const std::vector<std::string>& domains) {
+#if defined(__linux__)
+  auto rules = DomainRules::create(domains);
+  if (!rules) return rules.failure();
+  auto proxy = DomainProxy::create(std::move(*rules));
+  if (!proxy) return proxy.failure();
+  return std::shared_ptr<CommandNetwork>(std::move(*proxy));
+#else
+  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
+#endif
+}
+
+// proxy/requests.cpp ------------------------------------------------------------------------------
+// What a client asks the proxy for: HTTP and SOCKS5.
+//
+// One request for each connection. A head of HTTP that two programs could read in different ways is
+// refused: the request goes to the host of its URI, and the server sees that name and no other.
+
+#if defined(__linux__)
+
+namespace {
+
+ProxyRequest bad_request(ProxyRequest::Protocol protocol, const char* problem) {
+  ProxyRequest request;
+  request.state = ProxyRequest::bad;
+  request.protocol = protocol;
+  request.problem = problem;
+  return request;
+}
+
+// RFC 9110, 5.6.2.
+bool is_token_char(char c) {
+  return is_letter(c) || is_digit(c) || (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c));
+}
+bool is_token(std::string_view text) { return !text.empty() && all_are(text, is_token_char); }
+
+bool is_uri_char(char c) { return c > ' ' && c < '\x7f' && c != '#'; }
+bool is_value_char(char c) {
+  return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
+}
+
+std::string_view without_blanks_around(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
+const char* take_header(std::string_view line, ProxyRequest& request, bool& has_host,
+                        bool& has_length) {
+  const std::size_t colon = std::min(line.find(':'), line.size());
+  const std::string name = in_lower_case(line.substr(0, colon));
+  if (colon == line.size() || !is_token(name)) return "a header has no name, or is folded";
+  const std::string_view value = without_blanks_around(line.substr(colon + 1));
+  if (!all_are(value, is_value_char)) return "a header has a control character";
+  if (request.tunnel) return nullptr;
+  if (name == "host") {
+    if (std::exchange(has_host, true)) return "there are two Host headers";
+    const Destination host = destination_of(value, 80);
+    if (host.host != request.wanted.host || host.port != request.wanted.port)
+      return "the Host header is another one than that of the URI";
+    return nullptr;
+  }
+  if (name == "transfer-encoding")
+    return "Transfer-Encoding is not supported by this proxy: send a Content-Length";
+  if (name == "content-length") {
+    constexpr std::size_t most_length_digits = 18;
+    if (std::exchange(has_length, true)) return "there are two Content-Length headers";
+    if (value.empty() || value.size() > most_length_digits || !all_are(value, is_digit))
+      return "the Content-Length is no number";
+    request.body = 0;
+    for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
+  }
+  // These are of one connection.
+  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
+  append_all(request.head, {line, "\r\n"});
+  return nullptr;
+}
+
+// METHOD http://host[:port]/path HTTP/1.x becomes METHOD /path HTTP/1.1 with that host.
+const char* take_uri(std::string_view method, std::string_view uri, ProxyRequest& request) {
+  constexpr std::string_view scheme = "http://";
+  request.tunnel = method == "CONNECT";
+  std::string_view path = "/";
+  if (!request.tunnel) {
+    if (in_lower_case(uri.substr(0, scheme.size())) != scheme)
+      return "this is a proxy: it takes CONNECT, and URIs that begin with http://";
+    uri.remove_prefix(scheme.size());
+    const std::size_t end = std::min(uri.find_first_of("/?"), uri.size());
+    path = uri.substr(end);
+    uri = uri.substr(0, end);
+  }
+  request.wanted = destination_of(uri, request.tunnel ? 0 : 80);
+  if (request.wanted.host.empty()) return "it names no host, or one in an unusual spelling";
+  if (request.tunnel) return nullptr;
+  request.body = 0;
+  const Destination& wanted = request.wanted;
+  const std::string text = wanted.text();
+  const std::string_view host =
+      std::string_view(text).substr(0, wanted.port == 80 ? text.rfind(':') : text.npos);
+  append_all(request.head, "% %% HTTP/1.1\r\nHost: %\r\n",
+             {method, starts_with(path, "/"sv) ? "" : "/", path, host});
+  return nullptr;
+}
+
+// `head` ends with an empty line.
+ProxyRequest read_http_request(std::string_view head) {
+  ProxyRequest request;
+  request.protocol = ProxyRequest::http;
+  request.taken = head.size();
+  head.remove_suffix(2);
+  // Each line ends with a CR and a LF, and neither stands anywhere else.
+  for (std::size_t at = 0; (at = head.find_first_of("\r\n", at)) != head.npos; at += 2)
+    if (head.substr(at, 2) != "\r\n")
+      return bad_request(ProxyRequest::http, "a line does not end with CR and LF");
+  const auto next_line = [&head] {
+    const std::string_view line = take_part(head, '\n');
+    return line.substr(0, line.size() - 1);
+  };
+  std::string_view line = next_line();
+  const std::string_view method = take_part(line, ' ');
+  const std::string_view uri = take_part(line, ' ');
+  if (!is_token(method) || uri.empty() || !all_are(uri, is_uri_char) ||
+      (line != "HTTP/1.1" && line != "HTTP/1.0"))
+    return bad_request(ProxyRequest::http, "the first line is not of HTTP/1.1");
+  const char* problem = take_uri(method, uri, request);
+  bool has_host = false;
+  bool has_length = false;
+  while (!problem && !head.empty())
+    problem = take_header(next_line(), request, has_host, has_length);
+  if (problem) return bad_request(ProxyRequest::http, problem);
+  if (!request.tunnel) request.head += "Connection: close\r\n\r\n";
+  request.state = ProxyRequest::ready;
+  return request;
+}
+
+// RFC 1928: the methods of the client, then its request. `input` begins with either.
+ProxyRequest read_socks_request(std::string_view input) {
+  const auto byte = [input](std::size_t at) {
+    return at < input.size() ? static_cast<unsigned char>(input[at]) : 0u;
+  };
+  ProxyRequest request;
+  request.protocol = ProxyRequest::socks;
+  const auto bad = [&request](const char* problem) {
+    request.state = ProxyRequest::bad;
+    request.problem = problem;
+    return request;
+  };
+  const std::size_t methods = 2 + byte(1);
+  if (input.size() < methods) return request;
+  if (input.substr(2, byte(1)).find('\0') == input.npos)
+    return bad("SOCKS: it wants to give a password");
+  request.state = ProxyRequest::greeting;
+  request.taken = methods;
+  const std::size_t start = methods;
+  if (input.size() < start + 5) return request;
+  const unsigned kind = byte(start + 3);
+  const std::size_t begin = start + (kind == 3 ? 5 : 4);
+  const std::size_t size = kind == 1 ? 4 : kind == 4 ? 16 : byte(start + 4);
+  if (byte(start) != 5 || byte(start + 2) != 0 || (kind != 1 && kind != 3 && kind != 4))
+    return bad("SOCKS: it is not of version 5");
+  if (byte(start + 1) != 1) return bad("SOCKS: only CONNECT is supported");
+  if (input.size() < begin + size + 2) return request;
+  const std::string_view host = input.substr(begin, size);
+  const unsigned port = byte(begin + size) << 8 | byte(begin + size + 1);
+  if (kind == 3) {
+    // The port comes as a number, and no other.
+    if (host.find(':') == host.npos) request.wanted = destination_of(host, port);
+  } else {
+    SocketAddress address = {};
+    address.any.sa_family = kind == 1 ? AF_INET : AF_INET6;
+    std::memcpy(kind == 1 ? static_cast<void*>(&address.v4.sin_addr) : &address.v6.sin6_addr,
+                host.data(), size);
+    request.wanted = {address.text(), port, true};
+  }
+  if (request.wanted.host.empty() || port == 0)
+    return bad("SOCKS: it names no host, or one in an unusual spelling");
+  request.taken = begin + size + 2;
+  request.state = ProxyRequest::ready;
+  return request;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
+  constexpr std::string_view end = "\r\n\r\n";
+  if (input.empty()) return {};
+  if (input[0] == '\x05') return read_socks_request(input);
+  if (!is_letter(input[0]))
+    return bad_request(ProxyRequest::unknown, "it is neither HTTP nor SOCKS5");
+  const std::size_t found = input.find(end, seen - std::min(seen, end.size() - 1));
+  if (found != input.npos) return read_http_request(input.substr(0, found + end.size()));
+  if (input.size() >= longest_head)
+    return bad_request(ProxyRequest::http, "its head is longer than 16 KiB");
+  return {};
+}
+
+}  // inner
+
+#endif
+
+// proxy/resolver.cpp ------------------------------------------------------------------------------
+// Names are looked up on threads of their own.
+
+#if defined(__linux__)
+
+Expected<std::shared_ptr<Resolver>> Resolver::create() {
+  auto resolver = new_shared<Resolver>();
+  resolver->done_event_.reset(above_standard_streams(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  if (!resolver->done_event_) return system_error(errno, "network: eventfd");
+  resolver->self_ = resolver;
+  return resolver;
+}
+
+void Resolver::wake() const {
+  const std::uint64_t one = 1;
+  (void)!::write(done_event_.get(), &one, sizeof one);
+}
+
+void Resolver::ask(std::uint64_t key, std::uint64_t command, const Destination& wanted) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Lookup& lookup = waiting_.emplace_back();
+  lookup.key = key;
+  lookup.command = command;
+  lookup.wanted = wanted;
+  work_.notify_one();
+  if (idle_ >= waiting_.size() || threads_ == most_threads) return;
+  auto self = std::make_unique<std::shared_ptr<Resolver>>(self_.lock());
+  pthread_t thread = {};
+  if (start_thread(&thread, thread_main, self.get()) == 0) {
+    (void)self.release();
+    ::pthread_detach(thread);
+    ++threads_;
+  } else if (threads_ == 0) {
+    lookup.problem = "there is no thread to look names up with";
+    done_.splice(done_.end(), waiting_);
+    wake();
+  }
+}
+
+void Resolver::forget(std::uint64_t key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.remove_if([key](const Lookup& lookup) { return lookup.key == key; });
+}
+
+std::list<Lookup> Resolver::take() {
+  std::uint64_t count = 0;
+  (void)!::read(done_event_.get(), &count, sizeof count);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(done_, {});
+}
+
+void Resolver::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ending_ = true;
+  work_.notify_all();
+  wake();
+}
+
+void* Resolver::thread_main(void* self) {
+  const std::unique_ptr<std::shared_ptr<Resolver>> resolver(
+      static_cast<std::shared_ptr<Resolver>*>(self));
+  (*resolver)->serve();
+  return nullptr;
+}
+
+namespace {
+
+void look_up(Lookup& lookup) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = lookup.wanted.literal ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(lookup.wanted.port);
+  const int error = ::getaddrinfo(lookup.wanted.host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    lookup.problem = ::gai_strerror(error);
+    return;
+  }
+  for (const addrinfo* at = found; at && lookup.count < std::size(lookup.addresses);
+       at = at->ai_next)
+    if (at->ai_family == AF_INET || at->ai_family == AF_INET6)
+      std::memcpy(&lookup.addresses[lookup.count++], at->ai_addr, at->ai_addrlen);
+  ::freeaddrinfo(found);
+}
+
+}  // namespace
+
+// The first that may run now; the end of the list: none.
+std::list<Lookup>::iterator Resolver::next() {
+  const auto running = [this](std::uint64_t command) {
+    return std::count(served_, served_ + most_threads, command);
+  };
+  return find_where(waiting_,
+                    [&](const Lookup& lookup) { return running(lookup.command) < running(0); });
+}
+
+void Resolver::serve() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ending_) {
+    const auto found = next();
+    if (found == waiting_.end()) {
+      ++idle_;
+      work_.wait(lock);
+      --idle_;
+      continue;
+    }
+    std::list<Lookup> own;
+    std::uint64_t& served = *std::find(served_, served_ + most_threads, 0u);
+    served = found->command;
+    own.splice(own.end(), waiting_, found);
+    lock.unlock();
+    look_up(own.front());
+    lock.lock();
+    served = 0;
+    done_.splice(done_.end(), own);
+    wake();
+  }
+}
+
+#endif
+
+// proxy/rules.cpp ---------------------------------------------------------------------------------
+// Which names and ports an operator allows.
+
+namespace {
+
+// The hosts of the named sets: a row for each. The rows of a set stand together.
+struct SetHost {
+  const char* set;
+  const char* host;
+};
+constexpr SetHost set_hosts[] = {
+    {"python", "pypi.org"},
+    {"python", "files.pythonhosted.org"},
+    {"node", "registry.npmjs.org"},
+    {"node", "registry.yarnpkg.com"},
+    {"node", "nodejs.org"},
+    {"rust", "crates.io"},
+    {"rust", "index.crates.io"},
+    {"rust", "static.crates.io"},
+    {"rust", "static.rust-lang.org"},
+    {"go", "proxy.golang.org"},
+    {"go", "sum.golang.org"},
+    {"debian", "deb.debian.org"},
+    {"debian", "security.debian.org"},
+};
+
+// True if a row is the first of its set.
+constexpr bool begins_set(std::size_t row) {
+  return row == 0 || std::string_view(set_hosts[row - 1].set) != set_hosts[row].set;
+}
+
+constexpr bool sets_stand_together() {
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row)
+    for (std::size_t before = 0; before < row && begins_set(row); ++before)
+      if (std::string_view(set_hosts[before].set) == set_hosts[row].set) return false;
+  return true;
+}
+static_assert(sets_stand_together(), "the rows of a set stand one behind the other");
+
+// The text of domain_sets().
+struct SetTexts {
+  constexpr void append(std::string_view part) {
+    for (const char c : part) text[size++] = c;
+  }
+  char text[512] = {};
+  std::size_t size = 0;
+};
+constexpr SetTexts make_set_texts() {
+  SetTexts texts;
+  for (std::size_t row = 0; row < std::size(set_hosts); ++row) {
+    if (begins_set(row)) {
+      if (row) texts.append("\n");
+      texts.append(set_hosts[row].set);
+    }
+    texts.append(" ");
+    texts.append(set_hosts[row].host);
+  }
+  texts.append("\n");
+  return texts;
+}
+constexpr SetTexts set_texts = make_set_texts();
+
+}  // namespace
+
+std::string_view domain_sets() noexcept { return {set_texts.text, set_texts.size}; }
+
+#if defined(__linux__)
+
+namespace {
+
+bool is_host_char(char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '_'; }
+
+// As programs of the C library read addresses, a name whose last part is a number is one.
+bool ends_in_number(std::string_view host) {
+  std::string_view last = host.substr(host.rfind('.') + 1);
+  return all_are(last, is_digit) || starts_with(last, "0x"sv);
+}
+
+bool is_host_name(std::string_view host) {
+  constexpr std::size_t longest_name = 253;
+  constexpr std::size_t longest_label = 63;
+  if (host.empty() || host.size() > longest_name || host.back() == '.') return false;
+  while (!host.empty()) {
+    const std::string_view label = take_part(host, '.');
+    if (label.empty() || label.size() > longest_label || !all_are(label, is_host_char))
+      return false;
+  }
+  return true;
+}
+
+// An address in its canonical text; empty: it is none.
+std::string canonical_address(const std::string& host, int family) {
+  unsigned char bytes[16] = {};
+  char text[64] = {};
+  if (::inet_pton(family, host.c_str(), bytes) != 1) return {};
+  const char* const canonical = ::inet_ntop(family, bytes, text, sizeof text);
+  return canonical ? canonical : "";
+}
+
+// 0: it is none.
+unsigned port_of(std::string_view digits) {
+  constexpr std::size_t longest = 5;
+  if (digits.empty() || digits.size() > longest || !all_are(digits, is_digit)) return 0;
+  std::size_t at = 0;
+  const unsigned port = read_digits(digits, at, longest, 10);
+  return port <= 65535 ? port : 0;
+}
+
+}  // namespace
+
+std::string Destination::text() const {
+  const bool brackets = host.find(':') != std::string::npos;
+  return concat(brackets ? "[%]:%" : "%:%", {host, port});
+}
+
+CODEEXEC_INNER {
+
+Destination destination_of(std::string_view text, unsigned usual_port) {
+  const bool brackets = starts_with(text, "["sv);
+  const std::size_t end = brackets ? text.find(']') : text.find(':');
+  std::string_view host = text.substr(0, end);
+  std::string_view rest = end == text.npos ? ""sv : text.substr(end);
+  if (brackets && rest.empty()) return {};
+  if (brackets) host.remove_prefix(1), rest.remove_prefix(1);
+  Destination found;
+  found.port = usual_port;
+  if (!rest.empty()) found.port = rest[0] == ':' ? port_of(rest.substr(1)) : 0;
+  if (found.port == 0 || has_nul(host)) return {};
+  if (!brackets && ends_with(host, "."sv)) host.remove_suffix(1);
+  const std::string name = in_lower_case(host);
+  found.literal = brackets || ends_in_number(name);
+  if (brackets)
+    found.host = canonical_address(name, AF_INET6);
+  else if (is_host_name(name))
+    found.host = found.literal ? canonical_address(name, AF_INET) : name;
+  return found;
+}
+
+}  // inner
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+  DomainRules rules;
+  const auto add = [&rules](std::string_view host) {
+    const bool below = starts_with(host, "*."sv);
+    const std::string_view name = below ? host.substr(2) : host;
+    Destination found = destination_of(name, 80);
+    // Without a port of its own.
+    const bool both = destination_of(name).host.empty();
+    if (found.host.empty() || (below && found.literal)) return false;
+    if (below) found.host.insert(0, 1, '.');
+    rules.rules_.push_back(found.text());
+    found.port = 443;
+    if (both) rules.rules_.push_back(found.text());
+    return true;
+  };
+  for (const std::string& entry : given) {
+    bool is_set = false;
+    for (const SetHost& row : set_hosts)
+      if (entry == row.set) is_set = add(row.host);
+    append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
+    // A name without a dot may be a set that is spelled wrong.
+    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
+      return make_error(ErrorCode::invalid_argument,
+                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
+                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
+                        {in_quotes(entry)});
+  }
+  return rules;
+}
+
+bool DomainRules::allow(const Destination& wanted) const {
+  const std::string text = wanted.text();
+  for (const std::string& rule : rules_)
+    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
+      return true;
+  return false;
+}
+
+bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
+  return is_public_address(address) || allow({address.text(), port, true});
+}
+
+#endif
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_47
+
+#if !defined(CODEEXEC_GROUP_48) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_48
+
+// audit/audit_internal.hpp ------------------------------------------------------------------------
+// The chain of records in a file, and what results and records have in common as JSON.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// Audit records hold at most this much of a command, and of code.
+inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
+
+// How the line of a record begins and ends in the audit file; between them stands what
+// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
+inline constexpr std::string_view audit_begin = "{\"previous\":\"";
+inline constexpr std::string_view audit_end = ",\"hash\":\"";
+inline constexpr std::size_t sha256_digits = 64;
+
+// The hash that the line of a record ends with; empty when it is not one.
+std::string_view audit_hash(std::string_view line);
+
+// Result::connections; null when there are none.
+Json connections_of(const Result& r);
+
+// Fields that the audit log and the result of the tool have in common.
+void set_sandbox_fields(Json& object, const Result& r);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_48
+
+#if !defined(CODEEXEC_GROUP_49) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_49
+
+// audit/file.cpp ----------------------------------------------------------------------------------
+// The audit log as a file: a chain of hashes.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+std::string_view audit_hash(std::string_view line) {
+  const std::size_t end_size = audit_end.size() + sha256_digits + 2;
+  if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
+  line.remove_prefix(line.size() - end_size);
+  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
+  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
+  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
+}
+
+}  // inner
+
+namespace {
+
+// The audit log as a file. Several programs may have one on the same file: each line is one write()
+// under a lock of the file.
+class AuditFile final : public AuditLog {
+ public:
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
+  // host with SIGPIPE.
+  //   Errors: invalid_argument; io, and others of the system.
+  Expected<void> open(const std::string& path);
+  std::string append(const AuditRecord& record) override;
+
+ private:
+  // Of records that could not be written; the oldest are dropped.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  std::string follow();
+  int write_line(std::string_view record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  UniqueFd folder_ = {};
+  std::mutex mutex_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  bool locked_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::string waiting_ = {};   // one record a line
+  std::uint64_t lost_ = 0;
+};
+
+Expected<void> AuditFile::open(const std::string& path) {
+  const std::string subject = concat("audit_file: %", {in_quotes(path)});
+  if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  path_ = path;
+  name_ = path.substr(folder == "." ? 0 : folder.size());
+  folder_.reset(above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!folder_) return system_error(errno, "%", {subject});
+  const int error = open_file();
+  if (error == EOPNOTSUPP)
+    return make_error(ErrorCode::invalid_argument, "% is neither a file nor a device", {subject});
+  if (error != 0) return system_error(error, "%", {subject});
+  return {};
+}
+
+// An errno, or 0. The file that was open before stays when there is no other.
+int AuditFile::open_file() {
+  UniqueFd fd(above_standard_streams(::openat(
+      folder_.get(), name_.c_str(),
+      O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0600)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return errno;
+  if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) return EOPNOTSUPP;
+  regular_ = S_ISREG(status.st_mode);
+  file_ = std::move(fd);
+  size_ = -1;
+  return 0;
+}
+
+// flock(2) has no time limit, and any process that can open the file can hold its lock. So this
+// tries a number of times, for about 200 ms, and then goes on without the lock.
+bool AuditFile::lock() const {
+  constexpr int most_tries = 200;
+  for (int i = 0; i < most_tries; ++i) {
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    ::poll(nullptr, 0, 1);
+  }
+  return false;
+}
+
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
+// note for the operator, or an empty text.
+std::string AuditFile::follow() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
+  const bool is_cut = status.st_size < size_;
+  size_ = status.st_size;
+  cut_ = false;
+  // An empty file goes on with what was the last hash elsewhere.
+  if (size_ > 0) {
+    char end[audit_end.size() + sha256_digits + 3];
+    const auto count = std::min<off_t>(size_, sizeof end);
+    const ssize_t got = ::pread(file_.get(), end, static_cast<std::size_t>(count), size_ - count);
+    std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
+    cut_ = line.empty() || line.back() != '\n';
+    if (!cut_) line.remove_suffix(1);
+    previous_ = audit_hash(concat({audit_begin, line}));
+  }
+  return is_cut ? "the file had become shorter" : "";
+}
+
+// An errno, or 0.
+int AuditFile::write_line(std::string_view record) {
+  std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
+  const std::size_t begin = cut_ ? 1 : 0;
+  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
+  if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
+  line += record.substr(1, record.size() - 2);
+  const std::string hash = sha256(std::string_view(line).substr(begin));
+  append_all(line, "%%\"}\n", {audit_end, hash});
+  const ssize_t written = write_to_file(file_.get(), line);
+  if (written != static_cast<ssize_t>(line.size())) {
+    const int error = written < 0 ? errno : ENOSPC;
+    // Half a line is taken back, unless others may have written behind it; where it stays, the next
+    // line begins behind it.
+    if (written > 0 && (!locked_ || ::ftruncate(file_.get(), size_) != 0)) size_ = -1;
+    return error;
+  }
+  if (size_ >= 0) size_ += written;
+  previous_ = hash;
+  cut_ = false;
+  notice_.clear();
+  lost_ = 0;
+  return 0;
+}
+
+std::string AuditFile::append(const AuditRecord& record) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::string problem;
+  int error = 0;
+  if (regular_) {
+    struct stat here {};
+    struct stat named {};
+    const bool known = ::fstat(file_.get(), &here) == 0;
+    const bool same = known &&
+                      ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      here.st_dev == named.st_dev && here.st_ino == named.st_ino;
+    if (!same) {
+      notice_ = "the file had been removed or replaced";
+      problem = notice_;
+      error = open_file();
+    }
+  }
+  locked_ = error == 0 && regular_ && lock();
+  if (error == 0 && regular_) {
+    const std::string noticed = follow();
+    if (!noticed.empty()) problem = notice_ = noticed;
+  }
+  append_all(waiting_, "%\n", {to_json(record).dump()});
+  std::string_view rest = waiting_;
+  while (error == 0 && !rest.empty()) {
+    std::string_view after = rest;
+    error = write_line(take_part(after, '\n'));
+    if (error == 0) rest = after;
+  }
+  if (locked_) ::flock(file_.get(), LOCK_UN);
+  for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
+  waiting_.erase(0, waiting_.size() - rest.size());
+  if (error != 0)
+    return concat(
+        "the audit record could not be written to %: %",
+        {in_quotes(path_), error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
+  return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
+  auto file = new_shared<AuditFile>();
+  if (auto ok = file->open(path); !ok) return ok.failure();
+  return std::shared_ptr<AuditLog>(std::move(file));
+}
+
+// audit/record.cpp --------------------------------------------------------------------------------
+// Audit records as JSON.
+
+CODEEXEC_INNER {
+
+Json connections_of(const Result& r) {
+  if (r.connections.empty()) return Json();
+  Json list = Json::array();
+  for (const Connection& connection : r.connections) {
+    Json object = Json::object();
+    object.set("name"sv, connection.name);
+    object.set("port"sv, connection.port);
+    object.set("verdict"sv, connection.verdict);
+    if (!connection.reason.empty()) object.set("reason"sv, connection.reason);
+    object.set("sent"sv, connection.sent);
+    object.set("received"sv, connection.received);
+    list.push_back(std::move(object));
+  }
+  if (r.connections_omitted > 0) {
+    Json object = Json::object();
+    object.set("omitted"sv, r.connections_omitted);
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+void set_sandbox_fields(Json& object, const Result& r) {
+  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
+    Json sandbox = Json::object();
+    sandbox.set("mode"sv, name(r.sandbox->mode));
+    sandbox.set("network"sv, name(r.sandbox->network));
+    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
+    object.set("sandbox"sv, std::move(sandbox));
+  }
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
+  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
+  if (redactions > 0) object.set("redactions"sv, redactions);
+}
+
+}  // inner
+
+namespace {
+
+void set_verdict_fields(Json& object, const Result& r) {
+  const auto set_known = [&object](std::string_view field, const std::string& text) {
+    if (!text.empty()) object.set(field, text);
+  };
+  object.set("allowed"sv, r.outcome != Outcome::refused);
+  set_known("rule"sv, r.rule);
+  if (r.rule_end > r.rule_begin) {
+    object.set("rule_begin"sv, r.rule_begin);
+    object.set("rule_end"sv, r.rule_end);
+  }
+  set_known("message"sv, r.message);
+  set_known("asked"sv, r.asked);
+  set_known("answer"sv, r.answer);
+}
+
+}  // namespace
+
+Json to_json(const AuditRecord& record) {
+  const Result& r = *record.result;
+  const auto milliseconds = [](std::chrono::microseconds span) {
+    return static_cast<double>(span.count()) / 1000.0;
+  };
+  Json object = Json::object();
+  const auto set_text = [&object](std::string_view field, const std::string& text) {
+    object.set(field, text);
+  };
+  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
+    if (!text.empty()) set_text(field, text);
+  };
+  set_text("time"sv, record.time);
+  set_text("host"sv, record.host);
+  object.set("pid"sv, record.pid);
+  set_known("agent_id"sv, record.agent_id);
+  set_known("client"sv, record.client);
+  set_known("request"sv, record.request);
+  set_known("session_id"sv, record.session_id);
+  set_known("shell_id"sv, record.shell_id);
+  set_text("tool"sv, record.tool);
+  const auto set_cut = [&](std::string_view field, const std::string& text) {
+    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
+    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
+  };
+  set_cut("command"sv, r.command);
+  if (!record.code.empty()) set_cut("code"sv, record.code);
+  if (!record.input_sha256.empty()) {
+    object.set("input_bytes"sv, record.input_bytes);
+    set_text("input_sha256"sv, record.input_sha256);
+  }
+  set_text("work_dir"sv, r.work_dir);
+  set_verdict_fields(object, r);
+  object.set("outcome"sv, name(r.outcome));
+  if (r.idle) object.set("idle"sv, true);
+  object.set("exit_code"sv, r.exit_code);
+  if (r.signal != 0) object.set("signal"sv, r.signal);
+  object.set("duration_ms"sv, milliseconds(r.wall_time));
+  object.set("cpu_ms"sv, milliseconds(r.cpu_time));
+  if (r.peak_memory > 0) object.set("peak_memory"sv, r.peak_memory);
+  const auto set_stream = [&](std::string_view field, const std::string& text,
+                              const OutputCounts& counts) {
+    object.set(concat("%_bytes", {field}), counts.total_bytes);
+    if (counts.total_bytes == 0) return;
+    set_known(concat("%_sha256", {field}), counts.sha256);
+    if (record.max_output > 0)
+      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
+  };
+  set_stream("stdout"sv, r.out, r.out_counts);
+  set_stream("stderr"sv, r.err, r.err_counts);
+  if (Json connections = connections_of(r); !connections.is_null())
+    object.set("connections"sv, std::move(connections));
+  set_sandbox_fields(object, r);
+  return object;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_49
+
+#if !defined(CODEEXEC_GROUP_50) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_50
 
 // place/place_internal.hpp ------------------------------------------------------------------------
 // The frames that agent and client exchange, and the client.
@@ -36596,7 +37936,10 @@ std::vector<std::string> Executor::Admission::words_to_run(const Command& comman
 // 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
 // one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // The ground that the agent's program is asked about: see answer_question().
 inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
@@ -36612,7 +37955,7 @@ inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
 inline constexpr std::string_view kill_text = "\x09"sv;  // SIGKILL
 
-}  // namespace
+}  // inner
 
 // Not in `inner`: parts of classes have members of these.
 enum class FrameKind : unsigned char {
@@ -36636,7 +37979,7 @@ enum class FrameKind : unsigned char {
 };
 enum class Channel : unsigned char { out, err, input };
 
-namespace {
+CODEEXEC_INNER {
 
 struct Frame {
   FrameKind kind;  // any number, as it came
@@ -36768,7 +38111,7 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
   return keep_alive / 3;
 }
 
-}  // namespace
+}  // inner
 
 // Finds the frames in bytes that come in any pieces. Holds one frame at most.
 class PlaceFrames {
@@ -37082,15 +38425,26 @@ class PlaceCommand : public RemoteCommand {
   std::optional<ProcessResult> end_ = {};
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_50
+
+#if !defined(CODEEXEC_GROUP_51) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_51
+
 // place/connections_internal.hpp ------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
 UniqueFd listen_for_proxy(unsigned& port);
 
-}  // namespace
+}  // inner
 
 // Accepts connections and moves their bytes, as long as the client has room for them. It holds a
 // window of what came for each, and nothing of what it reads. The thread of the agent calls it.
@@ -37180,7 +38534,7 @@ class PlaceConnections {
 //   changed           gone            it stays, and is new for the sender
 //   gone              changed         the change is taken: it is stronger than a removal
 
-namespace {
+CODEEXEC_INNER {
 
 // A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
 // the time of modification; the size of the path or the text that follows.
@@ -37219,7 +38573,7 @@ Json copy_ground(std::string_view ground, const Json& options);
 // The program of the other side: it answers until the input ends.
 int serve_copy(const Json& ground, int in, int out);
 
-}  // namespace
+}  // inner
 
 // Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
 // in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
@@ -38062,11 +39416,15 @@ std::string_view machine_of(std::string_view file) {
   }
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string bring_text(std::string_view file) {
   return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }
 
-}  // namespace
+}  // inner
 
 // place/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
@@ -38284,7 +39642,7 @@ void PlaceCommand::finish(ProcessResult& result) {
 // place/connections.cpp ---------------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
 
-namespace {
+CODEEXEC_INNER {
 
 UniqueFd listen_for_proxy(unsigned& port) {
 #if defined(__linux__)
@@ -38308,7 +39666,7 @@ UniqueFd listen_for_proxy(unsigned& port) {
 #endif
 }
 
-}  // namespace
+}  // inner
 
 void PlaceConnections::remove(std::uint32_t command) {
   for (Place next = connections_.begin(); next != connections_.end();)
@@ -38449,6 +39807,10 @@ bool is_in_path(std::string_view name) {
   return false;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
@@ -38543,8 +39905,12 @@ bool settle_in_container(const Json& hello, long& uid, long& gid) {
   return true;
 }
 
+}  // inner
+
 // place/copy.cpp ----------------------------------------------------------------------------------
 // Copied workspaces: the wire between the two sides, the end of it there, and the end here.
+
+namespace {
 
 // The orders from here to the other side: to take what follows, or to send.
 constexpr char copy_takes = 'T';
@@ -38552,6 +39918,10 @@ constexpr char copy_sends = 'S';
 
 // A side that does nothing for 10 minutes is given up.
 Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 Json copy_options(const PlaceOptions& options) {
   Json object = Json::object();
@@ -38593,7 +39963,7 @@ int serve_copy(const Json& ground, int in, int out) {
   return 0;
 }
 
-}  // namespace
+}  // inner
 
 void CopyNames::add(std::string_view path) {
   constexpr std::size_t shown = 5;
@@ -39277,6 +40647,10 @@ bool is_recent_time(std::int64_t changed) {
   return changed > copy_time(now) - 2 * tick;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool copy_order(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
@@ -39302,7 +40676,7 @@ int copy_hash_of(int fd, std::uint64_t& hash) {
   }
 }
 
-}  // namespace
+}  // inner
 
 void CopyEntry::set(const struct stat& status) {
   mode = static_cast<std::uint32_t>(status.st_mode & (S_IFMT | 0777));
@@ -39682,6 +41056,10 @@ std::chrono::milliseconds time_in(const Json& object, const char* name,
       std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string number_bytes(std::size_t value) {
   std::string bytes;
   for (int shift = 0; shift < 32; shift += 8)
@@ -39828,7 +41206,7 @@ void widen_pipe([[maybe_unused]] int fd) {
 #endif
 }
 
-}  // namespace
+}  // inner
 
 std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
   const std::size_t open = left + held;
@@ -39978,6 +41356,10 @@ UniqueFd copy_folder_at(const std::string& path) {
   return is_empty ? std::move(folder) : UniqueFd();
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
   std::string ground(workspace);
   for (const Root& root : roots) {
@@ -40034,7 +41416,7 @@ int answer_question(std::string_view ground, int in, int out) {
   return write_all(out, message.text()) == 0 ? 0 : 1;
 }
 
-}  // namespace
+}  // inner
 
 Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace,
                                                                        bool is_marked) {
@@ -40096,6 +41478,10 @@ constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
                                      {"host", &PlaceFacts::host},
                                      {"home", &PlaceFacts::home}};
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Nonce::Nonce(const std::string& folder) {
   auto opened = open_canonical_directory(folder);
   if (!opened) {
@@ -40138,7 +41524,7 @@ std::optional<Json> answer_in(std::string_view printed) {
   return answer;
 }
 
-}  // namespace
+}  // inner
 
 Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
@@ -40585,6 +41971,10 @@ std::string start_of_process([[maybe_unused]] pid_t pid) {
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 ProgramIdentity own_identity() {
   ProgramIdentity own;
   char text[256] = "";
@@ -40639,8 +42029,12 @@ std::chrono::seconds age_since(const std::string& time) {
   return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
 }
 
+}  // inner
+
 // place/place_executor.cpp ------------------------------------------------------------------------
 // The executor of a place.
+
+namespace {
 
 Expected<void> check_options(const PlaceOptions& options) {
   const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
@@ -40696,11 +42090,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};     // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};     // of that link
-  std::string name = {};                    // while it is not known what the engine calls it
-  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow
-  std::vector<std::string> notes = {};      // for the next result
+  std::shared_ptr<PlaceLink> link = {};         // goes before the place does
+  std::shared_ptr<PlaceCopy> copy = {};         // of that link
+  std::string name = {};                        // while it is not known what the engine calls it
+  std::shared_ptr<CommandNetwork> served = {};  // with Network::allow
+  std::vector<std::string> notes = {};          // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -40709,6 +42103,9 @@ struct PlaceExecutor::Place final : FilesElsewhere {
         mode(options.workspace_mode),
         network(options.sandbox.network) {}
   Expected<void> ask(FileMessage& message) const override;
+  Expected<std::string> canonical(std::string_view path, std::string_view base) const override {
+    return canonical_elsewhere(*this, path, base);
+  }
   SharedError misled() const;
   void want(const PlaceOptions& options);
   // Has the workspace and the roots found there.
@@ -40818,7 +42215,7 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
-  set_member(wanted.hello, "connections", proxy != nullptr);
+  set_member(wanted.hello, "connections", served != nullptr);
   name = wanted.name;
   engine = options.engine;
   described = facts_of_shell(options.shell, options.environment);
@@ -40910,7 +42307,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   return words;
 }
 
-Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
+Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
+                                              const ExecutorWings& wings) {
   const CancellationPause pause;
   if (auto ok = check_options(options); !ok) return ok.failure();
   const bool remote = options.workspace_mode == PlaceWorkspace::remote;
@@ -40929,14 +42327,14 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   executor.place_ = new_shared<Place>(
       PlaceSettings(std::move(*environment), options.shell, variables.set), options);
   Place& place = *executor.place_;
-  auto server = make_proxy(options, options.sandbox.network);
+  auto server = make_network(options, wings, options.sandbox.network);
   if (!server) return server.failure();
-  place.proxy = std::move(*server);
+  place.served = std::move(*server);
   place.want(options);
   if (remote)
     if (auto ok = place.find(options); !ok) return ok.failure();
-  if (auto ok =
-          executor.set_up(options, place.settings.environment.secrets(), remote ? &place : nullptr);
+  if (auto ok = executor.set_up(options, wings, place.settings.environment.secrets(),
+                                remote ? &place : nullptr);
       !ok)
     return ok.failure();
   if (!remote)
@@ -40967,7 +42365,7 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
-  const auto proxy = there.sandbox.network == Network::allow ? place_->proxy : nullptr;
+  const auto served = there.sandbox.network == Network::allow ? place_->served : nullptr;
   const bool copied = place_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
@@ -40979,7 +42377,7 @@ std::string PlaceExecutor::describe_place() const {
                          : is_other ? printable(there.workspace)
                                     : "the same path",
                          copied ? "." : ""}) +
-                 describe_proxy(proxy, "one command"));
+                 describe_network(served, "one command"));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -41018,7 +42416,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->told(); };
-  remote->connect = connect_by(place_->proxy, admission);
+  remote->connect = connect_by(place_->served, admission);
   admission.remote = std::move(remote);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;
@@ -41367,10 +42765,21 @@ void PlaceLink::serve(PlaceStreams& connection) {
     connections_.erase(connection.id);
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_51
+
+#if !defined(CODEEXEC_GROUP_52) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_52
+
 // cluster/cluster_internal.hpp --------------------------------------------------------------------
 // What the parts of this room share: calls of the programs of a cluster, and pods.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // Whether an option is written without `--`, as in "mem=4G".
 bool is_long_option(const std::string& word);
@@ -41479,6 +42888,8 @@ void report_removed(const Function<void(std::string_view)>& on_progress,
           concat("%%, which a program that has ended had left", {removed, printable(place.name)}));
 }
 
+}  // inner
+
 // cluster/kubernetes.cpp --------------------------------------------------------------------------
 // Pods of Kubernetes.
 //
@@ -41489,6 +42900,8 @@ void report_removed(const Function<void(std::string_view)>& on_progress,
 //   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
 //     ^                 |  not ready in time: the pod stays, and the next command waits again
 //     +---- failed -----+
+
+namespace {
 
 // Arguments: the pod's name, its kind, kubectl and its options. It prints a line when the pod is
 // made. What could not be created is deleted as well, for an answer may be lost on its way.
@@ -41841,6 +43254,10 @@ Expected<Json> object_of(const KubernetesOptions& options) {
                              R"(}}}],"volumes":[{"name":"workspace",)", volume, "}}]}}"}));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string agent_label(std::string_view agent_id) {
   std::string label;
   for (const char c : in_lower_case(agent_id)) {
@@ -41875,8 +43292,12 @@ Expected<std::string> pod_object(const KubernetesOptions& options, const std::st
   return object->dump();
 }
 
+}  // inner
+
 // cluster/pod_watch.cpp ---------------------------------------------------------------------------
 // Waiting for a pod, what its status says, and what to do about the errors of kubectl.
+
+namespace {
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
@@ -41956,6 +43377,10 @@ PodState state_of_claim(const Json& claim, std::string& why) {
     return pod_ended;
   return ready["status"sv].as_string() == "True" ? pod_ready : pod_waits;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
 
@@ -42038,12 +43463,16 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
   return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
+}  // inner
+
 // cluster/slurm.cpp -------------------------------------------------------------------------------
 // Jobs of Slurm.
 //
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
+
+namespace {
 
 constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
@@ -42231,6 +43660,14 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
   return std::shared_ptr<PlaceEngine>(new_shared<SlurmJobs>(options));
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_52
+
+#if !defined(CODEEXEC_GROUP_53) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_53
+
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
 //
@@ -42245,6 +43682,9 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 //
 // Locks are taken in this order: Jobs::State::mutex, Job::mutex, Events::mutex. None is held while
 // a command starts, ends or is waited for. The event thread takes the last one only.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 struct Jobs::Job {
   class Waiter;
@@ -42852,7 +44292,7 @@ Expected<bool> Jobs::kill(std::string_view id) const {
 // code/code_internal.hpp --------------------------------------------------------------------------
 // Lines and blanks, and the name of code.
 
-namespace {
+CODEEXEC_INNER {
 
 // Without white space at its ends.
 std::string_view without_blanks(std::string_view text);
@@ -42863,8 +44303,12 @@ std::string_view take_line(std::string_view& text);
 // The name that code gives itself in its first line; empty: none.
 std::string_view name_in_comment(std::string_view code, const std::string& extension);
 
+}  // inner
+
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
+
+namespace {
 
 constexpr std::string_view common_commands =
     "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
@@ -42996,7 +44440,7 @@ std::string infer_language(std::string_view code) {
 // code/markdown.cpp -------------------------------------------------------------------------------
 // Fenced code in Markdown.
 
-namespace {
+CODEEXEC_INNER {
 
 std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n\v\f";
@@ -43012,6 +44456,10 @@ std::string_view take_line(std::string_view& text) {
   if (!text.empty()) text.remove_prefix(starts_with(text, "\r\n"sv) ? 2 : 1);
   return line;
 }
+
+}  // inner
+
+namespace {
 
 // fenced code -------------------------------------------------------------------------------------
 
@@ -43334,6 +44782,10 @@ bool is_bare_path(std::string_view comment, const std::string& extension) {
   });
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string_view name_in_comment(std::string_view code, const std::string& extension) {
   std::string_view line = take_line(code);
   if (starts_with(line, "#!"sv)) line = take_line(code);
@@ -43342,6 +44794,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
   if (starts_with(comment, keyword)) return without_blanks(comment.substr(keyword.size()));
   return is_bare_path(comment, extension) ? comment : std::string_view();
 }
+
+}  // inner
+
+namespace {
 
 constexpr std::size_t longest_code_path = 4095;
 
@@ -43587,10 +45043,22 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
   return run_code(executor, {{std::string(language), std::string(code)}}, options);
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_53
+
+#if !defined(CODEEXEC_GROUP_54) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+#define CODEEXEC_GROUP_54
+
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // An option, and the pieces of its value.
 void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
@@ -43752,7 +45220,7 @@ inline constexpr char install_script[] =
     "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL -$$; } & w=$!; exec 3<&-; "
     "\"$@\"; r=$?; kill -KILL $w; exit $r";
 
-}  // namespace
+}  // inner
 
 // The plan of a container: its options, its name, and the words for the engine and the agent that
 // follow from them. Calls no engine itself. (Not in `inner`, like Container below:
@@ -43928,9 +45396,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
 struct ContainerExecutor::Place {
   const std::shared_ptr<Container> container;
   const PlaceSettings settings;
-  std::string facts = {};                   // for describe_place()
-  std::string gitconfig = {};               // for a home that has none
-  std::shared_ptr<DomainProxy> proxy = {};  // of the names that commands may reach
+  std::string facts = {};                       // for describe_place()
+  std::string gitconfig = {};                   // for a home that has none
+  std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
   Place(std::shared_ptr<Container> made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
@@ -43946,13 +45414,24 @@ struct ContainerExecutor::Place {
   std::string incarnation_ = {};  // of the container that it leads to
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_54
+
+#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_55
+
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
 //
 // take_turn() and end_turn() are a lock that can be waited for with a cancel token, and that a
 // thread may hold while the engine works. `mutex` guards the members and is held for moments only.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
   return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
@@ -44028,7 +45507,7 @@ double number_with_unit(std::string_view text) {
   return std::min(value, most);
 }
 
-}  // namespace
+}  // inner
 
 Container::Container(ContainerOptions given) : ContainerPlan(std::move(given)) {
   events->redactor = Redactor(options.secrets);
@@ -44249,7 +45728,7 @@ Json ContainerExecutor::Place::hello() const {
   set_member(wanted, "container", true);
   set_member(wanted, "keeps", state.options.sudo);
   set_member(wanted, "gitconfig", gitconfig);
-  set_member(wanted, "connections", proxy != nullptr);
+  set_member(wanted, "connections", served != nullptr);
   set_member(wanted, "sandbox", to_json(SandboxOptions()));
   if (state.options.sudo) set_member(wanted, "user", state.user);
   if (const auto resolved = settings.environment.resolve({}))
@@ -44278,7 +45757,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
-Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
+                                                      const ExecutorWings& wings) {
   const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
@@ -44299,10 +45779,11 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     return make_error(ErrorCode::invalid_argument,
                       "allowed_domains: the container has the network %: it must have none",
                       {network(wanted)});
-  auto server = make_proxy(options, is_named ? Network::allow : Network::none);
+  auto server = make_network(options, wings, is_named ? Network::allow : Network::none);
   if (!server) return server.failure();
   auto container = new_shared<Container>(std::move(wanted));
-  if (auto ok = executor.set_up(general, container->options.secrets); !ok) return ok.failure();
+  if (auto ok = executor.set_up(general, wings, container->options.secrets); !ok)
+    return ok.failure();
   std::vector<std::string> writable;
   for (const Mount& mount : container->options.mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
@@ -44320,7 +45801,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
-  place->proxy = std::move(*server);
+  place->served = std::move(*server);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -44375,8 +45856,9 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online && !place_->proxy) text += " The network is switched off: nothing can be downloaded.";
-  text += describe_proxy(place_->proxy, "the container");
+  if (!online && !place_->served)
+    text += " The network is switched off: nothing can be downloaded.";
+  text += describe_network(place_->served, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -44400,7 +45882,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   if (network(container->options) == "none")
-    admission.ending.network = place_->proxy ? Network::allow : Network::none;
+    admission.ending.network = place_->served ? Network::allow : Network::none;
   std::string incarnation;
   auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
@@ -44412,7 +45894,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
-  exec->connect = connect_by(place_->proxy, admission);
+  exec->connect = connect_by(place_->served, admission);
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;
@@ -45089,6 +46571,10 @@ class JsonKeys {
   std::string error_ = {};
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<std::string> with_home(std::string_view path) {
   if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
@@ -45101,7 +46587,7 @@ Expected<Credentials> load_credentials(const ContainerOptions& options, std::str
   return CredentialReader(options, home).read();
 }
 
-}  // namespace
+}  // inner
 
 Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
@@ -45166,7 +46652,7 @@ const char* name(ContainerNetwork network) noexcept {
   return name_in("none\0bridge\0host\0", static_cast<int>(network));
 }
 
-namespace {
+CODEEXEC_INNER {
 
 // The engine's program ----------------------------------------------------------------------------
 
@@ -45189,6 +46675,10 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
   call.timeout = timeout;
   return call;
 }
+
+}  // inner
+
+namespace {
 
 // Words of engines and the advice for each, by the kind of error. The first that is found counts;
 // see help_in() for the form of the tables.
@@ -45236,6 +46726,10 @@ constexpr EngineTroubles engine_troubles[] = {
      "select device driver\tthe engine's machine needs the GPU's toolkit\n"
      "unknown flag\tthis needs docker 20.10 or podman 4\n"},
 };
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
@@ -45351,6 +46845,10 @@ std::string_view trim_blanks(std::string_view text) {
   while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
   return text;
 }
+
+}  // inner
+
+namespace {
 
 // Goes through the text once. `at_` is the place of the reader, `end_` the end of its line. A
 // quoted value may move both to a later line. With `skipped`, an error leaves out the line it began
@@ -46020,6 +47518,10 @@ Expected<void> check_engine_of(ContainerOptions& options) {
   return check_engine_options(options.engine);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<void> bad_option_value(std::string_view option, std::string_view value,
                                 std::string_view problem) {
   return bad_option(option, concat({in_quotes(value), problem}));
@@ -46085,7 +47587,7 @@ Expected<void> complete_options(ContainerOptions& options) {
   return {};
 }
 
-}  // namespace
+}  // inner
 
 Expected<ContainerOptions> complete(const ContainerOptions& options) {
   ContainerOptions complete = options;
@@ -46550,6 +48052,7 @@ bool is_module_name(std::string_view text) {
 class UserContainers::User final : public ContainerExecutor {
  public:
   static Expected<std::shared_ptr<User>> create(const UserContainerOptions& options,
+                                                const ExecutorWings& wings,
                                                 const std::string& user_id);
 
   // Bash, if the image has one; asked for once.
@@ -46581,9 +48084,10 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  explicit State(const UserContainerOptions& given) : options(given) {}
+  State(const UserContainerOptions& given, const ExecutorWings& of) : options(given), wings(of) {}
 
   UserContainerOptions options;
+  const ExecutorWings wings;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::vector<std::shared_ptr<User>> users = {};
@@ -46596,7 +48100,7 @@ struct UserContainers::State {
     const std::lock_guard<std::mutex> lock(mutex);
     for (const std::shared_ptr<User>& known : users)
       if (known->options().agent_id == user_id) return known;
-    auto made = User::create(options, user_id);
+    auto made = User::create(options, wings, user_id);
     if (made) users.push_back(*made);
     return made;
   }
@@ -46633,7 +48137,7 @@ struct UserContainers::State {
 };
 
 Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
-    const UserContainerOptions& options, const std::string& user_id) {
+    const UserContainerOptions& options, const ExecutorWings& wings, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
@@ -46652,11 +48156,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     ExecutorOptions general;
     general.workspace = "/tmp";
     general.agent_id = user_id;
-    if (for_files) {
-      general.policy.compat = true;
-      for (const RuleInfo& rule : Policy::rules())
-        general.policy.disabled_rules.push_back(rule.name);
-    } else {
+    if (!for_files) {
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
@@ -46664,7 +48164,10 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    if (auto ok = user->set_up(general, container->options.secrets); !ok) return ok.failure();
+    // The library's own scripts need no policy.
+    const ExecutorWings& needed = for_files ? ExecutorWings() : wings;
+    if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
+      return ok.failure();
   }
   auto place = new_shared<Place>(std::move(container),
                                  PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
@@ -46740,8 +48243,9 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   return done;
 }
 
-Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = new_shared<State>(given);
+Expected<UserContainers> UserContainers::create(const UserContainerOptions& given,
+                                                const ExecutorWings& wings) {
+  auto state = new_shared<State>(given, wings);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   if (container.image.empty()) container.image = "codeexec/executor:latest";
@@ -46906,11 +48410,23 @@ Expected<void> UserContainers::cleanup_all() const {
   return {};
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_55
+
+#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_56
+
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
 
+namespace codeexec {
+inline namespace v0_1 {
+
 namespace mcp {
-namespace {
+CODEEXEC_INNER {
 
 inline constexpr std::string_view modern_version = "2026-07-28";
 inline constexpr std::string_view newest_legacy_version = "2025-11-25";
@@ -47259,7 +48775,16 @@ struct Request {
   bool modern = false;                // its era
 };
 
-}  // namespace
+}  // inner
+}  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_56
+
+#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_57
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -47316,6 +48841,11 @@ struct Request {
 // set, by the thread that takes its answer for sending or by the one that cancels it. A call leaves
 // the table of open requests before its answer is sent, as the client may use the id again at once.
 
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace mcp {
+
 // What a handler may know of its call, which it may keep for longer than the session. The rest of a
 // call is an OpenCall: this type is public, so it has no member of an internal type.
 struct Call::State {
@@ -47341,7 +48871,7 @@ struct Call::State {
   CancelToken cancel = {};
 };
 
-namespace {
+CODEEXEC_INNER {
 
 class Session;
 
@@ -47819,8 +49349,12 @@ class Session : public std::enable_shared_from_this<Session>, private TaskReques
   unsigned bad_lines_ = 0;       // in a row
 };
 
+}  // inner
+
 // mcp/content.cpp ---------------------------------------------------------------------------------
 // Content of results, and what a tool sees of its call.
+
+namespace {
 
 Json of_type(const char* type) {
   Json block;
@@ -47945,7 +49479,7 @@ std::size_t Call::max_result_bytes() const noexcept { return state_->max_result;
 // mcp/ids.cpp -------------------------------------------------------------------------------------
 // Ids of requests, also of those that cannot be parsed.
 
-namespace {
+CODEEXEC_INNER {
 
 bool is_whole(const Json& value) {
   return value.is_number() &&
@@ -48201,8 +49735,12 @@ void Listeners::announce(std::string_view uri, const Json& data) {
   }
 }
 
+}  // inner
+
 // mcp/listing.cpp ---------------------------------------------------------------------------------
 // Tools, as they are checked and listed.
+
+namespace {
 
 bool is_tool_name(std::string_view name) {
   if (name.empty() || name.size() > 64) return false;
@@ -48232,6 +49770,10 @@ std::string parameter_problem(const Parameter& parameter) {
   return problem.empty() ? problem : concat("has a default that %", {problem});
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string tool_problem(const Tool& tool) {
   if (!is_tool_name(tool.name)) return "name must be 1 to 64 of A-Z a-z 0-9 _ - .";
   if (!tool.handler) return "handler is empty";
@@ -48249,6 +49791,10 @@ std::string tool_problem(const Tool& tool) {
   }
   return {};
 }
+
+}  // inner
+
+namespace {
 
 void append_bound(std::string& out, const char* name, const std::optional<double>& bound) {
   if (bound) append_all(out, ",\"%\":%", {name, Json(*bound).dump()});
@@ -48325,6 +49871,10 @@ std::string annotations_of(const Tool& tool) {
   return text;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string listing_of(const Tool& tool, bool tasks) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
@@ -48342,8 +49892,12 @@ std::string listing_of(const Tool& tool, bool tasks) {
   return text;
 }
 
+}  // inner
+
 // mcp/messages.cpp --------------------------------------------------------------------------------
 // Replies, errors and notifications as text.
+
+namespace {
 
 void append_content(std::string& out, const ToolResult& result) {
   out += "\"content\":[";
@@ -48359,6 +49913,10 @@ void append_content(std::string& out, const ToolResult& result) {
   }
   out += ']';
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string reply_text(std::string_view id, std::string_view result) {
   return concat("{\"jsonrpc\":\"2.0\",\"id\":%,\"result\":%}", {id, result});
@@ -48621,8 +50179,12 @@ void Outbox::wait_for_client() {
   }
 }
 
+}  // inner
+
 // mcp/parameters.cpp ------------------------------------------------------------------------------
 // Parameters of tools: arguments are checked against them.
+
+namespace {
 
 // The types in the order of Json::Kind: the name in a schema, and the words in a message.
 struct ParameterTypeWords {
@@ -48735,6 +50297,10 @@ class Problems {
   std::string text_ = {};
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool is_numeric(ParameterType type) {
   return type == ParameterType::integer || type == ParameterType::number;
 }
@@ -48809,8 +50375,12 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
   return text;
 }
 
+}  // inner
+
 // mcp/protocol.cpp --------------------------------------------------------------------------------
 // Versions of the protocol, and how deep and heavy a value is.
+
+namespace {
 
 // Calls `visit` with a value and all values inside of it, and their depth, which begins at 1, until
 // it returns false. Does not recurse, as a client may choose how deep the value is.
@@ -48824,6 +50394,10 @@ void visit_all(const Json& value, FunctionRef<bool(const Json&, std::size_t)> vi
     for (const Json::Member& member : each->members()) open.emplace_back(&member.value, depth + 1);
   }
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool served_legacy_version(std::string_view version) {
   return version == "2025-11-25"sv || version == "2025-06-18"sv || version == "2025-03-26"sv ||
@@ -48867,6 +50441,8 @@ std::size_t weight_of(const Json& value) {
   return weight;
 }
 
+}  // inner
+
 // mcp/questions.cpp -------------------------------------------------------------------------------
 // The session: what handlers ask the person at the client.
 //
@@ -48883,6 +50459,8 @@ std::size_t weight_of(const Json& value) {
 // nothing may be sent for it, until the retry gives it a new one. The requestState is random, so
 // only the client that was asked can know it, and good for one answer. A retry without the answer
 // is asked again.
+
+namespace {
 
 constexpr std::string_view question_name = "question";  // in inputRequests and inputResponses
 
@@ -48906,6 +50484,10 @@ Expected<Json> answer_of(const Json& sent, const Json& schema) {
   if (!problem.empty()) return wrong(concat("something else than was asked for: %", {problem}));
   return Json::object({{"action", action}, {"content", content}});
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // An empty capability means forms, as that of 2025-06-18 does.
 bool can_ask(const Json& capabilities) {
@@ -49106,6 +50688,8 @@ void Session::on_retry(Request&& request) {
   if (!again.empty()) reply(request, again);
 }
 
+}  // inner
+
 // mcp/replies.cpp ---------------------------------------------------------------------------------
 // The session: how calls are answered, and how their progress is reported.
 //
@@ -49117,6 +50701,8 @@ void Session::on_retry(Request&& request) {
 //     or content that breaks it
 //   nested too deeply               a result that says so, for the model
 //   longer than max_reply           a result that says so, for the model
+
+namespace {
 
 std::string progress_text(std::string_view token, double progress, std::optional<double> total,
                           std::string_view message, std::string_view meta) {
@@ -49130,6 +50716,10 @@ std::string progress_text(std::string_view token, double progress, std::optional
   text += "}}\n";
   return text;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 OpenCall::~OpenCall() {
   if (session) session->release(*this);
@@ -49480,6 +51070,8 @@ void Session::on_call(Request&& received) {
   if (!problem.empty()) answer(call, ToolResult::error(problem));
 }
 
+}  // inner
+
 // mcp/roots.cpp -----------------------------------------------------------------------------------
 // The session: the roots of the client, which it is asked for.
 //
@@ -49494,6 +51086,8 @@ void Session::on_call(Request&& received) {
 //
 // Only calls that need the roots wait for them. See questions.cpp for the second way.
 
+namespace {
+
 // The list as it is kept. What is no object, or is too heavy, is null.
 Roots::List kept_roots(const Json& roots) {
   Json kept = Json::array();
@@ -49503,6 +51097,10 @@ Roots::List kept_roots(const Json& roots) {
   }
   return new_shared<const Json>(std::move(kept));
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // the table ----
 
@@ -49590,9 +51188,13 @@ Expected<Roots::List> Session::roots(OpenCall& call, std::chrono::milliseconds t
   return roots;
 }
 
+}  // inner
+
 // mcp/schema.cpp ----------------------------------------------------------------------------------
 // Values checked against a JSON Schema, member by member and item by item. The check ends at the
 // first place that does not match. It recurses: schemas and results have a bounded depth.
+
+namespace {
 
 bool is_of_type(const Json& value, std::string_view type) {
   if (type == "null"sv) return value.is_null();
@@ -49622,6 +51224,10 @@ bool within_bounds(const Json& schema, double number) {
          (!schema["exclusiveMaximum"sv].is_number() ||
           number < schema["exclusiveMaximum"sv].as_number());
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string mismatch(const Json& schema, const Json& value, const std::string& place) {
   const Json* const types = schema.find("type"sv);
@@ -49655,8 +51261,12 @@ std::string mismatch(const Json& schema, const Json& value, const std::string& p
   return {};
 }
 
+}  // inner
+
 // mcp/server.cpp ----------------------------------------------------------------------------------
 // The server, and the streams it moves out of the way.
+
+namespace {
 
 // Moves descriptors 0 and 1 away while the server speaks through them, and back again.
 class MovedStreams {
@@ -49751,7 +51361,7 @@ Expected<void> Server::serve(const CancelToken& stop) {
 // mcp/serving.cpp ---------------------------------------------------------------------------------
 // The session: its beginning, the tasks of its threads, its end.
 
-namespace {
+CODEEXEC_INNER {
 
 // Reads and serves messages until the input ends or the watch has given the place away. Answers of
 // the reader go out together: after the last message that has been received.
@@ -49986,6 +51596,8 @@ void Session::cancel(const Id& id) {
   if (was_waiting) call->request.batch.reset();
 }
 
+}  // inner
+
 // mcp/tasks.cpp -----------------------------------------------------------------------------------
 // The session: calls that take long become tasks. Both eras have them, in one table.
 //
@@ -50007,7 +51619,13 @@ void Session::cancel(const Id& id) {
 //   tools/call with `task` --> {"task":{"taskId":...}} at once; each change is notified
 //   tasks/get: the state; tasks/result: waits for the end, then what the call would have given
 
+namespace {
+
 constexpr std::string_view cancelled_outcome = "cancelled";
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool knows_tasks(const Json& capabilities) {
   return capabilities["extensions"sv][tasks_extension].is_object();
@@ -50532,8 +52150,17 @@ int Pool::start() {
   return error;
 }
 
-}  // namespace
+}  // inner
 }  // namespace mcp
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_57
+
+#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_58
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -50547,7 +52174,10 @@ int Pool::start() {
 //
 // This room belongs to the server program and has no public header.
 
-namespace {
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // Reads an audit log line by line, in the memory of its longest line (64 MiB at most), and follows
 // its chain of hashes. What is wrong becomes a finding, and the next line is read as usual. What is
@@ -50693,8 +52323,23 @@ constexpr PackedText<Size> pack(const char (&text)[Length]) {
   return packed;
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_58
+
+#if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_59
+
 // report/body.cpp ---------------------------------------------------------------------------------
 // The frame of the page of --report, which its script fills.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
 
 constexpr char body_text[] = R"html(<meta name="viewport" content="width=device-width">
 <title>Command report</title>
@@ -50748,6 +52393,10 @@ and right for pages.</small></p>
 <footer><p id="made"></p></footer>)html";
 
 constexpr auto packed_body = pack<pack_text(body_text, sizeof body_text - 1, nullptr)>(body_text);
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string page_body() { return packed_body.text(); }
 
@@ -50859,12 +52508,16 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
   return concat("%%: %\n", {reader.findings(), path, reader.summary()});
 }
 
+}  // inner
+
 // report/script.cpp -------------------------------------------------------------------------------
 // The script of the page of --report.
 //
 //   records -> items -> filtered() -> lanes, plots, list
 //                          ^
 //                        state, which every control changes before show()
+
+namespace {
 
 constexpr char script_text[] = R"js('use strict';
 const $ = (id) => document.getElementById(id);
@@ -51261,10 +52914,18 @@ show();
 constexpr auto packed_script =
     pack<pack_text(script_text, sizeof script_text - 1, nullptr)>(script_text);
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string page_script() { return packed_script.text(); }
+
+}  // inner
 
 // report/style.cpp --------------------------------------------------------------------------------
 // The style of the page of --report: light and dark, narrow and wide, on paper.
+
+namespace {
 
 constexpr char style_text[] = R"css(
 :root {
@@ -51381,10 +53042,18 @@ nav { display: flex; gap: .5rem; align-items: center; justify-content: center }
 constexpr auto packed_style =
     pack<pack_text(style_text, sizeof style_text - 1, nullptr)>(style_text);
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string page_style() { return packed_style.text(); }
+
+}  // inner
 
 // report/transcript.cpp ---------------------------------------------------------------------------
 // --transcript: what happens, as Markdown.
+
+namespace {
 
 // Of each stream; a command may have longest_audited_text.
 constexpr std::size_t longest_shown_output = 2048;
@@ -51449,6 +53118,10 @@ std::string in_markdown(const AuditRecord& record) {
   return text;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<void> Transcript::open(const std::string& path) {
   path_ = path;
   file_.reset(above_standard_streams(::open(
@@ -51471,6 +53144,8 @@ std::string Transcript::add(const AuditRecord& record) {
                 {in_quotes(path_), errno_text(written < 0 ? errno : ENOSPC)});
 }
 
+}  // inner
+
 // report/write.cpp --------------------------------------------------------------------------------
 // --report: the records of audit logs as data of a page.
 //
@@ -51482,6 +53157,8 @@ std::string Transcript::add(const AuditRecord& record) {
 //   - with long texts and lists cut; such a record has "cut":true.
 // Every `<` is escaped, so that no text can end its block or begin a comment. The script shows
 // texts as text only, and the page's content security policy lets nothing else run or be loaded.
+
+namespace {
 
 constexpr std::uint64_t most_records = 20000;  // in a page, which is read as a whole
 constexpr std::int64_t room_for_records = std::int64_t{7} << 20;
@@ -51667,6 +53344,10 @@ Expected<UniqueFd> open_page(const std::string& output, const std::vector<std::s
   return fd;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string unpacked(std::string_view packed) {
   std::string text;
   for (std::size_t at = 0; at < packed.size(); ++at) {
@@ -51728,6 +53409,16 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
                               : std::string()});
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_59
+
+#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_60
+
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
 // handlers.
@@ -51741,6 +53432,11 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 //               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
 //                                                 fit_output():  at most max_output of each stream
 //                                                 result_json(): at most the room of one reply
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
@@ -52610,6 +54306,10 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
   return arguments;
 }
 
+}  // inner
+
+namespace {
+
 // An option of the table by the word of the command line, or null.
 const Option* option_called(std::string_view word) {
   return find_option(
@@ -52767,6 +54467,10 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // The command line may hold an option of a single value once, and lists several times: their values
 // add up. The configuration file comes last, so that it knows which options are given already.
 Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
@@ -52809,6 +54513,8 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
   return invocation;
 }
 
+}  // inner
+
 // tools/ask.cpp -----------------------------------------------------------------------------------
 // Asks the person at the client whether a command may run.
 //
@@ -52819,6 +54525,8 @@ Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& conf
 //   Command:
 //     | git commit -m 'x\u{202e}'
 //     | git push
+
+namespace {
 
 // What a question may have: more is not read.
 constexpr std::size_t longest_question = 8192;
@@ -52922,6 +54630,10 @@ class SignsOfLife {
   bool has_thread_ = false;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void ask_client(const mcp::Call& call, Approval& approval, std::chrono::milliseconds timeout,
                 const Executor* executor) {
   const auto no = [&approval](std::string problem) { approval.problem = std::move(problem); };
@@ -52969,8 +54681,12 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call) {
   };
 }
 
+}  // inner
+
 // tools/background.cpp ----------------------------------------------------------------------------
 // The tools of background shells.
+
+namespace {
 
 // Byte offsets in stdout and stderr, which a client gets as "OUT:ERR" in `next`.
 struct OutputOffsets {
@@ -53157,6 +54873,10 @@ mcp::ToolResult answer_about(ToolSet& set, const std::string& id, const char* me
   return answer_with(std::move(object));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // A command that stays in the foreground gets no id, and may call `ended` twice.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
   const auto id = new_shared<std::string>();
@@ -53306,8 +55026,12 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_about(set, id, "signal", Json(), "Process already terminated");
 }
 
+}  // inner
+
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
+
+namespace {
 
 using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
@@ -53470,6 +55194,10 @@ void set_kind(mcp::Parameter& parameter, std::string_view kind) {
   while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
   const auto filled = [&](std::string_view form) {
     std::string result;
@@ -53543,7 +55271,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
   return {};
 }
 
-}  // namespace
+}  // inner
 
 // All handlers share the ToolSet, which lives as long as the server has one of its tools.
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
@@ -53599,6 +55327,10 @@ int check_lines(const Executor& executor) {
     return fail(1, concat("cannot read standard input: %", {errno_text(lines.error())}));
   return status;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 int verify_audit(const std::string& path) {
   bool is_whole = true;
@@ -53915,6 +55647,8 @@ std::string lost_protection(const FoundEntry& entry, const Invocation& invocatio
 // A line for each client whose file is there: is our entry in it, and is its own shell on?
 void add_clients(DoctorReport& report);
 
+}  // inner
+
 // tools/client_config.cpp -------------------------------------------------------------------------
 // --client-config: what a client's configuration needs to start this server; --write, --only-shell
 // and --remove.
@@ -53924,6 +55658,8 @@ void add_clients(DoctorReport& report);
 // What to paste goes to standard output, or the difference; all else to standard error. A file that
 // is not understood for certain (comments in JSON, YAML, unusual TOML) stays as it is, and what to
 // paste is printed.
+
+namespace {
 
 // One run of the command.
 struct ClientCommand {
@@ -54156,6 +55892,10 @@ int show_entry(const ClientCommand& command) {
               client.project}));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int run_client_config(const Invocation& invocation, const ServerConfig& config) {
   const Client* const client = find_client(*invocation.client_config);
   if (!client)
@@ -54176,8 +55916,12 @@ int run_client_config(const Invocation& invocation, const ServerConfig& config) 
   return invocation.write ? write_entry(command) : show_entry(command);
 }
 
+}  // inner
+
 // tools/client_diff.cpp ---------------------------------------------------------------------------
 // A change of a file as a person reads it, and patch(1).
+
+namespace {
 
 using Lines = std::vector<std::string_view>;
 
@@ -54249,6 +55993,10 @@ std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
   return changes;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string unified_diff(std::string_view path, std::string_view old_text,
                          std::string_view edited_text) {
   constexpr std::size_t most_context = 3;
@@ -54280,8 +56028,12 @@ std::string unified_diff(std::string_view path, std::string_view old_text,
   return diff;
 }
 
+}  // inner
+
 // tools/client_entry.cpp --------------------------------------------------------------------------
 // The entry of this server in a client's file, and the setting for the client's own command tool.
+
+namespace {
 
 bool has_environment_of_its_own(const Client& client) {
   return client.format == EntryFormat::opencode_json;
@@ -54367,6 +56119,10 @@ Expected<FoundEntry> find_toml_entry(const Client& client, std::string_view text
   read_command(command, words ? &*words : nullptr, found);
   return found;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 Json entry_members(const Client& client, const std::string& program,
                    const std::vector<std::string>& words) {
@@ -54512,8 +56268,12 @@ std::string remove_shell_setting(const Client& client, std::string& text,
              : remove_json_member(text, shell.member());
 }
 
+}  // inner
+
 // tools/client_examine.cpp ------------------------------------------------------------------------
 // What the files of clients say of this server, for --doctor.
+
+namespace {
 
 // What the file of a client says of this server.
 struct ClientState {
@@ -54596,6 +56356,10 @@ std::vector<ClientState> examine_clients() {
   return states;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void add_clients(DoctorReport& report) {
   for (const ClientState& state : examine_clients()) {
     const std::string subject = concat({"client ", state.client->title});
@@ -54606,12 +56370,16 @@ void add_clients(DoctorReport& report) {
   }
 }
 
+}  // inner
+
 // tools/client_protection.cpp ---------------------------------------------------------------------
 // What an entry of a client's file protects.
 //
 // The rule: an option that protects, and stands in the entry that is there, must be named anew.
 // With any value, since a person who names it has seen it. `--sandbox off` stands for all of the
 // sandbox's. For less without a name, the entry is taken out first.
+
+namespace {
 
 struct ProtectingOption {
   const char* name;
@@ -54719,6 +56487,10 @@ bool is_too_wide(const std::string& path) {
          (own && codeexec::is_within(*own, *canonical));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool is_confined(const ServerConfig& config) {
   if (!(config.use & Option::kernel)) return true;  // a container
   if (config.sandbox == SandboxMode::off) return false;
@@ -54791,11 +56563,15 @@ std::string lost_protection(const FoundEntry& entry, const Invocation& invocatio
       {server_name, lost, is_of_sandbox ? ", say --sandbox off to drop it" : "", other});
 }
 
+}  // inner
+
 // tools/client_table.cpp --------------------------------------------------------------------------
 // The MCP clients that --client-config knows.
 //
 // The formats are those of the clients' documents, and of their programs where these run without a
 // screen, in November 2026.
+
+namespace {
 
 // A setting that is the value of a member.
 constexpr OwnShell is_value(std::initializer_list<const char*> path, const char* value) {
@@ -54948,6 +56724,10 @@ std::string first_folder_of(std::string_view path) {
   return folder;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Clients known_clients() { return {std::begin(clients), std::end(clients)}; }
 
 const Client* find_client(std::string_view name) {
@@ -54995,10 +56775,14 @@ Expected<ClientPlace> client_place_of(const Client& client, const std::string& f
   return place;
 }
 
+}  // inner
+
 // tools/client_write.cpp --------------------------------------------------------------------------
 // A client's file is read, and a changed one takes its place.
 //
 //   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one to its name
+
+namespace {
 
 // Gives the old file a second name, which stays when a new file takes its first one: `name`, and
 // whether it is new. A name that is in use is not taken, unless it has the same bytes. Returns what
@@ -55022,6 +56806,10 @@ std::string keep_old_file(const std::string& path, const std::string& text, std:
   }
   return "it has 100 backups";
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string ClientFile::read(const std::string& name, const std::string& project) {
   path = name;
@@ -55067,11 +56855,15 @@ std::string ClientFile::write() {
   return {};
 }
 
+}  // inner
+
 // tools/config_file.cpp ---------------------------------------------------------------------------
 // The configuration file: a JSON object with a key for each option.
 //
 // A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
 // have another key besides: those are the names that MassGen's configurations use.
+
+namespace {
 
 // A value of the configuration file as the words that the command line would have.
 Expected<std::vector<std::string>> config_words(std::string_view label, const Json& value) {
@@ -55165,6 +56957,10 @@ Expected<void> take_key(const std::string& path, const Json::Member& member, Ser
   return set_option(label, *words, option->target(config));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool contains(const Options& options, const Option* option) {
   return find_in(options, option) != options.end();
 }
@@ -55187,10 +56983,14 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
   return {};
 }
 
+}  // inner
+
 // tools/describe.cpp ------------------------------------------------------------------------------
 // The description of the place where commands run, for the model. Each sentence costs room in the
 // model's context, so that it stands there only if it is true and of use for the tools that there
 // are.
+
+namespace {
 
 // Adds a sentence.
 void say(std::string& text, const char* sentence, Pieces values = {}) {
@@ -55419,6 +57219,10 @@ std::string coloured(std::string_view lines) {
   return result;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool DoctorReport::add(std::string_view subject, bool is_well, const char* form, Pieces values) {
   all_is_well = all_is_well && is_well;
   add_line(is_well ? "ok   " : "FAIL ", subject, concat(form, values));
@@ -55479,11 +57283,15 @@ DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place
   return report;
 }
 
+}  // inner
+
 // tools/execute_code.cpp --------------------------------------------------------------------------
 // The tool execute_code: runs the blocks one by one until one fails.
 //
 // Blocks come from the fences of a Markdown text, or all of the text is one block. Each block is a
 // command of its own, with the whole timeout, and is counted by UseCounter.
+
+namespace {
 
 // No text that is meant to be run has more. It bounds the time and the size of an answer.
 constexpr std::size_t most_blocks = 100;
@@ -55567,6 +57375,10 @@ class BlockSum {
   std::size_t blocks_ = 0;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
@@ -55619,6 +57431,8 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
+}  // inner
+
 // tools/execute_command.cpp -----------------------------------------------------------------------
 // The tool execute_command.
 //
@@ -55628,6 +57442,8 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
 //   run() in the foreground        -> ended                    -> result_json()
 //   shells.run(), ended in time    -> as in the foreground     -> result_json()
 //   shells.run(), still running    -> a background command     -> running_json(), with its shell_id
+
+namespace {
 
 // The keys of a result for a command that still runs: its output so far, success true, and no exit
 // code.
@@ -55678,6 +57494,10 @@ void put_session(const ToolSet& set, const Command& command, const Json& id, Jso
   set_member(object, "session_work_dir",
              shown_path(set, folder.empty() ? set.executor.workspace() : folder));
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
@@ -55738,6 +57558,8 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
+}  // inner
+
 // tools/executors.cpp -----------------------------------------------------------------------------
 // From the options of the server to the executor of its commands.
 //
@@ -55749,6 +57571,8 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
 //                                                     which may take its places from a pool
 //
 // Variables of this process that are defaults of options are read here, and nowhere in the library.
+
+namespace {
 
 // Output goes to a model, which reads no colours and pagers. Variables that the operator sets or
 // keeps win. Not CI=1, which makes package managers keep to their lock files and builds fail for
@@ -55841,6 +57665,10 @@ Expected<void> settle_users(ServerConfig& config) {
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // Needed by --places and --doctor, too, which make no pod.
 KubernetesOptions kubernetes_options(const ServerConfig& config) {
   KubernetesOptions options = config.kubernetes;
@@ -55878,6 +57706,10 @@ Expected<void> settle_options(ServerConfig& config) {
   set_terminal(local.environment);
   return {};
 }
+
+}  // inner
+
+namespace {
 
 // The engine that makes places. An agent without a name is copied there.
 Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
@@ -55990,6 +57822,10 @@ ExecutorPointer owned(T&& executor) {
   return new_shared<const std::decay_t<T>>(std::forward<T>(executor));
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 ContainerExecutorOptions container_executor_options(const ServerConfig& config) {
   return {ExecutorOptions(config.local), config.user.container, config.local.environment};
 }
@@ -56071,11 +57907,15 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
   return place;
 }
 
+}  // inner
+
 // tools/file_tools.cpp ----------------------------------------------------------------------------
 // The tools that read, write and list files.
 //
 // Files checks each path by the rules of the executor. Secrets are masked in what a reply shows,
 // and each call is put on the audit log, like a command.
+
+namespace {
 
 // Puts a call of a file tool on the audit log, as a command line of its name and path.
 void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
@@ -56103,6 +57943,10 @@ void remember_read(const ToolSet& set, const FileContent& file) {
   const DeleteGuard* const guard = set.executor.delete_guard();
   if (guard && (!file.bytes.empty() || file.size == 0)) guard->mark_read(file.path);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
   FileRange range;
@@ -56263,6 +58107,10 @@ void add_wrapped(std::string& list, std::string_view text, std::size_t indent) {
   list += '\n';
 }
 
+}  // inner
+
+namespace {
+
 // The headings of Option::Group.
 constexpr char group_names[] =
     "Where commands run\0Policy\0Sandbox and network\0Limits\0Environment\0Background and tools\0"
@@ -56299,6 +58147,10 @@ void add_row(std::string& list, std::string_view row, bool all) {
   const std::string text = concat(form, {all ? help : first_sentence(help), usual});
   add_wrapped(list, text, help_column);
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string help_text(bool all) {
   std::string text =
@@ -56372,8 +58224,12 @@ std::string rules_text() {
   return text;
 }
 
+}  // inner
+
 // tools/json_edit.cpp -----------------------------------------------------------------------------
 // Changes of a JSON text: a member is set or taken out, and all other bytes stay.
+
+namespace {
 
 constexpr std::string_view json_blanks = " \t\r\n";
 constexpr std::size_t npos = std::string_view::npos;
@@ -56510,6 +58366,10 @@ std::string extension_in(std::string_view text) {
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string json_trouble(std::string_view text) {
   if (text.find_first_not_of(json_blanks) == npos) return {};
   if (starts_with(text, "\xef\xbb\xbf"sv))
@@ -56584,6 +58444,10 @@ std::string add_to_json_list(std::string& text, const MemberPath& path, std::str
   return check_edit(text, with_member(*value, path, 0, longer));
 }
 
+}  // inner
+
+namespace {
+
 // Takes a part out of its object or list, with the comma and the line that go with it.
 void cut_part(std::string& text, std::size_t container, const FoundPart& part) {
   const std::size_t next = text.find_first_not_of(json_blanks, part.end);
@@ -56606,6 +58470,10 @@ std::vector<std::size_t> containers_on(std::string_view text, const MemberPath& 
   }
   return places;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string remove_json_member(std::string& text, const MemberPath& path) {
   if (std::string problem = json_trouble(text); !problem.empty()) return problem;
@@ -56637,6 +58505,8 @@ std::string remove_from_json_list(std::string& text, const MemberPath& path,
   return is_emptied ? remove_json_member(text, path) : json_trouble(text);
 }
 
+}  // inner
+
 // tools/massgen.cpp -------------------------------------------------------------------------------
 // MassGen's code execution server: this program, called as fastmcp.
 //
@@ -56648,6 +58518,8 @@ std::string remove_from_json_list(std::string& text, const MemberPath& path,
 //
 // What MassGen's lists of commands refuse is refused here, too (PolicyOptions::compat_lists). The
 // only tool is the one that MassGen's own rules for calls know: execute_command.
+
+namespace {
 
 constexpr char fastmcp_name[] = "fastmcp";
 // Says where the search goes on when the next program of that name is one of ours again: the
@@ -56781,6 +58653,10 @@ bool is_massgen_script(std::string_view word) {
   return name.substr(0, name.find(':')) == "_code_execution_server.py";
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool is_called_fastmcp(int argc, char** argv) {
   return argc > 0 && base_name(argv[0]) == fastmcp_name;
 }
@@ -56822,6 +58698,10 @@ Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& conf
   return invocation;
 }
 
+}  // inner
+
+namespace {
+
 // Where the search begins: behind a program of ours that has become this one, else at the start.
 std::size_t first_position() {
   const char* const text = std::getenv(position_variable);
@@ -56834,6 +58714,10 @@ std::size_t first_position() {
 bool is_this_program(const struct stat& status, const struct stat& own) {
   return status.st_dev == own.st_dev && status.st_ino == own.st_ino;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // A folder that is given by a relative path is skipped: MassGen starts its servers in a folder that
 // its agents may write to.
@@ -56859,6 +58743,10 @@ int run_next_fastmcp(char** argv) {
               "fastmcp: there is no other fastmcp on the PATH, and this one is MassGen's code "
               "execution server only: install MassGen, or put its bin on the PATH");
 }
+
+}  // inner
+
+namespace {
 
 SharedError folder_error(const std::string& path, const char* problem) {
   return make_error(ErrorCode::io, "--massgen-path: %: %", {in_quotes(path), problem});
@@ -56933,10 +58821,16 @@ Expected<std::string> make_massgen_path() {
   return path;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int print_massgen_path() {
   const auto path = make_massgen_path();
   return path ? print_answer(concat({*path, "\n"})) : fail(1, path.error().message);
 }
+
+}  // inner
 
 // tools/nearest.cpp -------------------------------------------------------------------------------
 // The name that was meant by one that is not known.
@@ -56948,6 +58842,8 @@ int print_massgen_path() {
 //
 // Names are short: what is longer than they are is near to nothing. So a comparison takes a bounded
 // time, whatever was given.
+
+namespace {
 
 constexpr std::size_t longest_near = 48;
 
@@ -57081,6 +58977,10 @@ constexpr Remedy mode_remedies[] = {
     {"srt", "--execution-mode local --sandbox strict"},
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 NearestName::NearestName(std::string_view wanted) : wanted_(near_spelling(wanted)) {}
 
 void NearestName::consider(std::string_view name) {
@@ -57179,6 +59079,10 @@ SharedError bad_value(std::string_view option, std::string_view value, std::stri
   return make_error(ErrorCode::invalid_argument, "%: % is not %",
                     {option, in_quotes(value), expected});
 }
+
+}  // inner
+
+namespace {
 
 // A plain decimal number such as 60, 0.5 or 1e3; independent of the locale.
 std::optional<double> parse_number(std::string_view text) {
@@ -57345,6 +59249,10 @@ const char* set_word(const std::string& word, const Option::Target& target) {
   }
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // A flag may stand without a word. All other options need at least one, and only lists take more.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
                           const Option::Target& target) {
@@ -57365,6 +59273,8 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
   return {};
 }
 
+}  // inner
+
 // tools/option_table.cpp --------------------------------------------------------------------------
 // The table of options.
 //
@@ -57372,6 +59282,8 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
 // ServerConfig that it sets, with the kind that its values are parsed as. The order is that of
 // help. Every list that is shown to users is made from these rows, so a fact about an option stands
 // here and nowhere else.
+
+namespace {
 
 // The kind of an option is that of the variable it sets, unless its row names another one.
 constexpr Option::Kind kind_for(std::string*) { return Option::text; }
@@ -57758,6 +59670,10 @@ constexpr OptionTexts option_texts = join_texts();
 constexpr auto packed_options =
     pack<pack_text(option_texts.all, option_table.size, nullptr)>(option_texts.all);
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 const Option* const Option::table = option_table.rows;
 const Option* Option::end() { return std::end(option_table.rows); }
 
@@ -57818,8 +59734,12 @@ void fit_output(const ToolOptions& options, std::size_t most, Result& result) {
   }
 }
 
+}  // inner
+
 // tools/places.cpp --------------------------------------------------------------------------------
 // --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
+
+namespace {
 
 Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
   if (config.use == Option::slurm) return slurm_places(remove_left);
@@ -57884,6 +59804,10 @@ std::string table_text(const std::vector<FoundPlace>& places) {
   return text;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
   const auto places = places_of(config, remove_left);
   if (!places) return fail(1, in_our_words(places.error(), true).error().message);
@@ -57891,9 +59815,13 @@ int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
   return print_answer(text);
 }
 
+}  // inner
+
 // tools/project.cpp -------------------------------------------------------------------------------
 // The folder that commands are confined to when no option names one: the project that the server
 // was started in, or an empty folder when that is none.
+
+namespace {
 
 // A file by what the kernel knows it by: a bind mount and another spelling are the same one.
 struct FileIdentity {
@@ -57941,6 +59869,10 @@ bool is_around_home(const FileIdentity& directory) {
   return false;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // The directory is opened once, and judged by what was opened.
 std::string project_problem(const std::string& path) {
   const auto canonical = canonical_path(path);
@@ -57967,6 +59899,10 @@ std::string project_problem(const std::string& path) {
   if (is_around_home(identity)) return "is a home directory, or lies around one";
   return {};
 }
+
+}  // inner
+
+namespace {
 
 // The directory that commands start in; empty: the current one. Clients start servers anywhere:
 // when commands may not work in the current directory, it is the first allowed path.
@@ -58024,6 +59960,10 @@ Expected<void> settle_project(ServerConfig& config) {
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<void> settle_folders(ServerConfig& config) {
   LocalOptions& local = config.local;
   const bool names_none = local.roots.empty() && local.workspace.empty();
@@ -58055,8 +59995,12 @@ std::string note_of_no_project(const ServerConfig& config) {
       {config.no_project});
 }
 
+}  // inner
+
 // tools/protection.cpp ----------------------------------------------------------------------------
 // The first lines of --doctor: what commands are kept from here, and what not.
+
+namespace {
 
 // A piece of the reason of a gap, and what helps then. The first that fits counts.
 struct GapRemedy {
@@ -58252,6 +60196,10 @@ void examine_namespaces(DoctorReport& report) {
                {with_remedy(why)});
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void examine_protection(const ServerConfig& config, const CommandPlace& place,
                         DoctorReport& report) {
   const SandboxReport& sandbox = place.sandbox;
@@ -58289,6 +60237,8 @@ void examine_protection(const ServerConfig& config, const CommandPlace& place,
         {with_remedy(std::string_view(gap).substr(std::min(gap.size(), gap.find(':') + 2)))});
 }
 
+}  // inner
+
 // tools/replay.cpp --------------------------------------------------------------------------------
 // --replay: runs the commands of an audit log again, and compares what they do.
 //
@@ -58300,6 +60250,8 @@ void examine_protection(const ServerConfig& config, const CommandPlace& place,
 //   the log's record ----------------------------+--> difference_of(), a line for each command
 //
 // Policy, sandbox and limits are those of this server's options.
+
+namespace {
 
 // Why a record is not run again.
 enum class Skip { none, refused, unfinished, no_command, cut, input, secret, elsewhere };
@@ -58465,6 +60417,10 @@ class Replay {
   std::uint64_t skipped_[std::size(skip_texts)] = {};  // by the reason
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int replay(const Executor& executor, const std::string& path, bool as_json,
            const CancelToken& stop) {
   AuditReader reader;
@@ -58485,12 +60441,16 @@ int replay(const Executor& executor, const std::string& path, bool as_json,
   return again.finish(findings.empty());
 }
 
+}  // inner
+
 // tools/results.cpp -------------------------------------------------------------------------------
 // Results as JSON, within the bound of a reply.
 //
 // A reply holds a text twice, escaped once and twice (see bytes_in_reply), so that a text of n
 // bytes may take 13 n. fit() therefore measures texts as they will be written, and cuts the
 // longest.
+
+namespace {
 
 // A sign of life for a client that asked for progress; the official TypeScript client gives up
 // after 60 s without one.
@@ -58589,6 +60549,10 @@ constexpr ResultField result_fields[] = {
     {"shell_id", "string"},
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 int json_exit_code(const Result& result) {
   if (result.outcome == Outcome::exited) return result.exit_code;
   if (result.outcome == Outcome::signaled) return -result.signal;
@@ -58676,6 +60640,10 @@ std::size_t room_for_texts(std::size_t max_bytes) {
   return max_bytes - std::min(max_bytes, for_the_rest);
 }
 
+}  // inner
+
+namespace {
+
 void fit(Result& result, std::size_t room) {
   shorten({&result.out, &result.err, &result.command, &result.work_dir, &result.message}, room,
           [&result](const std::string& text, std::size_t omitted) {
@@ -58732,6 +60700,10 @@ Json json_of(const Result& result, bool full, bool is_running = false) {
   set_sandbox_fields(object, result);
   return object;
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::string echoed(const ToolOptions& options, const std::string& text) {
   const std::size_t longest = options.full_results ? longest_audited_text : longest_echo;
@@ -58890,7 +60862,7 @@ void listen(Command& command, const mcp::Call& call, const std::shared_ptr<RawOu
   };
 }
 
-}  // namespace
+}  // inner
 
 Json to_json(const Result& result) { return json_of(result, true); }
 
@@ -59068,6 +61040,10 @@ class RootChooser {
   std::size_t seen_ = 0;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 ClientFolders::ClientFolders(const ServerConfig& config, ExecutorPointer first,
                              Function<Expected<void>(const Executor&)> check)
     : config_(config),
@@ -59180,6 +61156,8 @@ std::string describe_folders(const ServerConfig& config, const Executor& executo
   return text;
 }
 
+}  // inner
+
 // tools/server.cpp --------------------------------------------------------------------------------
 // The server program.
 //
@@ -59194,6 +61172,8 @@ std::string describe_folders(const ServerConfig& config, const Executor& executo
 //                                         --run, --replay or serve()
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
+
+namespace {
 
 // Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
 // hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
@@ -59249,6 +61229,10 @@ class TerminationSignals {
   int error_ = 0;
 };
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
          std::fflush(stdout) == 0;
@@ -59262,6 +61246,10 @@ int fail(int status, const std::string& message) {
 int print_answer(const std::string& text, int status) {
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
+
+}  // inner
+
+namespace {
 
 // Removes the variables of this process that commands do not see; the server needs no others. They
 // are overwritten in their memory, which /proc/PID/environ shows to commands of root. Call it
@@ -60016,6 +62004,10 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   return {};
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<void> apply_srt_settings(const std::string& file, const std::vector<std::string>& paths,
                                   ServerConfig& config) {
   const auto text = read_whole_file(file, longest_config, "srt-settings"sv);
@@ -60030,6 +62022,8 @@ Expected<void> apply_srt_settings(const std::string& file, const std::vector<std
   return {};
 }
 
+}  // inner
+
 // tools/terminal.cpp ------------------------------------------------------------------------------
 // An output as a terminal shows it.
 //
@@ -60040,6 +62034,8 @@ Expected<void> apply_srt_settings(const std::string& file, const std::vector<std
 //   ESC [ 0-?... !-/... @-~      CSI: colours, cursor, erasing
 //   ESC ] ... BEL or ESC \       OSC: titles, links; P X ^ _ likewise
 //   ESC !-/... 0-~               character sets and others
+
+namespace {
 
 constexpr char escape = '\x1b';
 
@@ -60136,6 +62132,10 @@ bool shows_as_it_is(std::string_view text) {
   return true;
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string as_on_terminal(std::string_view text) {
   if (shows_as_it_is(text)) return std::string(text);
   std::string shown;
@@ -60175,11 +62175,15 @@ std::size_t unfinished_escape(std::string_view text) {
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 
+}  // inner
+
 // tools/toml_edit.cpp -----------------------------------------------------------------------------
 // Changes of a TOML text, by lines: keys of one table are set or taken out, all other bytes stay.
 //
 // A text is not clear when the table may be in it in another form (inline, with dots, quotes or
 // escapes), when strings have several lines, or when a value of the table has.
+
+namespace {
 
 // A line of the text, without blanks and comment. A `#` within a string ends it, too, which is
 // enough to see what a line begins with.
@@ -60254,6 +62258,10 @@ std::string toml_line(const TomlTable& table, const Json::Member& member) {
   return concat("% = %%\n", {member.name, member.value.dump(),
                              is_setting ? "  # by codeexec-mcp --only-shell" : ""});
 }
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 Json toml_value(std::string_view value) {
   std::size_t at = value.find_first_not_of(" \t");
@@ -60432,11 +62440,15 @@ bool is_session_id(std::string_view id) {
   return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
 }
 
+}  // inner
+
 // tools/user_tools.cpp ----------------------------------------------------------------------------
 // The tools of a user's container.
 //
 // The handlers translate between the arguments of a call and the members of UserContainers, which
 // do the work, check the arguments and write the audit log.
+
+namespace {
 
 mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
                              const mcp::Call& call) {
@@ -60565,6 +62577,10 @@ constexpr UserTool user_tools[] = {
      "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
      "name\trequired\tIts name, without a directory."}};
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 std::string_view front_matter(std::string_view text, std::string_view key) {
   bool first = true;
   while (!text.empty()) {
@@ -60599,7 +62615,7 @@ std::string list_skills(const std::string& folder) {
   return text;
 }
 
-}  // namespace
+}  // inner
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
@@ -60617,7 +62633,9 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 
 }  // namespace v0_1
 }  // namespace codeexec
-#endif  // CODEEXEC_IMPLEMENTATION
+
+#endif  // CODEEXEC_GROUP_60
+#endif  // the wings
 
 // MIT License
 //

@@ -96,19 +96,35 @@
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   terminal     needs: base          the screen that a program's output draws; keys
 //   process      needs: base sandbox terminal    spawn, capture, wait, kill the tree
-//   proxy        needs: base process  which names commands reach, and what lets them through
-//   executor     needs: base json policy paths files environment sandbox terminal process proxy
-//                                     the gate
-//   place        needs: base json paths files environment sandbox process proxy executor  elsewhere
+//   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
+//   proxy        needs: base process executor   which names commands reach; lets them through
+//   audit        needs: base json process sandbox executor    records of commands, the file of them
+//   place        needs: base json paths files environment sandbox process executor  elsewhere
 //   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json policy paths files environment process executor place  containers
+//   docker       needs: base json (policy) paths files environment process executor place  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
-//   report       needs: base json executor    audit logs as a page, as Markdown; for the server
+//   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
-//   that it needs. Both halves of this header list the sections in this order.
+//   that it needs; of one in parentheses, its declarations alone. Both halves of this header list
+//   the sections in this order.
+//
+// WINGS
+//   CODEEXEC_IMPLEMENTATION compiles all of it. A program that uses less of it defines, before its
+//   include, only the macros of the wings that it uses, in one file or in several, where they
+//   compile in parallel. A wing that is missing is an error of the linker, which names what it
+//   has; nothing is left out in silence.
+//   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
+//   CODEEXEC_IMPLEMENT_POLICY regex shell policy
+//   CODEEXEC_IMPLEMENT_MCP json mcp
+//   CODEEXEC_IMPLEMENT_AGENT place
+//   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
+//   CODEEXEC_IMPLEMENT_CONTAINERS docker
+//   CODEEXEC_IMPLEMENT_PLACES cluster
+//   CODEEXEC_IMPLEMENT_NETWORK proxy
+//   CODEEXEC_IMPLEMENT_PROGRAM report
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -133,6 +149,7 @@
 
 #include "base/version.hpp"
 
+#include "audit/audit.hpp"
 #include "base/base.hpp"
 #include "cluster/cluster.hpp"
 #include "code/code.hpp"
@@ -162,8 +179,22 @@
 #define CODEEXEC_IMPLEMENTATION
 #endif
 
-#if defined(CODEEXEC_IMPLEMENTATION) && !defined(CODEEXEC_IMPLEMENTED)
-#define CODEEXEC_IMPLEMENTED
+#if defined(CODEEXEC_IMPLEMENTATION)
+// each wing: #undef CODEEXEC_IMPLEMENT_WING
+// each wing: #define CODEEXEC_IMPLEMENT_WING
+#endif
+
+// any wing
+
+// What the parts share. Wings in files of their own find each other's by its name.
+#if !defined(CODEEXEC_INNER)
+#if defined(CODEEXEC_IMPLEMENTATION)
+#define CODEEXEC_INNER namespace
+#else
+#define CODEEXEC_INNER inline namespace inner
+#endif
+#endif
+
 // with --only: // Some functions are called by the sections that this header lacks.
 // with --only: #pragma GCC diagnostic push
 // with --only: #pragma GCC diagnostic ignored "-Wunused-function"
@@ -285,17 +316,8 @@
 #include "process/supervisor.cpp"
 #include "process/terminal.cpp"
 
-#include "proxy/addresses.cpp"
-#include "proxy/connection.cpp"
-#include "proxy/proxy.cpp"
-#include "proxy/requests.cpp"
-#include "proxy/resolver.cpp"
-#include "proxy/rules.cpp"
-
 #include "executor/advice.cpp"
 #include "executor/approval.cpp"
-#include "executor/audit.cpp"
-#include "executor/audit_file.cpp"
 #include "executor/command.cpp"
 #include "executor/confinement.cpp"
 #include "executor/gate.cpp"
@@ -306,10 +328,21 @@
 #include "executor/network.cpp"
 #include "executor/private_home.cpp"
 #include "executor/session.cpp"
+#include "executor/shared.cpp"
 #include "executor/slots.cpp"
 #include "executor/spill.cpp"
 #include "executor/watch.cpp"
 #include "executor/words.cpp"
+
+#include "proxy/addresses.cpp"
+#include "proxy/connection.cpp"
+#include "proxy/proxy.cpp"
+#include "proxy/requests.cpp"
+#include "proxy/resolver.cpp"
+#include "proxy/rules.cpp"
+
+#include "audit/file.cpp"
+#include "audit/record.cpp"
 
 #include "place/agent.cpp"
 #include "place/bring.cpp"
@@ -422,7 +455,7 @@
 #include "tools/user_tools.cpp"
 
 // with --only: #pragma GCC diagnostic pop
-#endif  // CODEEXEC_IMPLEMENTATION
+#endif  // the wings
 
 // MIT License
 //

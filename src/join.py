@@ -7,22 +7,37 @@ python3 src/join.py --only SECTION...  prints a header of these sections and of 
 
 src/frame.hpp includes every part. A part stands in place of its #include, once, below what it
 includes itself. Each half of the header opens the namespaces once, and what the parts share
-(`inline namespace inner`) becomes unnamed, as nothing outside of the header may use it. A namespace
-that is closed and opened again at once stays open."""
+(`inline namespace inner`) becomes CODEEXEC_INNER, which is unnamed where one file implements all
+wings, as nothing outside of it may use it then. A namespace that is closed and opened again at once
+stays open.
+
+The table of wings in the frame says which macro compiles which sections. A part of the second half
+stands in a group that is compiled where a wing wants it: a .cpp in its own wing, an internal header
+in each wing of which a .cpp includes it, directly or through others. Each group has a macro of its
+own, so that a file gets it once, however often it includes the header."""
+import itertools
 import pathlib
 import re
 import sys
 
 SRC = pathlib.Path(__file__).resolve().parent
 HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
-ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")  # of the manual's table of sections
+# Of the manual's tables: a section with its needs, those in parentheses for its declarations alone;
+# a wing with its sections.
+ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
+WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
 INCLUDE = re.compile(r'#include "(([a-z]+)/[a-z0-9_]+\.[ch]pp)"')
 OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
 DROPPED = [*CLOSING, "#pragma once"]
-SHARED = {"inline namespace inner {": "namespace {", "}  // namespace inner": "}  // namespace"}
-REOPENED = re.compile(r"^}  // namespace(| \w+)\n((?:\n|//.*\n)*)namespace\1 {\n", re.M)
+SHARED = {"inline namespace inner {": "CODEEXEC_INNER {", "}  // namespace inner": "}  // inner"}
+REOPENED = [
+    re.compile(r"^}  // namespace(| \w+)\n((?:\n|//.*\n)*)namespace\1 {\n", re.M),
+    re.compile(r"^}  // inner()\n((?:\n|//.*\n)*)CODEEXEC_INNER {\n", re.M),
+]
 ONLY = "// with --only: "  # begins a line of the frame that a header of some sections has
+EACH_WING = "// each wing: "  # begins a line of the frame that becomes one for each
+ANY_WING = "// any wing"  # a line of the frame that becomes the beginning of an #if
 
 
 def fail(message):
@@ -36,27 +51,106 @@ def read(name):
         fail(f"src/{name}, which is included, cannot be read as ASCII text: {error}")
 
 
+def includes_of(name):
+    return [found[1] for found in map(INCLUDE.match, read(name)) if found]
+
+
 def sections(frame, named):
-    """What each section needs, and the sections that are named with all that they need."""
-    needs = {}
+    """What each section needs, those of which it needs the declarations alone, and the sections
+    that are named with all that they need: those to declare and those to define."""
+    needs, only_declared = {}, {}
     for row in filter(None, map(ROW.match, frame)):
-        needs[row[1]] = list(needs) if row[2] == "all" else row[2].split()
-    wanted = list(named or needs)
-    for name in wanted:
+        words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]
+        needs[row[1]] = [word.strip("()") for word in words]
+        only_declared[row[1]] = [word.strip("()") for word in words if word.startswith("(")]
+    for name in named:
         if name not in needs:
             fail(f"there is no section {name!r}; the sections are: {' '.join(needs)}")
-        wanted += [need for need in needs[name] if need != "-" and need not in wanted]
-    return needs, set(wanted)
+    defined, declared = list(named or needs), list(named or needs)
+    for name in defined:
+        defined += [n for n in needs[name] if n not in only_declared[name] and n not in defined]
+    declared = list(defined)
+    for name in declared:
+        declared += [n for n in needs[name] if n not in declared]
+    return needs, set(declared), set(defined)
+
+
+def wings_of(frame, needs):
+    """The wing of each section, in the order of the table."""
+    wing_of = {}
+    for row in filter(None, map(WING.match, frame)):
+        for section in row[2].split():
+            if section in wing_of or section not in needs:
+                fail(f"the table of wings has {section!r}, which is no section or has a wing")
+            wing_of[section] = row[1]
+    for section in needs:
+        if section not in wing_of:
+            fail(f"the section {section!r} is in no wing: add it to the table of wings")
+    return wing_of
+
+
+def wanted_by(frame, wing_of):
+    """The wings that want each part of the second half."""
+    wanted = {}
+
+    def want(name, wing):
+        if wing in wanted.setdefault(name, set()):
+            return
+        wanted[name].add(wing)
+        for other in includes_of(name):
+            want(other, wing)
+
+    for include in filter(None, map(INCLUDE.match, frame)):
+        if include[1].endswith(".cpp"):
+            want(include[1], wing_of[include[2]])
+    return {name: frozenset(wings) for name, wings in wanted.items()}
+
+
+def condition(begin, wings, all_wings):
+    """An #if for some of the wings, in lines that are not too long."""
+    terms = [f"defined(CODEEXEC_IMPLEMENT_{wing})" for wing in all_wings if wing in wings]
+    lines = [begin + ("(" if len(terms) > 1 else "")]
+    for at, term in enumerate(terms):
+        end = " || " if at + 1 < len(terms) else ")" if at else ""
+        if len(lines[-1] + term + end) > 98:
+            lines[-1] = lines[-1].rstrip() + " \\"
+            lines.append("    ")
+        lines[-1] += term + end
+    return lines
+
+
+def in_namespaces(lines):
+    """Lines of parts, with the namespaces opened once."""
+    is_open, kept = False, []
+    for line in lines:
+        if line in DROPPED or (is_open and line in OPENING):
+            continue
+        is_open = is_open or line == OPENING[-1]
+        kept.append(SHARED.get(line, line))
+    return [*kept, "", *CLOSING] if is_open else kept
+
+
+def merged(lines):
+    """Lines in which a namespace that is closed and opened again at once stays open."""
+    text, again = "\n".join(lines), True
+    while again:
+        text, first = REOPENED[0].subn(r"\2", text)
+        text, second = REOPENED[1].subn(r"\2", text)
+        again = first or second
+    return text.split("\n")
 
 
 def joined(named):
     frame = read("frame.hpp")
-    needs, wanted = sections(frame, named)
+    needs, declared, defined = sections(frame, named)
+    wing_of = wings_of(frame, needs)
+    all_wings = list(dict.fromkeys(wing_of.values()))
+    wants = wanted_by(frame, wing_of)
     command = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
-    lines, done, is_open = [], set(), False
+    lines, done = [], set()
+    parts = []  # since the last line of the frame: the wings that want it, and its lines
 
-    def append(name):
-        nonlocal is_open
+    def append(name, is_definition):
         done.add(name)
         own, body = name.split("/")[0], []
         for line in read(name):
@@ -64,29 +158,47 @@ def joined(named):
             if include and include[2] not in [own, *needs[own]]:
                 fail(f"src/{name} includes {include[1]}, but {own} does not need {include[2]}")
             if include and include[1] not in done:
-                append(include[1])
-            if not include and line not in DROPPED + (OPENING if is_open else []):
-                body.append(SHARED.get(line, line))
-                is_open = is_open or line == OPENING[-1]
-        lines.extend(["", f"// {name} ".ljust(100, "-"), *body])
+                append(include[1], is_definition)
+            if not include:
+                body.append(line)
+        wings = wants[name] if is_definition else None
+        parts.append((wings, ["", f"// {name} ".ljust(100, "-"), *body]))
+
+    def write_parts():
+        """Writes the parts: declarations as they are, definitions in groups."""
+        for number, (wings, some) in enumerate(itertools.groupby(parts, key=lambda p: p[0])):
+            body = merged(in_namespaces(itertools.chain(*(text for _, text in some))))
+            if wings and not named:
+                macro = f"CODEEXEC_GROUP_{number + 1}"
+                begin = f"#if !defined({macro})"
+                if wings != set(all_wings):
+                    lines.extend(["", *condition(begin + " && ", wings, all_wings)])
+                else:
+                    lines.extend(["", begin])
+                lines.extend([f"#define {macro}", *body, "", f"#endif  // {macro}"])
+            else:
+                lines.extend(body)
+        parts.clear()
 
     for line in frame:
         include, row = INCLUDE.match(line), ROW.match(line)
-        if include and include[2] in wanted and include[1] not in done:
-            append(include[1])
-        elif not include and not (row and row[1] not in wanted):
-            if line and is_open:
-                lines += ["", *CLOSING]
-                is_open = False
-            if named or not line.startswith(ONLY):
+        is_code = include and include[1].endswith(".cpp")
+        if include and include[2] in (defined if is_code else declared):
+            if include[1] not in done:
+                append(include[1], is_code)
+        elif not include and not (row and row[1] not in declared):
+            if line:
+                write_parts()
+            if line.startswith(EACH_WING):
+                lines += [line[len(EACH_WING) :].replace("WING", wing) for wing in all_wings]
+            elif line == ANY_WING:
+                lines += condition("#if !defined(CODEEXEC_IMPLEMENTED) && ", all_wings, all_wings)
+            elif named or not line.startswith(ONLY):
                 lines.append(line.replace(ONLY, "").replace(f"`{COMMAND}`", f"`{command}`"))
     missing = sorted({str(p.relative_to(SRC)) for p in SRC.glob("*/*.[ch]pp")} - done)
-    if missing and wanted == set(needs):
+    if missing and defined == set(needs):
         fail(f"src/frame.hpp does not include src/{missing[0]}: add its line there")
-    text, again = "\n".join(lines), True
-    while again:  # an outer namespace that stays open brings inner ones together
-        text, again = REOPENED.subn(r"\2", text)
-    return re.sub(r"\n{3,}", "\n\n", text) + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 def main(arguments):

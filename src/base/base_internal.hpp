@@ -222,6 +222,15 @@ inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 // A text as one word of a shell, whatever is in it.
 std::string shell_word(std::string_view text);
 
+// Adds a text as one word of a POSIX shell: bare where it is plain, else quoted.
+void append_shell_word(std::string& script, std::string_view text);
+
+// NAME=value, as an assignment of a shell, or a word of env or sudo.
+bool is_assignment(std::string_view text);
+
+// The script that starts a program with these words: bare where they are plain, else quoted.
+std::string script_of_argv(const std::vector<std::string>& argv);
+
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
 

@@ -2,6 +2,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -210,6 +211,42 @@ std::string shell_word(std::string_view text) {
       word += c;
   }
   return word + "'";
+}
+
+void append_shell_word(std::string& script, std::string_view text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos)
+    script += text;
+  else
+    script += shell_word(text);
+}
+
+bool is_assignment(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return equals != std::string_view::npos && is_name(text.substr(0, equals));
+}
+
+namespace {
+
+// The words that a shell takes for its own grammar where a command may begin.
+constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
+                                 "esac",   "fi",     "for",  "function", "if",   "in",
+                                 "select", "then",   "time", "until",    "while"};
+
+}  // namespace
+
+std::string script_of_argv(const std::vector<std::string>& argv) {
+  std::string script;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i) script += ' ';
+    // The name of a program is neither an assignment nor a word of the shell's grammar.
+    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
+      append_all(script, "'%'", {argv[i]});
+    else
+      append_shell_word(script, argv[i]);
+  }
+  return script;
 }
 
 namespace {

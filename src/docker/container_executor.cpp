@@ -79,7 +79,7 @@ Json ContainerExecutor::Place::hello() const {
   set_member(wanted, "container", true);
   set_member(wanted, "keeps", state.options.sudo);
   set_member(wanted, "gitconfig", gitconfig);
-  set_member(wanted, "connections", proxy != nullptr);
+  set_member(wanted, "connections", served != nullptr);
   set_member(wanted, "sandbox", to_json(SandboxOptions()));
   if (state.options.sudo) set_member(wanted, "user", state.user);
   if (const auto resolved = settings.environment.resolve({}))
@@ -108,7 +108,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
-Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options) {
+Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
+                                                      const ExecutorWings& wings) {
   const CancellationPause pause;
   ContainerExecutor executor;
   ExecutorOptions general = options;
@@ -129,10 +130,11 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
     return make_error(ErrorCode::invalid_argument,
                       "allowed_domains: the container has the network %: it must have none",
                       {network(wanted)});
-  auto server = make_proxy(options, is_named ? Network::allow : Network::none);
+  auto server = make_network(options, wings, is_named ? Network::allow : Network::none);
   if (!server) return server.failure();
   auto container = new_shared<Container>(std::move(wanted));
-  if (auto ok = executor.set_up(general, container->options.secrets); !ok) return ok.failure();
+  if (auto ok = executor.set_up(general, wings, container->options.secrets); !ok)
+    return ok.failure();
   std::vector<std::string> writable;
   for (const Mount& mount : container->options.mounts)
     if (mount.permission == Permission::write) writable.push_back(mount.source);
@@ -150,7 +152,7 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
       std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
   place->facts = facts_of_shell(options.shell, variables);
   if (options.git_identity) place->gitconfig = git_identity();
-  place->proxy = std::move(*server);
+  place->served = std::move(*server);
   executor.place_ = std::move(place);
   return executor;
 }
@@ -205,8 +207,9 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online && !place_->proxy) text += " The network is switched off: nothing can be downloaded.";
-  text += describe_proxy(place_->proxy, "the container");
+  if (!online && !place_->served)
+    text += " The network is switched off: nothing can be downloaded.";
+  text += describe_network(place_->served, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -230,7 +233,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   if (network(container->options) == "none")
-    admission.ending.network = place_->proxy ? Network::allow : Network::none;
+    admission.ending.network = place_->served ? Network::allow : Network::none;
   std::string incarnation;
   auto link = place_->connect(command.cancel, incarnation);
   if (!link) {
@@ -242,7 +245,7 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
-  exec->connect = connect_by(place_->proxy, admission);
+  exec->connect = connect_by(place_->served, admission);
   if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;

@@ -263,9 +263,9 @@ class ContainerExecutor::Exec final : public PlaceCommand {
 struct ContainerExecutor::Place {
   const std::shared_ptr<Container> container;
   const PlaceSettings settings;
-  std::string facts = {};                   // for describe_place()
-  std::string gitconfig = {};               // for a home that has none
-  std::shared_ptr<DomainProxy> proxy = {};  // of the names that commands may reach
+  std::string facts = {};                       // for describe_place()
+  std::string gitconfig = {};                   // for a home that has none
+  std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
   Place(std::shared_ptr<Container> made, PlaceSettings given)
       : container(std::move(made)), settings(std::move(given)) {}

@@ -213,7 +213,11 @@ struct ContainerExecutorOptions : ExecutorOptions {
 class ContainerExecutor : public Executor {
  public:
   // Asks no engine: a missing one is reported by the first command.
-  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options);
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options,
+                                            const ExecutorWings& wings);
+  static Expected<ContainerExecutor> create(const ContainerExecutorOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   std::string describe_place() const override;
   const std::string& container_name() const noexcept;
@@ -302,7 +306,11 @@ struct UserContainerOptions {
 // thread; calls for one user that make its container wait for each other.
 class UserContainers {
  public:
-  static Expected<UserContainers> create(const UserContainerOptions& options);
+  static Expected<UserContainers> create(const UserContainerOptions& options,
+                                         const ExecutorWings& wings);
+  static Expected<UserContainers> create(const UserContainerOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // By bash, or sh when the image has none; of a Command `script` counts and what is about output,
   // times and cancelling. An error when there is no container to be had.

@@ -13,7 +13,6 @@
 #include "files/files.hpp"
 #include "paths/paths.hpp"
 #include "place/place_internal.hpp"
-#include "policy/policy.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -110,6 +109,7 @@ bool is_module_name(std::string_view text) {
 class UserContainers::User final : public ContainerExecutor {
  public:
   static Expected<std::shared_ptr<User>> create(const UserContainerOptions& options,
+                                                const ExecutorWings& wings,
                                                 const std::string& user_id);
 
   // Bash, if the image has one; asked for once.
@@ -141,9 +141,10 @@ class UserContainers::User final : public ContainerExecutor {
 };
 
 struct UserContainers::State {
-  explicit State(const UserContainerOptions& given) : options(given) {}
+  State(const UserContainerOptions& given, const ExecutorWings& of) : options(given), wings(of) {}
 
   UserContainerOptions options;
+  const ExecutorWings wings;
   std::optional<Files> tools = {};
   std::mutex mutex = {};
   std::vector<std::shared_ptr<User>> users = {};
@@ -156,7 +157,7 @@ struct UserContainers::State {
     const std::lock_guard<std::mutex> lock(mutex);
     for (const std::shared_ptr<User>& known : users)
       if (known->options().agent_id == user_id) return known;
-    auto made = User::create(options, user_id);
+    auto made = User::create(options, wings, user_id);
     if (made) users.push_back(*made);
     return made;
   }
@@ -193,7 +194,7 @@ struct UserContainers::State {
 };
 
 Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
-    const UserContainerOptions& options, const std::string& user_id) {
+    const UserContainerOptions& options, const ExecutorWings& wings, const std::string& user_id) {
   ContainerOptions wanted = options.container;
   wanted.agent_id = user_id;
   if (auto ok = complete_options(wanted); !ok) return ok.failure();
@@ -212,11 +213,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     ExecutorOptions general;
     general.workspace = "/tmp";
     general.agent_id = user_id;
-    if (for_files) {
-      general.policy.compat = true;
-      for (const RuleInfo& rule : Policy::rules())
-        general.policy.disabled_rules.push_back(rule.name);
-    } else {
+    if (!for_files) {
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
@@ -224,7 +221,10 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    if (auto ok = user->set_up(general, container->options.secrets); !ok) return ok.failure();
+    // The library's own scripts need no policy.
+    const ExecutorWings& needed = for_files ? ExecutorWings() : wings;
+    if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
+      return ok.failure();
   }
   auto place = new_shared<Place>(std::move(container),
                                  PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
@@ -300,8 +300,9 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   return done;
 }
 
-Expected<UserContainers> UserContainers::create(const UserContainerOptions& given) {
-  auto state = new_shared<State>(given);
+Expected<UserContainers> UserContainers::create(const UserContainerOptions& given,
+                                                const ExecutorWings& wings) {
+  auto state = new_shared<State>(given, wings);
   UserContainerOptions& options = state->options;
   ContainerOptions& container = options.container;
   if (container.image.empty()) container.image = "codeexec/executor:latest";

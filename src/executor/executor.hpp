@@ -4,7 +4,6 @@
 #include "base/base.hpp"
 #include "environment/environment.hpp"
 #include "files/files.hpp"
-#include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
@@ -137,6 +136,17 @@ struct Command {
   static Command program(std::vector<std::string> argv);
 };
 
+// What a command reached for over a network with Network::allow.
+struct Connection {
+  std::string name = {};     // as it was asked for, made printable
+  unsigned port = 0;         // 0: none was named
+  std::string verdict = {};  // "allowed", "refused" (by the list or for the address), "failed" or
+                             // "bad request"
+  std::string reason = {};   // of all but "allowed"
+  std::uint64_t sent = 0;    // bytes to the server, and from it
+  std::uint64_t received = 0;
+};
+
 // What happened to a command: what its process did, and what the gate decided.
 struct Result : ProcessResult {
   Result();
@@ -167,11 +177,9 @@ struct Result : ProcessResult {
   // Files that run later and outside of the sandbox, by the user's own tools, and that changed
   // during the command: canonical paths. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
-  // What the command reached for over a network with Network::allow, in the order in which that
-  // ended; null: nothing. Each of at most 100 is {"name","port","verdict","reason"?,"sent",
-  // "received"}: sent and received are bytes, and verdict is "allowed", "refused" (by the list or
-  // for the address), "failed" or "bad request". Of more the last is {"omitted"}, a count.
-  Json connections = Json();
+  // In the order in which they ended, 100 at most; how many there were beyond them.
+  std::vector<Connection> connections = {};
+  std::uint64_t connections_omitted = 0;
   std::vector<std::string> notes = {};  // what else the caller should know, a sentence each
 
   // One line: how it ended, how long it took, how much it wrote.
@@ -197,20 +205,18 @@ struct AuditRecord {
   const Result* result = nullptr;  // valid during the callback
 };
 
-// {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
-//  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
-//  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
-//  "idle"?,"exit_code","signal"?,
-//  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
-//  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"connections"?,"redactions"?}.
-// A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
-// length. rule_begin and rule_end are the offending bytes of the whole command, where the
-// rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
-// it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
-// {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-// secrets that were masked in the output. peak_memory is in bytes, of the largest process.
-Json to_json(const AuditRecord& record);
+// Where records are kept, one for each command. Members are called from any thread.
+class AuditLog {
+ public:
+  virtual ~AuditLog() = default;
+  // Returns a note for the caller, when the record could not be kept, or an empty text.
+  virtual std::string append(const AuditRecord& record) = 0;
+
+ protected:
+  AuditLog() = default;
+  AuditLog(const AuditLog&) = default;
+  AuditLog& operator=(const AuditLog&) = default;
+};
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
 // last copy goes away the command is killed.
@@ -310,6 +316,35 @@ struct ExecutorOptions {
   Function<void(const AuditRecord&)> on_audit = {};
 };
 
+class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
+
+// What makes the parts of an executor that stand in other wings of this header (see WINGS at its
+// top). create(options) has all of them. A program that implements less of the header gives
+// create() what it has; an option whose part is not given is an error then, and never ignored.
+struct ExecutorWings {
+  // Of ExecutorOptions::policy.
+  Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
+  // Of audit_file.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of allowed_domains.
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
+      nullptr;
+  // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
+  // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
+  std::shared_ptr<const Guard> own_guard = {};
+
+  static ExecutorWings all();
+};
+
+// Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+
+// Inline, so that only a program that calls it needs those wings.
+inline ExecutorWings ExecutorWings::all() {
+  return {create_guard, open_audit_log, open_network, {}};
+}
+
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
 // the seam between what is asked and where it happens. Safe from any thread; a pthread_cancel() is
 // acted upon after the call.
@@ -351,7 +386,7 @@ class Executor {
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
   // These files, where the commands run. Valid as long as a copy of this executor.
-  Files files() const;
+  Files files() const { return Files(file_rules(), workspace(), elsewhere()); }
   // canonical_path(), where the commands run.
   Expected<std::string> canonical(std::string_view path, std::string_view base) const;
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
@@ -378,13 +413,14 @@ class Executor {
   Executor& operator=(const Executor&) = default;
   // `secrets` are masked in what results and records say of a command. With `elsewhere`, which must
   // live as long, workspace and roots are its own.
-  Expected<void> set_up(const ExecutorOptions& options,
+  Expected<void> set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
 
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
   std::shared_ptr<const Gate> gate_ = {};
@@ -448,7 +484,10 @@ class LocalExecutor : public Executor {
   //   that commands may write to; in strict mode, a root that the kernel cannot hold a command to;
   //   with mode off, a network other than host and a pid_namespace, which only a sandbox can have;
   //   Network::allow without allowed_domains or where no network can be kept from commands.
-  static Expected<LocalExecutor> create(const LocalOptions& options);
+  static Expected<LocalExecutor> create(const LocalOptions& options, const ExecutorWings& wings);
+  static Expected<LocalExecutor> create(const LocalOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // What is in force. To Sandbox::report() it adds, as missing, roots that the kernel cannot hold a
   // command to, because they lie in a root that allows more; the policy still knows them:
@@ -469,7 +508,14 @@ class LocalExecutor : public Executor {
 // Runs a script on this host with the defaults of LocalOptions, hence without a sandbox, as
 // LocalExecutor::run() does. Where there can be no executor, the result says why
 // (Outcome::not_started).
-Result run(std::string_view script);
+inline Result run(std::string_view script) {
+  const auto here = LocalExecutor::create({});
+  if (here) return here->run(script);
+  Result result;
+  result.command = script;
+  result.message = here.error().message;
+  return result;
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -1,4 +1,4 @@
-// What the parts of the executor share: audit, files in danger, sessions.
+// What the parts of the executor share: files in danger, sessions, notes.
 #pragma once
 
 #include "executor/executor.hpp"
@@ -6,7 +6,6 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
-#include "json/json.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
@@ -15,45 +14,6 @@
 
 namespace codeexec {
 inline namespace v0_1 {
-
-namespace detail {
-
-// The audit log. Thread-safe, and several programs may have one on the same file: each line is one
-// write() under a lock of the file.
-class AuditFile {
- public:
-  // Accepts only files that take every write at once: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  static Expected<std::unique_ptr<AuditFile>> open(const std::string& path);
-
-  // Appends an object of JSON. Returns a note for the caller, or an empty text.
-  std::string append(std::string_view record);
-
- private:
-  // Of records that could not be written; the oldest are dropped.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(std::string_view record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  bool locked_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::string waiting_ = {};   // one record a line
-  std::uint64_t lost_ = 0;
-};
-
-}  // namespace detail
 
 inline namespace inner {
 
@@ -85,9 +45,6 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
 // are not in the pipe when the command has ended are lost.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer);
 std::string read_session_text(const UniqueFd& told);
-
-// Audit records hold at most this much of a command, and of code.
-inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
 // At most so many bytes of a text and a line for what is left out of its middle. The text may have
 // been cut before, and then had `total` bytes.
@@ -121,15 +78,6 @@ std::string git_identity();
 // it. An empty option stays empty.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode);
 
-// How the line of a record begins and ends in the audit file; between them stands what
-// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
-inline constexpr std::string_view audit_begin = "{\"previous\":\"";
-inline constexpr std::string_view audit_end = ",\"hash\":\"";
-inline constexpr std::size_t sha256_digits = 64;
-
-// The hash that the line of a record ends with; empty when it is not one.
-std::string_view audit_hash(std::string_view line);
-
 // Refuses a file of the host's own in a place where commands may write: a command could put a link
 // there, or change the audit log. `writable` lists the canonical paths that commands may change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
@@ -137,11 +85,6 @@ Expected<void> check_out_of_reach(const ExecutorOptions& options,
 
 // Never replaces a file that is there: it may be the user's own.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir);
-
-Json list_of(const std::vector<std::string>& texts);
-
-// Fields that the audit log and the result of the tool have in common.
-void set_sandbox_fields(Json& object, const Result& r);
 
 }  // namespace inner
 

@@ -7,11 +7,9 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "files/files.hpp"
-#include "files/files_internal.hpp"
-#include "json/json.hpp"
+#include "paths/elsewhere_internal.hpp"
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
-#include "policy/policy_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -88,25 +86,58 @@ Expected<void> check_general_options(const ExecutorOptions& options) {
   return {};
 }
 
+// For executors without a guard: nothing is judged, so no option may ask for it.
+class OpenGuard final : public Guard {
+ public:
+  Judgement judge(std::string_view, std::string_view, bool) const override { return {}; }
+  bool can_read(std::string_view, std::string_view) const override { return true; }
+};
+
+Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
+                                                const ExecutorWings& wings) {
+  const PolicyOptions& policy = options.policy;
+  if (wings.guard && !wings.own_guard) return wings.guard(policy);
+  const bool reads_only =
+      std::any_of(options.roots.begin(), options.roots.end(),
+                  [](const Root& root) { return root.permission != Permission::write; });
+  const std::pair<const char*, bool> asked[] = {
+      {"compat", policy.compat},
+      {"compat_lists", policy.compat_lists},
+      {"allowed_commands", !policy.allowed.empty()},
+      {"allow_usual", policy.allow_usual},
+      {"blocked_commands", !policy.blocked.empty()},
+      {"disabled_rules", !policy.disabled_rules.empty()},
+      {"ask_commands", !policy.ask_commands.empty()},
+      {"ask_rules", !policy.ask_rules.empty()},
+      {"delete_guard", options.delete_guard && !wings.own_guard},
+      {"roots that are not writable", reads_only && !wings.own_guard}};
+  for (const auto& [option, is_set] : asked)
+    if (is_set)
+      return make_error(ErrorCode::invalid_argument,
+                        "%: this executor was made without a policy, which it needs", {option});
+  if (wings.own_guard) return wings.own_guard;
+  return std::shared_ptr<const Guard>(new_shared<const OpenGuard>());
+}
+
 }  // namespace
 
-Expected<void> Executor::set_up(const ExecutorOptions& options,
+Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                                 const std::vector<std::string>& secrets,
                                 FilesElsewhere* elsewhere) {
   if (auto ok = check_general_options(options); !ok) return ok;
-  auto policy = Policy::create(options.policy);
-  if (!policy) return policy.failure();
+  auto guard = guard_of(options, wings);
+  if (!guard) return guard.failure();
   auto paths =
       elsewhere ? PathRules::of_canonical(elsewhere->roots) : PathRules::create(options.roots);
   if (!paths) return paths.failure();
 
-  auto gate = new_shared<Gate>(options, std::move(*policy), std::move(*paths), secrets);
+  auto gate = new_shared<Gate>(options, std::move(*guard), std::move(*paths), secrets);
   gate->options.timeout = std::min(options.timeout, options.max_timeout);
   gate->elsewhere = elsewhere;
   if (auto ok = gate->find_workspace(); !ok) return ok;
   if (auto ok = gate->set_up_guards(); !ok) return ok;
   if (auto ok = gate->set_up_files(); !ok) return ok;
-  if (auto ok = gate->set_up_audit(); !ok) return ok;
+  if (auto ok = gate->set_up_audit(wings); !ok) return ok;
   gate_ = std::move(gate);
   return {};
 }
@@ -131,21 +162,17 @@ Expected<void> Executor::Gate::set_up_guards() {
     roots.push_back(root.path);
   }
   if (options.delete_guard) delete_guard.emplace(std::move(roots));
-  if (!guards_files() || !options.policy.compat) return {};
-  PolicyOptions nothing_but_syntax;
-  for (const RuleInfo& rule : Policy::rules())
-    nothing_but_syntax.disabled_rules.push_back(rule.name);
-  auto made = Policy::create(nothing_but_syntax);
-  if (!made) return made.failure();
-  reader.emplace(std::move(*made));
   return {};
 }
 
-Expected<void> Executor::Gate::set_up_audit() {
+Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
   if (options.audit_file.empty()) return {};
-  auto opened = detail::AuditFile::open(options.audit_file);
+  if (!wings.audit)
+    return make_error(ErrorCode::invalid_argument,
+                      "audit_file: this executor was made without an audit log, which it needs");
+  auto opened = wings.audit(options.audit_file);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};
@@ -164,11 +191,10 @@ std::string Executor::home(const Command&, std::string_view) const { return {}; 
 
 Expected<std::string> Executor::canonical(std::string_view path, std::string_view base) const {
   if (!gate_->elsewhere) return canonical_path(path, base);
-  FileMessage message(FileMessage::canonical, path);
-  message.extra = base;
-  if (auto ok = gate_->elsewhere->ask(message); !ok) return ok.failure();
-  return std::move(message.path);
+  return gate_->elsewhere->canonical(path, base);
 }
+
+const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
@@ -192,7 +218,7 @@ bool Executor::Admission::check_form(const Command& command) {
 
 bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
                                        Judgement& judgement, bool in_full) {
-  judgement = gate.policy.judge(result.command, work_dir, in_full || gate.guards_files());
+  judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
@@ -380,7 +406,7 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
     options.on_audit(record);
   }
   if (!audit) return;
-  add_note(result.notes, "%", {audit->append(to_json(record).dump())});
+  add_note(result.notes, "%", {audit->append(record)});
 }
 
 Result Executor::run(const Command& command) const {

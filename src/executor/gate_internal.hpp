@@ -123,7 +123,7 @@ struct Executor::Gate {
   using Ending = Admission::Ending;
 
   ExecutorOptions options;
-  Policy policy;
+  std::shared_ptr<const Guard> guard;
   PathRules paths;
   PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
@@ -136,9 +136,7 @@ struct Executor::Gate {
   bool has_read_only_roots = false;
   // Null: workspace and roots are on this host.
   FilesElsewhere* elsewhere = nullptr;
-  // Needed with a delete guard if the policy lets pass what it cannot read: refuses just that.
-  std::optional<Policy> reader = {};
-  std::unique_ptr<detail::AuditFile> audit = {};
+  std::shared_ptr<AuditLog> audit = {};
   mutable std::recursive_mutex audit_mutex = {};  // a callback may run a command itself
   std::string host = {};                          // of audit records
   Redactor redactor;
@@ -148,10 +146,10 @@ struct Executor::Gate {
   mutable std::mutex approvals_mutex = {};
   mutable std::vector<std::string> approvals = {};
 
-  Gate(const ExecutorOptions& given, Policy&& judged_by, PathRules&& confined_by,
-       const std::vector<std::string>& secrets)
+  Gate(const ExecutorOptions& given, std::shared_ptr<const Guard> judged_by,
+       PathRules&& confined_by, const std::vector<std::string>& secrets)
       : options(given),
-        policy(std::move(judged_by)),
+        guard(std::move(judged_by)),
         paths(std::move(confined_by)),
         redactor(secrets) {}
   bool recording() const { return audit || options.on_audit; }
@@ -160,7 +158,7 @@ struct Executor::Gate {
   // to read.
   Expected<void> find_workspace();
   Expected<void> set_up_guards();
-  Expected<void> set_up_audit();
+  Expected<void> set_up_audit(const ExecutorWings& wings);
   Expected<void> set_up_files();
   // Takes a slot for a command that needs one. False: the admission says why it does not run.
   bool take_slot(const Command& command, Admission& admission) const;

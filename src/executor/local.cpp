@@ -10,7 +10,6 @@
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
 #include "paths/paths.hpp"
-#include "policy/policy.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 #include "sandbox/sandbox.hpp"
@@ -71,7 +70,8 @@ std::string facts_of(const LocalOptions& options) {
 
 }  // namespace
 
-Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
+Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
+                                              const ExecutorWings& wings) {
   const CancellationPause pause;
   LocalExecutor executor;
   EnvironmentOptions variables = options.environment;
@@ -80,7 +80,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!environment) return environment.failure();
   ExecutorOptions general = options;
   general.policy.enable_sudo = false;
-  if (auto ok = executor.set_up(general, environment->secrets()); !ok) return ok.failure();
+  if (auto ok = executor.set_up(general, wings, environment->secrets()); !ok) return ok.failure();
   if (has_nul(options.shell) || !is_program(options.shell))
     return make_error(ErrorCode::invalid_argument,
                       "shell must be the path of a program, and % is not",
@@ -89,7 +89,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
   if (!skills_dir) return skills_dir.failure();
   auto place = new_shared<Place>(std::move(*environment), options.shell, std::move(*skills_dir));
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
-  if (auto ok = place->make_sandbox(options, executor); !ok) return ok.failure();
+  if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
   place->facts = facts_of(options);
   std::vector<std::string> readable = options.sandbox.readable;
@@ -102,6 +102,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options) {
 }
 
 Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
+                                                  const ExecutorWings& wings,
                                                   const Executor& executor) {
   std::vector<std::string> missing;
   const std::string& spill_dir =
@@ -128,14 +129,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
-  auto server = make_proxy(options, wanted.network);
+  auto server = make_network(options, wings, wanted.network);
   if (!server) return server.failure();
   // What was not to be an open network must not become one.
   if (*server && known.network == Network::host)
     return make_error(ErrorCode::unsupported,
                       "network: 'allow' cannot be had here: %; set network to host or none",
                       {joined(known.missing, "; "sv)});
-  if (known.network == Network::allow) proxy = std::move(*server);
+  if (known.network == Network::allow) network = std::move(*server);
   weak_variables = offline_variables(known.network);
   if (homes) add_toolchains(environment, weak_variables);
   gaps = note_of_gaps(known, wanted.network);
@@ -168,7 +169,7 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_proxy(place_->proxy, "one command");
+  text += describe_network(place_->network, "one command");
   if (report.network == Network::loopback)
     text += " The network is switched off, but for 127.0.0.1 within one command.";
   return text;
@@ -229,7 +230,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
       process.environment.push_back(variable);
   add_note(result.notes, "%", {gaps});
   if (!sandboxed()) return;
-  listen_by(proxy, admission);
+  listen_by(network, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -287,15 +288,6 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
     process.pass_fd = admission.script.get();
   }
   return {};
-}
-
-Result run(std::string_view script) {
-  const auto here = LocalExecutor::create({});
-  if (here) return here->run(script);
-  Result result;
-  result.command = script;
-  result.message = here.error().message;
-  return result;
 }
 
 }  // namespace v0_1

@@ -4,12 +4,12 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/git_folders_internal.hpp"
+#include "executor/network_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
 #include "paths/paths.hpp"
-#include "proxy/proxy_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -27,7 +27,7 @@ struct LocalExecutor::Place {
   std::vector<std::string> protected_paths = {};  // below each of these
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
-  std::shared_ptr<DomainProxy> proxy = {};       // with Network::allow, else null
+  std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
   GitFolders git = {};                           // outside of these
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
@@ -67,7 +67,8 @@ struct LocalExecutor::Place {
   std::string about_git() const;
   Expected<void> make_homes(const LocalOptions& options);
   // The sandbox for what the options and the executor's roots imply.
-  Expected<void> make_sandbox(const LocalOptions& options, const Executor& executor);
+  Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
+                              const Executor& executor);
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
   // Puts into a new home what is in it from the start.

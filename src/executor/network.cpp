@@ -7,76 +7,61 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "json/json.hpp"
 #include "process/process.hpp"
-#include "proxy/proxy_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
-#if defined(__linux__)
-
 namespace {
 
-// True: some were refused, as a note then says.
-bool tell_of_network(const ProxyReport& report, const DomainRules& rules, const Redactor& redactor,
-                     Result& told) {
-  if (report.records.empty()) return false;
-  told.connections = Json::array();
-  for (const ProxyRecord& record : report.records) {
-    Json object = Json::object();
-    object.set("name"sv, redactor.redact(record.name));
-    object.set("port"sv, record.port);
-    object.set("verdict"sv, record.verdict);
-    if (!record.reason.empty()) object.set("reason"sv, redactor.redact(record.reason));
-    object.set("sent"sv, record.sent);
-    object.set("received"sv, record.received);
-    told.connections.push_back(std::move(object));
+// Moves a report into a result. True: some connections were refused, as a note then says.
+bool report_network(NetworkReport&& report, const std::string& allowed, const Redactor& redactor,
+                    Result& result) {
+  for (Connection& connection : report.connections) {
+    connection.name = redactor.redact(connection.name);
+    connection.reason = redactor.redact(connection.reason);
   }
-  if (report.omitted > 0) {
-    Json object = Json::object();
-    object.set("omitted"sv, report.omitted);
-    told.connections.push_back(std::move(object));
-  }
+  result.connections = std::move(report.connections);
+  result.connections_omitted = report.omitted;
   if (report.refused.empty()) return false;
-  const bool all = report.refused.size() < ProxyReport::most_refused;
-  add_note(told.notes, "% not allowed over the network; the operator allows: %",
+  const bool all = report.refused.size() < NetworkReport::most_refused;
+  add_note(result.notes, "% not allowed over the network; the operator allows: %",
            {joined(report.refused, ", "sv) +
                 (all ? report.refused.size() == 1 ? " is" : " are" : " and perhaps others are"),
-            utf8_prefix(rules.text(), 1000)});
+            utf8_prefix(allowed, 1000)});
   return true;
 }
 
-// A command that a proxy serves, until its result is recorded.
+// A command that a network serves, until its result is recorded.
 struct ServedCommand {
-  const std::shared_ptr<DomainProxy> proxy;
+  const std::shared_ptr<CommandNetwork> network;
   std::uint64_t number = 0;  // 0: it is not served yet
 
-  explicit ServedCommand(std::shared_ptr<DomainProxy> server) : proxy(std::move(server)) {}
+  explicit ServedCommand(std::shared_ptr<CommandNetwork> by) : network(std::move(by)) {}
   ServedCommand(const ServedCommand&) = delete;
   ServedCommand& operator=(const ServedCommand&) = delete;
-  ~ServedCommand() { proxy->finish(number); }
+  ~ServedCommand() { network->finish(number); }
 };
 
-std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<DomainProxy>& proxy,
+std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& network,
                                         Executor::Admission& admission) {
-  if (!proxy) return {};
-  auto served = new_shared<ServedCommand>(proxy);
-  admission.ending.end_network = [served](Result& told, const Redactor& redactor) {
-    DomainProxy& by = *served->proxy;
-    return tell_of_network(by.finish(served->number), by.rules(), redactor, told);
+  if (!network) return {};
+  auto served = new_shared<ServedCommand>(network);
+  admission.ending.end_network = [served](Result& result, const Redactor& redactor) {
+    CommandNetwork& by = *served->network;
+    return report_network(by.finish(served->number), by.allowed(), redactor, result);
   };
   return served;
 }
 
 }  // namespace
 
-#endif
-
 inline namespace inner {
 
-Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options, Network network) {
+Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& options,
+                                                       const ExecutorWings& wings,
+                                                       Network network) {
   const bool wanted = network == Network::allow;
   if (wanted == options.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
@@ -84,46 +69,35 @@ Expected<std::shared_ptr<DomainProxy>> make_proxy(const ExecutorOptions& options
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
-  if (!wanted) return std::shared_ptr<DomainProxy>();
-#if defined(__linux__)
-  auto rules = DomainRules::create(options.allowed_domains);
-  if (!rules) return rules.failure();
-  return DomainProxy::create(std::move(*rules));
-#else
-  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
-#endif
+  if (!wanted) return std::shared_ptr<CommandNetwork>();
+  if (!wings.network)
+    return make_error(
+        ErrorCode::invalid_argument,
+        "allowed_domains: this executor was made without what serves names, which it needs");
+  return wings.network(options.allowed_domains);
 }
 
-std::string describe_proxy([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-                           [[maybe_unused]] const char* loopback) {
-#if defined(__linux__)
-  if (proxy)
-    return concat(
-        " The network reaches nothing but these, through a proxy that variables such as "
-        "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
-        {loopback, to_utf8(proxy->rules().text())});
-#endif
-  return {};
+std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback) {
+  if (!network) return {};
+  return concat(
+      " The network reaches nothing but these, through a proxy that variables such as "
+      "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
+      {loopback, to_utf8(network->allowed())});
 }
 
-void listen_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-               [[maybe_unused]] Executor::Admission& admission) {
-#if defined(__linux__)
-  if (const auto served = serve_by(proxy, admission))
+void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission) {
+  if (const auto served = serve_by(network, admission))
     admission.process.on_listener = [served](UniqueFd listener) {
-      served->number = served->proxy->serve(std::move(listener));
+      served->number = served->network->serve(std::move(listener));
     };
-#endif
 }
 
-Function<UniqueFd()> connect_by([[maybe_unused]] const std::shared_ptr<DomainProxy>& proxy,
-                                [[maybe_unused]] Executor::Admission& admission) {
-#if defined(__linux__)
-  if (const auto served = serve_by(proxy, admission)) {
-    served->number = proxy->serve({});
-    return [served] { return served->proxy->connect(served->number); };
+Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
+                                Executor::Admission& admission) {
+  if (const auto served = serve_by(network, admission)) {
+    served->number = network->serve({});
+    return [served] { return served->network->connect(served->number); };
   }
-#endif
   return {};
 }
 

@@ -8,7 +8,6 @@
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
 #include "paths/paths.hpp"
-#include "policy/policy_internal.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {

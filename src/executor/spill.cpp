@@ -7,7 +7,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "files/files.hpp"
-#include "files/files_internal.hpp"
+#include "paths/elsewhere_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
 
@@ -85,8 +85,6 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
-
-Files Executor::files() const { return Files(file_rules(), workspace(), gate_->elsewhere); }
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -75,13 +75,24 @@ Error FileMessage::error() const {
   return error;
 }
 
-Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRange& range) const {
+inline namespace inner {
+
+Expected<std::string> canonical_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                          std::string_view base) {
+  FileMessage message(FileMessage::canonical, path);
+  message.extra = base;
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  return std::move(message.path);
+}
+
+Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                     const FileRange& range) {
   FileMessage message(FileMessage::read, path);
   message.numbers[1] = range.by_bytes ? 1 : 0;
   message.numbers[2] = range.offset;
   message.numbers[3] = range.count;
   message.numbers[4] = range.max_bytes;
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   Expected<FileContent> found = FileContent();
   FileContent& content = *found;
   content.path.swap(message.path);
@@ -98,8 +109,8 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
   return found;
 }
 
-Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_view bytes,
-                                            const FileWrite& how) const {
+Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                      std::string_view bytes, const FileWrite& how) {
   FileMessage message(FileMessage::write, path);
   message.numbers[1] = how.make_directories;
   message.numbers[2] = how.only_new;
@@ -107,14 +118,15 @@ Expected<std::string> FilesElsewhere::write(std::string_view path, std::string_v
   message.extra = how.below;
   // With one byte too many, the far end refuses it as too long.
   message.bytes = bytes.substr(0, Files::max_write + 1);
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   return std::move(message.path);
 }
 
-Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth) const {
+Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                  std::size_t depth) {
   FileMessage message(FileMessage::list, path);
   message.numbers[1] = depth;
-  if (auto ok = ask(message); !ok) return ok.failure();
+  if (auto ok = there.ask(message); !ok) return ok.failure();
   Expected<FileList> found = FileList();
   FileList& list = *found;
   list.path.swap(message.path);
@@ -132,6 +144,8 @@ Expected<FileList> FilesElsewhere::list(std::string_view path, std::size_t depth
   }
   return found;
 }
+
+}  // namespace inner
 
 const FilesElsewhere* Files::elsewhere(std::string_view path) const {
   if (!elsewhere_) return nullptr;

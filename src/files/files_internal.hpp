@@ -4,6 +4,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "files/files.hpp"
+#include "paths/elsewhere_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -144,24 +145,19 @@ struct FileMessage {
   Error error() const;
 };
 
-// Files on another machine, where Files::answer() reads and writes them. Errors are those of Files,
-// or say that it was not reached. All members are safe from any thread.
-class FilesElsewhere {
- public:
-  std::string workspace = {};  // canonical there, as the roots are
-  std::vector<Root> roots = {};
-  std::string here = {};  // a canonical directory that is on this host all the same; or empty
-  // What is in an answer may be untrue, but for `path`, which is canonical in form.
-  virtual Expected<void> ask(FileMessage& message) const = 0;
+inline namespace inner {
 
-  Expected<FileContent> read(std::string_view path, const FileRange& range) const;
-  Expected<std::string> write(std::string_view path, std::string_view bytes,
-                              const FileWrite& how) const;
-  Expected<FileList> list(std::string_view path, std::size_t depth) const;
+// What Files does where the files are elsewhere.
+Expected<std::string> canonical_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                          std::string_view base);
+Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                     const FileRange& range);
+Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                      std::string_view bytes, const FileWrite& how);
+Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                  std::size_t depth);
 
- protected:
-  ~FilesElsewhere() = default;
-};
+}  // namespace inner
 
 }  // namespace v0_1
 }  // namespace codeexec

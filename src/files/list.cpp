@@ -129,7 +129,8 @@ class TreeWalk {
 }  // namespace
 
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->list(path, depth);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return list_elsewhere(*there, path, depth);
   if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.failure();

@@ -166,7 +166,8 @@ std::string_view image_type(std::string_view start) {
 }  // namespace
 
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->read(path, range);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return read_elsewhere(*there, path, range);
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
   auto place = permitted_path(rules_, path, base_, Permission::read);

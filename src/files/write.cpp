@@ -165,7 +165,8 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
 
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
-  if (const FilesElsewhere* const there = elsewhere(path)) return there->write(path, bytes, how);
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return write_elsewhere(*there, path, bytes, how);
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
   auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;

@@ -32,6 +32,8 @@ const char* json_run(const char* at, const char* end);
 // One step of UTF-8 at the byte `at`: how many bytes are good, or bad.
 Utf8Step json_utf8_step(const char* at, const char* end);
 
+Json list_of(const std::vector<std::string>& texts);
+
 // Json::set() for each type of value. The temporary Json is made here, and not in the many places
 // that call it, which makes them smaller.
 void set_member(Json& object, const char* name, const char* text);

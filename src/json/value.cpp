@@ -380,6 +380,12 @@ Json& Json::push_back(Json value) {
 
 inline namespace inner {
 
+Json list_of(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
 void set_member(Json& object, const char* name, const char* text) { object.set(name, Json(text)); }
 void set_member(Json& object, const char* name, const std::string& text) {
   object.set(name, Json(text));

@@ -5,7 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "proxy/proxy_internal.hpp"
+#include "executor/network_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

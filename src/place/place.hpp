@@ -190,7 +190,10 @@ class PlaceExecutor : public Executor {
   //   Errors: io, with what the transport said and what to do about it; unsupported for an agent of
   //   another protocol, for a workspace that is not the same there, for a strict sandbox that
   //   cannot be had there.
-  static Expected<PlaceExecutor> create(const PlaceOptions& options);
+  static Expected<PlaceExecutor> create(const PlaceOptions& options, const ExecutorWings& wings);
+  static Expected<PlaceExecutor> create(const PlaceOptions& options) {
+    return create(options, ExecutorWings::all());
+  }
 
   // Makes and reaches the place, where no command has done that yet.
   Expected<void> reach(const std::optional<CancelToken>& cancel = {}) const;

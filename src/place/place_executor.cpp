@@ -79,11 +79,11 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};     // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};     // of that link
-  std::string name = {};                    // while it is not known what the engine calls it
-  std::shared_ptr<DomainProxy> proxy = {};  // with Network::allow
-  std::vector<std::string> notes = {};      // for the next result
+  std::shared_ptr<PlaceLink> link = {};         // goes before the place does
+  std::shared_ptr<PlaceCopy> copy = {};         // of that link
+  std::string name = {};                        // while it is not known what the engine calls it
+  std::shared_ptr<CommandNetwork> served = {};  // with Network::allow
+  std::vector<std::string> notes = {};          // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
@@ -92,6 +92,9 @@ struct PlaceExecutor::Place final : FilesElsewhere {
         mode(options.workspace_mode),
         network(options.sandbox.network) {}
   Expected<void> ask(FileMessage& message) const override;
+  Expected<std::string> canonical(std::string_view path, std::string_view base) const override {
+    return canonical_elsewhere(*this, path, base);
+  }
   SharedError misled() const;
   void want(const PlaceOptions& options);
   // Has the workspace and the roots found there.
@@ -201,7 +204,7 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
-  set_member(wanted.hello, "connections", proxy != nullptr);
+  set_member(wanted.hello, "connections", served != nullptr);
   name = wanted.name;
   engine = options.engine;
   described = facts_of_shell(options.shell, options.environment);
@@ -293,7 +296,8 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   return words;
 }
 
-Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
+Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
+                                              const ExecutorWings& wings) {
   const CancellationPause pause;
   if (auto ok = check_options(options); !ok) return ok.failure();
   const bool remote = options.workspace_mode == PlaceWorkspace::remote;
@@ -312,14 +316,14 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options) {
   executor.place_ = new_shared<Place>(
       PlaceSettings(std::move(*environment), options.shell, variables.set), options);
   Place& place = *executor.place_;
-  auto server = make_proxy(options, options.sandbox.network);
+  auto server = make_network(options, wings, options.sandbox.network);
   if (!server) return server.failure();
-  place.proxy = std::move(*server);
+  place.served = std::move(*server);
   place.want(options);
   if (remote)
     if (auto ok = place.find(options); !ok) return ok.failure();
-  if (auto ok =
-          executor.set_up(options, place.settings.environment.secrets(), remote ? &place : nullptr);
+  if (auto ok = executor.set_up(options, wings, place.settings.environment.secrets(),
+                                remote ? &place : nullptr);
       !ok)
     return ok.failure();
   if (!remote)
@@ -350,7 +354,7 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
-  const auto proxy = there.sandbox.network == Network::allow ? place_->proxy : nullptr;
+  const auto served = there.sandbox.network == Network::allow ? place_->served : nullptr;
   const bool copied = place_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
@@ -362,7 +366,7 @@ std::string PlaceExecutor::describe_place() const {
                          : is_other ? printable(there.workspace)
                                     : "the same path",
                          copied ? "." : ""}) +
-                 describe_proxy(proxy, "one command"));
+                 describe_network(served, "one command"));
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
@@ -401,7 +405,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
   for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->told(); };
-  remote->connect = connect_by(place_->proxy, admission);
+  remote->connect = connect_by(place_->served, admission);
   admission.remote = std::move(remote);
   admission.process.secrets = place_->settings.environment.secrets();
   admission.home = place_;

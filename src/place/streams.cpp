@@ -4,8 +4,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/network_internal.hpp"
 #include "process/child_internal.hpp"
-#include "proxy/proxy_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -275,6 +275,21 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judgement;
 }
 
+bool Policy::can_read(std::string_view script, std::string_view work_dir) const {
+  Compiled only_syntax;
+  only_syntax.max_command_bytes = compiled_->max_command_bytes;
+  if (!only_syntax.check_form(script)) return false;
+  Judgement judgement;
+  only_syntax.check_strict(script, work_dir, false, judgement);
+  return judgement.verdict.allowed;
+}
+
+Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {
+  auto policy = Policy::create(options);
+  if (!policy) return policy.failure();
+  return std::shared_ptr<const Guard>(new_shared<const Policy>(std::move(*policy)));
+}
+
 Judgement Policy::judge(const std::vector<std::string>& argv, std::string_view work_dir,
                         bool in_full) const {
   return judge(script_of_argv(argv), work_dir, in_full);

@@ -98,8 +98,28 @@ struct Judgement {
   bool complete = true;
 };
 
+// What judges the commands of an executor before they start. Policy does it by their text; a
+// program may bring its own, see ExecutorWings. Members are called from any thread, of several at
+// the same time.
+class Guard {
+ public:
+  virtual ~Guard() = default;
+  // Says whether a script for the shell may run, and, `in_full`, which commands and files are in
+  // it; otherwise these may be missing. `work_dir`, absolute, is where it will run.
+  virtual Judgement judge(std::string_view script, std::string_view work_dir,
+                          bool in_full) const = 0;
+  // Asked for a script that may run and whose Judgement is not complete, where files must be known:
+  // false when it cannot be read as a shell reads it. The script is then refused.
+  virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
+
+ protected:
+  Guard() = default;
+  Guard(const Guard&) = default;
+  Guard& operator=(const Guard&) = default;
+};
+
 // Compiled options. Immutable: copies share it, and any thread may use it without a lock.
-class Policy {
+class Policy final : public Guard {
  public:
   // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
   // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
@@ -115,13 +135,16 @@ class Policy {
   // judged for what they are. Commands and files are listed for refused scripts, too; with
   // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
-                  bool in_full = true) const;
+                  bool in_full = true) const override;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
   // refers to that text.
   Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
                   bool in_full = true) const;
+
+  // In strict mode a script that cannot be read is refused; in compat mode it may run.
+  bool can_read(std::string_view script, std::string_view work_dir) const override;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();
@@ -131,6 +154,9 @@ class Policy {
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
 };
+
+// Policy::create(), for ExecutorWings.
+Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options);
 
 }  // namespace v0_1
 }  // namespace codeexec

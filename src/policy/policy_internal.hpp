@@ -33,14 +33,8 @@ bool abbreviates(std::string_view option, Options... names) {
 bool is_risky_mode(std::string_view mode);
 bool is_risky_acl(std::string_view entries);
 
-// NAME=value, as a word of env or sudo.
-bool is_assignment(std::string_view text);
-
 // A word as a POSIX shell reads it back. Unknown parts stay unknown.
 void append_quoted(std::string& script, std::string_view word);
-
-// The script that starts a program with these words: bare where they are plain, else quoted.
-std::string script_of_argv(const std::vector<std::string>& argv);
 
 // A path as text: what `.`, `..` and doubled slashes come to, without a look at the file system.
 struct PathText {

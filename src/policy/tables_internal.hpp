@@ -183,11 +183,6 @@ bool find_usual(std::string_view name, UsualProgram& program);
 // All their names, for a model to read.
 std::string usual_commands();
 
-// The words that a shell takes for its own grammar where a command may begin.
-inline constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
-                                        "esac",   "fi",     "for",  "function", "if",   "in",
-                                        "select", "then",   "time", "until",    "while"};
-
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
 // refused as too complex.

@@ -40,42 +40,15 @@ bool lists_option(const Names& names, std::string_view option) {
   return false;
 }
 
-bool is_assignment(std::string_view text) {
-  const std::size_t equals = text.find('=');
-  return equals != std::string_view::npos && is_name(text.substr(0, equals));
-}
-
-// In double quotes an unknown part stays what it is, and is not split.
 void append_quoted(std::string& script, std::string_view word) {
-  constexpr std::string_view plain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
-    script += word;
-    return;
-  }
-  if (!is_unknown(word)) {
-    script += shell_word(word);
-    return;
-  }
+  if (!is_unknown(word)) return append_shell_word(script, word);
+  // In double quotes an unknown part stays what it is, and is not split.
   script += '"';
   for (const char c : word) {
     if (c == '"' || c == '\\' || c == '$' || c == '`') script += '\\';
     script += c;
   }
   script += '"';
-}
-
-std::string script_of_argv(const std::vector<std::string>& argv) {
-  std::string script;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (i) script += ' ';
-    // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
-      append_all(script, "'%'", {argv[i]});
-    else
-      append_quoted(script, argv[i]);
-  }
-  return script;
 }
 
 // policy: words -----------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class ProxyConnection {
   bool take(Lookup&& lookup, Clock::time_point now);
   bool expire(Clock::time_point now);
 
-  ProxyRecord record = {};  // its verdict is empty as long as nothing was asked for
+  Connection record = {};  // its verdict is empty as long as nothing was asked for
 
  private:
   enum class Phase { head, looking_up, connecting, relaying, refusing };

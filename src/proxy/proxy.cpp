@@ -25,20 +25,20 @@ constexpr int place_shift = 2;
 constexpr int number_shift = 11;
 static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
 
-}  // namespace
-
-void ProxyReport::add(ProxyRecord&& record) {
-  if (record.verdict == "refused"sv) {
-    std::string text = concat("%:%", {record.name, record.port});
-    if (!record.reason.empty()) append_all(text, " (%)", {record.reason});
-    if (refused.size() < most_refused && !is_one_of(text, refused))
-      refused.push_back(std::move(text));
+void add_connection(NetworkReport& report, Connection&& connection) {
+  if (connection.verdict == "refused"sv) {
+    std::string text = concat("%:%", {connection.name, connection.port});
+    if (!connection.reason.empty()) append_all(text, " (%)", {connection.reason});
+    if (report.refused.size() < NetworkReport::most_refused && !is_one_of(text, report.refused))
+      report.refused.push_back(std::move(text));
   }
-  if (records.size() == most_records)
-    ++omitted;
+  if (report.connections.size() == NetworkReport::most_connections)
+    ++report.omitted;
   else
-    records.push_back(std::move(record));
+    report.connections.push_back(std::move(connection));
 }
+
+}  // namespace
 
 // All of it but the context is under the mutex, which is never held while something is waited for.
 struct DomainProxy::State {
@@ -52,7 +52,7 @@ struct DomainProxy::State {
     UniqueFd listener = {};
     std::uint32_t watched = 0;
     std::size_t connections = 0;
-    ProxyReport report = {};
+    NetworkReport report = {};
   };
   struct Slot {
     std::unique_ptr<ProxyConnection> connection = {};
@@ -116,7 +116,7 @@ DomainProxy::~DomainProxy() {
   if (state_->has_thread) ::pthread_join(state_->thread, nullptr);
 }
 
-const DomainRules& DomainProxy::rules() const noexcept { return state_->context.rules; }
+const std::string& DomainProxy::allowed() const noexcept { return state_->context.rules.text(); }
 
 std::uint64_t DomainProxy::serve(UniqueFd listener) {
   State& state = *state_;
@@ -147,7 +147,7 @@ UniqueFd DomainProxy::connect(std::uint64_t command) {
   return near;
 }
 
-ProxyReport DomainProxy::finish(std::uint64_t command) {
+NetworkReport DomainProxy::finish(std::uint64_t command) {
   State& state = *state_;
   if (state.owner != ::getpid()) return {};  // a thread that is not here may hold the mutex
   const std::lock_guard<std::mutex> lock(state.mutex);
@@ -156,7 +156,7 @@ ProxyReport DomainProxy::finish(std::uint64_t command) {
   client->listener.reset();
   for (State::Slot& slot : state.slots)
     if (slot.client == &*client) state.close(slot);
-  ProxyReport report = std::move(client->report);
+  NetworkReport report = std::move(client->report);
   state.clients.erase(client);
   return report;
 }
@@ -258,13 +258,27 @@ void DomainProxy::State::close(Slot& slot) {
   Client& client = *std::exchange(slot.client, nullptr);
   const auto connection = std::move(slot.connection);
   context.resolver->forget(connection->key());
-  if (*connection->record.verdict != '\0') client.report.add(std::move(connection->record));
+  if (!connection->record.verdict.empty())
+    add_connection(client.report, std::move(connection->record));
   --client.connections;
   --count;
   listen_again();
 }
 
 #endif
+
+Expected<std::shared_ptr<CommandNetwork>> open_network(
+    [[maybe_unused]] const std::vector<std::string>& domains) {
+#if defined(__linux__)
+  auto rules = DomainRules::create(domains);
+  if (!rules) return rules.failure();
+  auto proxy = DomainProxy::create(std::move(*rules));
+  if (!proxy) return proxy.failure();
+  return std::shared_ptr<CommandNetwork>(std::move(*proxy));
+#else
+  return make_error(ErrorCode::unsupported, "network: 'allow' needs Linux");
+#endif
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -10,23 +10,10 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/network_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
-
-class DomainProxy;
-
-inline namespace inner {
-
-inline constexpr std::size_t most_connections = 256;  // of all commands: each takes two descriptors
-
-// Whether a command with so many of `all` connections may have another one: at most four times as
-// many as are free, 205 if it is alone, so that several greedy ones leave some to the others.
-constexpr bool may_connect(std::size_t own, std::size_t all) {
-  return all < most_connections && own < 4 * (most_connections - all);
-}
-
-}  // namespace inner
 
 #if defined(__linux__)
 
@@ -153,44 +140,21 @@ class Resolver {
   bool ending_ = false;
 };
 
-// A connection of a command, as it is recorded.
-struct ProxyRecord {
-  std::string name = {};       // as it was asked for, made printable
-  unsigned port = 0;           // 0: none was named
-  const char* verdict = "";    // "allowed", "refused", "failed" or "bad request"
-  std::string reason = {};     // of all but "allowed"
-  std::uint64_t sent = 0;      // bytes to the server
-  std::uint64_t received = 0;  // bytes from the server
-};
-
-// What a command did over the network.
-struct ProxyReport {
-  static constexpr std::size_t most_records = 100;
-  static constexpr std::size_t most_refused = 5;
-  std::list<ProxyRecord> records = {};
-  std::uint64_t omitted = 0;              // connections beyond them
-  std::vector<std::string> refused = {};  // a few, each once
-  void add(ProxyRecord&& record);
-};
-
 // The proxy of an executor, with one thread for the connections of all its commands. Members are
 // safe from any thread.
-class DomainProxy {
+class DomainProxy final : public CommandNetwork {
  public:
   struct State;
   static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
   explicit DomainProxy(std::unique_ptr<State> state);
   DomainProxy(const DomainProxy&) = delete;
   DomainProxy& operator=(const DomainProxy&) = delete;
-  ~DomainProxy();
+  ~DomainProxy() override;
 
-  // Serves the listening socket of a command, or one that has none. Returns its number.
-  std::uint64_t serve(UniqueFd listener);
-  // Opens a connection as a program of the command does by its socket. None: there is no room.
-  UniqueFd connect(std::uint64_t command);
-  // Closes the socket and all connections that came by it.
-  ProxyReport finish(std::uint64_t command);
-  const DomainRules& rules() const noexcept;
+  std::uint64_t serve(UniqueFd listener) override;
+  UniqueFd connect(std::uint64_t command) override;
+  NetworkReport finish(std::uint64_t command) override;
+  const std::string& allowed() const noexcept override;
 
  private:
   std::unique_ptr<State> state_;

@@ -2,6 +2,7 @@
 
 #include "report/report_internal.hpp"
 
+#include "audit/audit_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"

@@ -48,7 +48,3 @@
 #define CODEEXEC_HAS_FILTER 0
 #endif
 #endif
-
-namespace codeexec {
-inline namespace v0_1 {}  // namespace v0_1
-}  // namespace codeexec

@@ -12,7 +12,6 @@
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
-#include "policy/policy_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {

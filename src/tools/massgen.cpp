@@ -17,7 +17,6 @@
 #include "base/platform_internal.hpp"
 #include "docker/docker_internal.hpp"
 #include "paths/paths.hpp"
-#include "policy/policy_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -12,6 +12,7 @@
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
 
+#include "audit/audit.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"

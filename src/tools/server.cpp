@@ -28,6 +28,7 @@
 #include "executor/executor_internal.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
+#include "json/json_internal.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
 #include "place/place.hpp"

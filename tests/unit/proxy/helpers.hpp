@@ -167,11 +167,9 @@ inline codeexec::Result run_python(const Proxied& executor, const std::string& p
 // "name:port verdict" of each connection, in order.
 inline std::vector<std::string> verdicts(const codeexec::Result& result) {
   std::vector<std::string> found;
-  for (const codeexec::Json& record : result.connections.items())
-    if (record.find("name"))
-      found.push_back(record["name"].as_string() + ":" +
-                      std::to_string(record["port"].as_integer()) + " " +
-                      record["verdict"].as_string());
+  for (const codeexec::Connection& connection : result.connections)
+    found.push_back(connection.name + ":" + std::to_string(connection.port) + " " +
+                    connection.verdict);
   return found;
 }
 

@@ -1,6 +1,7 @@
 // The audit log as a file: a chain of hashes.
 
-#include "executor/executor_internal.hpp"
+#include "audit/audit.hpp"
+#include "audit/audit_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -21,24 +22,56 @@ std::string_view audit_hash(std::string_view line) {
 
 }  // namespace inner
 
-namespace detail {
+namespace {
 
-Expected<std::unique_ptr<AuditFile>> AuditFile::open(const std::string& path) {
+// The audit log as a file. Several programs may have one on the same file: each line is one write()
+// under a lock of the file.
+class AuditFile final : public AuditLog {
+ public:
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
+  // host with SIGPIPE.
+  //   Errors: invalid_argument; io, and others of the system.
+  Expected<void> open(const std::string& path);
+  std::string append(const AuditRecord& record) override;
+
+ private:
+  // Of records that could not be written; the oldest are dropped.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  std::string follow();
+  int write_line(std::string_view record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  UniqueFd folder_ = {};
+  std::mutex mutex_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  bool locked_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::string waiting_ = {};   // one record a line
+  std::uint64_t lost_ = 0;
+};
+
+Expected<void> AuditFile::open(const std::string& path) {
   const std::string subject = concat("audit_file: %", {in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  auto file = std::make_unique<AuditFile>();
-  file->path_ = path;
-  file->name_ = path.substr(folder == "." ? 0 : folder.size());
-  file->folder_.reset(
-      above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (!file->folder_) return system_error(errno, "%", {subject});
-  const int error = file->open_file();
+  path_ = path;
+  name_ = path.substr(folder == "." ? 0 : folder.size());
+  folder_.reset(above_standard_streams(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  if (!folder_) return system_error(errno, "%", {subject});
+  const int error = open_file();
   if (error == EOPNOTSUPP)
     return make_error(ErrorCode::invalid_argument, "% is neither a file nor a device", {subject});
   if (error != 0) return system_error(error, "%", {subject});
-  return file;
+  return {};
 }
 
 // An errno, or 0. The file that was open before stays when there is no other.
@@ -113,7 +146,7 @@ int AuditFile::write_line(std::string_view record) {
   return 0;
 }
 
-std::string AuditFile::append(std::string_view record) {
+std::string AuditFile::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
   int error = 0;
@@ -135,7 +168,7 @@ std::string AuditFile::append(std::string_view record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {record});
+  append_all(waiting_, "%\n", {to_json(record).dump()});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -152,7 +185,13 @@ std::string AuditFile::append(std::string_view record) {
   return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
 }
 
-}  // namespace detail
+}  // namespace
+
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
+  auto file = new_shared<AuditFile>();
+  if (auto ok = file->open(path); !ok) return ok.failure();
+  return std::shared_ptr<AuditLog>(std::move(file));
+}
 
 }  // namespace v0_1
 }  // namespace codeexec
