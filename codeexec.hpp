@@ -37538,9 +37538,6 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// Result::connections; null when there are none.
-Json connections_of(const Result& r);
-
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 
@@ -37749,6 +37746,27 @@ Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
 
 CODEEXEC_INNER {
 
+void set_sandbox_fields(Json& object, const Result& r) {
+  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
+    Json sandbox = Json::object();
+    sandbox.set("mode"sv, name(r.sandbox->mode));
+    sandbox.set("network"sv, name(r.sandbox->network));
+    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
+    object.set("sandbox"sv, std::move(sandbox));
+  }
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
+  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
+  if (redactions > 0) object.set("redactions"sv, redactions);
+}
+
+}  // inner
+
+namespace {
+
+// Result::connections; null when there are none.
 Json connections_of(const Result& r) {
   if (r.connections.empty()) return Json();
   Json list = Json::array();
@@ -37769,26 +37787,6 @@ Json connections_of(const Result& r) {
   }
   return list;
 }
-
-void set_sandbox_fields(Json& object, const Result& r) {
-  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
-    Json sandbox = Json::object();
-    sandbox.set("mode"sv, name(r.sandbox->mode));
-    sandbox.set("network"sv, name(r.sandbox->network));
-    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
-    object.set("sandbox"sv, std::move(sandbox));
-  }
-  if (!r.container.empty()) object.set("container"sv, r.container);
-  if (!r.place.empty()) object.set("place"sv, r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
-  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions"sv, redactions);
-}
-
-}  // inner
-
-namespace {
 
 void set_verdict_fields(Json& object, const Result& r) {
   const auto set_known = [&object](std::string_view field, const std::string& text) {

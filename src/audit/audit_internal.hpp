@@ -25,9 +25,6 @@ inline constexpr std::size_t sha256_digits = 64;
 // The hash that the line of a record ends with; empty when it is not one.
 std::string_view audit_hash(std::string_view line);
 
-// Result::connections; null when there are none.
-Json connections_of(const Result& r);
-
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
 

@@ -17,6 +17,27 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+void set_sandbox_fields(Json& object, const Result& r) {
+  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
+    Json sandbox = Json::object();
+    sandbox.set("mode"sv, name(r.sandbox->mode));
+    sandbox.set("network"sv, name(r.sandbox->network));
+    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
+    object.set("sandbox"sv, std::move(sandbox));
+  }
+  if (!r.container.empty()) object.set("container"sv, r.container);
+  if (!r.place.empty()) object.set("place"sv, r.place);
+  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
+  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
+  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
+  if (redactions > 0) object.set("redactions"sv, redactions);
+}
+
+}  // namespace inner
+
+namespace {
+
+// Result::connections; null when there are none.
 Json connections_of(const Result& r) {
   if (r.connections.empty()) return Json();
   Json list = Json::array();
@@ -37,26 +58,6 @@ Json connections_of(const Result& r) {
   }
   return list;
 }
-
-void set_sandbox_fields(Json& object, const Result& r) {
-  if (r.sandbox && r.sandbox->mode != SandboxMode::off) {
-    Json sandbox = Json::object();
-    sandbox.set("mode"sv, name(r.sandbox->mode));
-    sandbox.set("network"sv, name(r.sandbox->network));
-    if (!r.sandbox->missing.empty()) sandbox.set("missing"sv, list_of(r.sandbox->missing));
-    object.set("sandbox"sv, std::move(sandbox));
-  }
-  if (!r.container.empty()) object.set("container"sv, r.container);
-  if (!r.place.empty()) object.set("place"sv, r.place);
-  if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
-  if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
-  const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
-  if (redactions > 0) object.set("redactions"sv, redactions);
-}
-
-}  // namespace inner
-
-namespace {
 
 void set_verdict_fields(Json& object, const Result& r) {
   const auto set_known = [&object](std::string_view field, const std::string& text) {

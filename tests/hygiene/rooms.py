@@ -16,6 +16,9 @@ SYSTEM_HEADERS = ["base/base.hpp", "base/platform_internal.hpp"]  # the only par
 CIRCLES = {"process", "tools"}
 
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
+# Of the manual's table of wings; and of CMakeLists.txt: the wings that a wing needs.
+WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
+WING_NEEDS = re.compile(r"^set\(needs_of_([a-z]+)((?: [a-z]+)*)\)$", re.M)
 INCLUDE = re.compile(r'#include "([^"]+)"')
 TYPE = re.compile(r"(?:class|struct|union|enum class) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?= [:{]|$)")
 ALIAS = re.compile(r"using (\w+) =")
@@ -99,9 +102,18 @@ def main():
     parts = {str(p.relative_to(SRC)): p.read_text() for p in sorted(SRC.glob("*/*.[ch]pp"))}
     code = {name: code_of(text) for name, text in parts.items()}
     room = {name: name.split("/")[0] for name in parts}
-    needs = {}
-    for row in filter(None, map(ROW.match, (SRC / "frame.hpp").read_text().split("\n"))):
-        needs[row[1]] = list(needs) if row[2] == "all" else [n for n in row[2].split() if n != "-"]
+    needs, declared, wing_of = {}, {}, {}
+    for line in (SRC / "frame.hpp").read_text().split("\n"):
+        if row := ROW.match(line):
+            words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]
+            needs[row[1]] = [word.strip("()") for word in words]
+            declared[row[1]] = {word.strip("()") for word in words if word.startswith("(")}
+        elif row := WING.match(line):
+            wing_of.update(dict.fromkeys(row[2].split(), row[1].lower()))
+    below = {}
+    for row in WING_NEEDS.finditer((ROOT / "CMakeLists.txt").read_text()):
+        direct = row[2].split()
+        below[row[1]] = {row[1], *direct}.union(*(below[wing] for wing in direct))
     includes = {name: INCLUDE.findall(text) for name, text in parts.items()}
 
     joined = subprocess.run(
@@ -135,6 +147,18 @@ def main():
                 yield (
                     f"src/{name} includes {other}, but {room[name]} does not need {room[other]}: "
                     "move the line to another room, or the need into the table of src/frame.hpp"
+                )
+            elif other == f"{room[other]}/{room[other]}.hpp":
+                continue
+            elif room[other] in declared[room[name]]:
+                yield (
+                    f"src/{name} includes {other}, but {room[name]} needs only the declarations of "
+                    f"{room[other]}, as the parentheses in the table of src/frame.hpp say"
+                )
+            elif wing_of[room[other]] not in below[wing_of[room[name]]]:
+                yield (
+                    f"src/{name} includes {other}, whose wing {wing_of[room[other]]} may be missing "
+                    f"where {wing_of[room[name]]} is: meet by an interface, see ExecutorWings"
                 )
 
     check(
